@@ -1,7 +1,9 @@
-"""Clocks: all code reads the time and waits through a `Clock`, so that tests and replays control both.
+"""The interface of clocks, and the machine's clock.
 
-The result of `now` is stored in objects and events, and never used for ordering. `monotonic` is for deadlines. Only the
-method `wait` waits for a condition with a timeout.
+All code reads the time and waits through a `Clock`, so that tests and replays control the time and the waits.
+
+Times that `now` returns are stored in objects and events, and are never used for ordering. `monotonic` measures
+deadlines. Only the method `wait` waits for a condition with a timeout.
 """
 
 from __future__ import annotations
@@ -20,30 +22,31 @@ _FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ
 _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
 """The range of RFC 3339 times, in microseconds since 1970."""
 _SECONDS: Final = 64
-"""The number of seconds whose text is cached."""
+"""The number of seconds whose formatted strings are cached."""
 _latest = (0, "1970-01-01T00:00:00.")
-"""The second of the last formatted time, and its text. Both are kept because consecutive times are mostly within the
-same second.
+"""The second of the last formatted time, and its formatted string. The last second and its string are kept because
+consecutive times are mostly within the same second.
 """
 _THREE_DIGITS: Final = tuple(f"{number:03d}" for number in range(1000))
-"""The texts are precomputed, because formatting a number takes as long as the rest of `format_time`."""
+"""The strings of small numbers are precomputed, because formatting a number takes as long as the rest of `format_time`.
+"""
 
 
 class Clock(Protocol):
     """The interface of clocks."""
 
     def now(self) -> int:
-        """Return the wall clock: microseconds since 1970, UTC."""
+        """Return the time of the wall clock: microseconds since 1970, UTC."""
 
     def monotonic(self) -> float:
         """Return the seconds of a monotonic clock; only differences between two results are meaningful."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
-        """Wait on `condition` (held by the caller) up to `timeout` seconds; return False if the time has passed."""
+        """Wait on `condition` (held by the caller) for up to `timeout` seconds; return False after a timeout."""
 
 
 def pause(clock: Clock, seconds: float) -> None:
-    """Sleep for `seconds` on a clock; return at once if they are not positive."""
+    """Sleep for `seconds` on a clock; return immediately if `seconds` is not positive."""
     condition = threading.Condition()  # never notified
     with condition:
         clock.wait(condition, seconds)
@@ -53,17 +56,19 @@ class SystemClock:
     """The machine's clock."""
 
     def __init__(self) -> None:
-        """Use the machine's clocks."""
+        """Create a clock that uses the machine's clocks."""
         # This is called about twenty times per request, so no Python function encloses the system call.
         self.monotonic: Callable[[], float] = partial(time.clock_gettime, _MONOTONIC)
-        """Return the seconds since an arbitrary moment, including suspended time where the system counts it."""
+        """Return the seconds since an arbitrary point in time, including the time of suspension if the system counts
+        it.
+        """
 
     def now(self) -> int:
-        """Return the wall clock: microseconds since 1970, UTC."""
+        """Return the time of the wall clock: microseconds since 1970, UTC."""
         return time.time_ns() // 1000
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
-        """Wait on `condition` up to `timeout` seconds."""
+        """Wait on `condition` for up to `timeout` seconds."""
         return condition.wait(timeout if timeout is None else min(timeout, threading.TIMEOUT_MAX))
 
 
@@ -99,18 +104,18 @@ def format_time_seconds(microseconds: int) -> str:
 
 
 def _nearest(microseconds: int) -> int:
-    """Return the nearest time between the years 1 and 9999."""
+    """Return the time, clamped to the range between the years 1 and 9999."""
     return min(max(microseconds, _FIRST), _LAST)
 
 
 @lru_cache(_SECONDS)
 def _second(second: int) -> str:
-    """Return the text of a second; times that are formatted together mostly share one or two seconds."""
+    """Return the formatted string of a second; times that are formatted together mostly share one or two seconds."""
     return (_NAIVE_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")
 
 
 def parse_time(text: str) -> int:
-    """Return an RFC 3339 time as microseconds since 1970; raises ValueError if it is malformed."""
+    """Return an RFC 3339 time as microseconds since 1970; raises ValueError if the string is malformed."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")

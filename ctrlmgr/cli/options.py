@@ -64,7 +64,7 @@ def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[.
 def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds a flag of Kubernetes' programs to a command.
 
-    The flag's value is optional, as for boolean flags in Go.
+    The value of the flag is optional, as for boolean flags in Go.
     """
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true", "metavar": "VALUE"}
     return click.option(
@@ -90,7 +90,7 @@ def _loaded(given: Mapping[str, Any], file: Path | None, translation: Translatio
 
 
 def reader() -> Callable[[], Settings]:
-    """Return a function that reads the current command's settings again from the file and the environment variables."""
+    """Return a function that reads the current command's settings again from the settings file and the environment."""
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
     given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
@@ -99,7 +99,10 @@ def reader() -> Callable[[], Settings]:
 
 
 def given_flags(*keys: str) -> list[str]:
-    """Return the flags of the current command that set these settings, to pass the flags to another process."""
+    """Return those flags of the current command that set the given settings.
+
+    The caller can pass these flags to another process.
+    """
     parameters = click.get_current_context().params
     file = parameters.get("settings_file")
     pairs = [("--settings", str(file.absolute()))] if file else []
@@ -143,18 +146,18 @@ def _parameter(key: str) -> str:
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `-o` with these `formats` to a command; the first format is the default."""
+    """Add the option `-o`, which accepts these `formats`, to a command; the first format is the default."""
     text = f"The output format: {', '.join(formats[:-1])} or {formats[-1]}."
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
 
 
 class ResourceName(click.ParamType["Resource"]):
-    """A resource in kubectl's notation: `pods`, `leases.coordination.k8s.io`."""
+    """A parameter type for resources in kubectl's notation: `pods`, `leases.coordination.k8s.io`."""
 
     name = "resource"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resource:
-        """Parse a resource; fail with a usage error if the text is not a resource."""
+        """Parse a resource; fail with a usage error if the argument is not a resource."""
         from ctrlmgr.api.resource import Resource
 
         if isinstance(value, Resource):
@@ -165,12 +168,12 @@ class ResourceName(click.ParamType["Resource"]):
 
 
 class Duration(click.ParamType[float]):
-    """A duration such as `15s` or `1h30m`, in seconds."""
+    """A parameter type for durations such as `15s` or `1h30m`, in seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a duration; fail with a usage error if the text is not a duration."""
+        """Parse a duration; fail with a usage error if the argument is not a duration."""
         from ctrlmgr.settings import parse_duration
 
         try:
@@ -188,11 +191,11 @@ def configure_logging(settings: Settings) -> None:
 
 @contextmanager
 def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
-    """Open the log that the settings name, and close it at the end; a missing database is not created.
+    """Open the log that the settings name, and close the log at the end of the context.
 
-    Raises `SettingsError` for a log in memory, which only its own process can read. Raises `SchemaOutdated` if the
-    database does not exist or has the schema of another version. Raises `LogRolledBack` if the log is older than the
-    anchor, by default the anchor of the settings.
+    A missing database is not created. Raises `SettingsError` if the log is in memory, which only its own process can
+    read. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
+    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
@@ -224,8 +227,8 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
 def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
     """Open the log that the settings name for reading only.
 
-    The log and its anchor are not written, and the anchor is not checked. Raises `SettingsError` for a log in memory,
-    `SchemaOutdated` if there is no log.
+    A log that is opened for reading and its anchor are not written, and the anchor is not checked. Raises
+    `SettingsError` if the log is in memory, and `SchemaOutdated` if no log exists.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.opening import open_log_for_reading

@@ -14,7 +14,7 @@ _OPTIONS: Final = "Options"
 
 
 class SettingOption(click.Option):
-    """The option for a setting, or for a flag that is translated into settings."""
+    """The class of command-line options for a setting, or for a flag that is translated into settings."""
 
     def __init__(self, *arguments: Any, section: str, **keywords: Any) -> None:
         """Create an option that `--help-all` lists under the title `section`.
@@ -26,10 +26,10 @@ class SettingOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command with a short `--help`."""
+    """A command whose `--help` is short, and whose `--help-all` is complete."""
 
     def __init__(self, *arguments: Any, usual: Collection[str], **keywords: Any) -> None:
-        """Create a command; its `--help` describes the options with the flags in `usual`, in that order."""
+        """Create a command; the command's `--help` describes the options with the flags in `usual`, in that order."""
         super().__init__(*arguments, **keywords)
         self._usual = (*usual, "--help-all", "--help")
         text = "Describe all options, grouped by the sections of the settings file."
@@ -37,7 +37,7 @@ class SectionedCommand(click.Command):
         self.params.append(click.Option(["--help-all"], **flag, callback=self._print_all, help=text))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the most used options."""
+        """Write the most used options to the help."""
         by_flag = {flag: each for each in self.get_params(ctx) for flag in each.opts}
         _write(ctx, formatter, _OPTIONS, [by_flag[flag] for flag in self._usual])
         formatter.write_paragraph()

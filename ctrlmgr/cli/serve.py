@@ -41,7 +41,7 @@ USUAL = (
     "--log-level",
     "--settings",
 )
-"""The options that the short `--help` describes."""
+"""The options of `ctrlmgr serve` that the short `--help` describes."""
 
 
 @click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
@@ -71,8 +71,8 @@ def serve(
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
     The command creates the database, the certificates and the administrator's kubeconfig if they do not exist. The
-    kubeconfig is in the data directory. SIGTERM and Ctrl-C stop the server gracefully. A second signal stops it
-    immediately, which loses no acknowledged write.
+    administrator's kubeconfig is in the data directory. SIGTERM and Ctrl-C stop the server gracefully. A second signal
+    stops the server immediately, and no acknowledged write is lost.
 
     \b
     ctrlmgr serve
@@ -109,10 +109,10 @@ def serve(
 
 
 def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None) -> None:
-    """Run the controllers of the settings against another API server, as kube-controller-manager does.
+    """Run the controllers that the settings enable against another API server, as kube-controller-manager does.
 
-    As in kube-controller-manager, `master` replaces the server of the kubeconfig. Without a kubeconfig, requests have
-    no credentials.
+    As in kube-controller-manager, the setting `master` replaces the server URL in the kubeconfig. If there is no
+    kubeconfig, requests have no credentials.
     """
     from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
     from ctrlmgr.framework.app_loading import load_app
@@ -160,10 +160,10 @@ def _greet(application: Application, loaded: Loaded) -> None:
 
 
 def _events_command(loaded: Loaded) -> str:
-    """Return the command that follows the events from another terminal.
+    """Return the shell command with which a user can follow the events in another terminal.
 
-    The command contains the program's path and the database, because the other terminal may have another PATH and other
-    settings. For a log in memory it uses the API, because only this process can read the log.
+    The shell command contains the program's path and the database, because the other terminal may have another PATH and
+    other settings. If the log is in memory, the shell command uses the API, because only this process can read the log.
     """
     from ctrlmgr.logging import mask
 

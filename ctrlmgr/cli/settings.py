@@ -17,7 +17,7 @@ from ctrlmgr.settings import Loaded, flags, keys, plain_value
 def settings(loaded: Loaded, output: str) -> None:
     """Print the effective settings, and the source of each setting: a flag, a variable, the file, or the default.
 
-    The output is a valid settings file, except that passwords are masked.
+    The printed output is a valid settings file, except that passwords are masked.
 
     \b
     ctrlmgr settings
@@ -53,7 +53,7 @@ def _plain(loaded: Loaded, key: str) -> Any:
 
 
 def _inline(value: Any) -> str:
-    """Return an inline TOML value; JSON strings and numbers are valid TOML."""
+    """Return a value as inline TOML; JSON strings and numbers are valid TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f" {json.dumps(key)} = {_inline(item)}" for key, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)

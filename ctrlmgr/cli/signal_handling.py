@@ -1,4 +1,4 @@
-"""Handles Ctrl-C for long commands, which stop between two steps, so that no step is left incomplete."""
+"""Handles Ctrl-C for long commands, so that they stop between two steps and leave no step incomplete."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ctrlmgr.cli.options import output_option
 
 
 def documentation() -> Path:
-    """Return the directory of the documentation: within the package, or beside the package in a checkout."""
+    """Return the directory of the documentation, which is in the package or, in a checkout, beside the package."""
     package = Path(__file__).parents[1]
     carried = package / "docs"
     return carried if carried.is_dir() else package.parent / "docs"

@@ -1,8 +1,8 @@
 """`ctrlmgr wait`: waits until a server is ready, for use in scripts.
 
-Guarantees: the exit code is 0 if the server became ready in time. If not, the exit code is 1, and one line says what is
-missing. The command also waits for files that the server has not written yet, and for a server that does not answer
-yet.
+Guarantees: the exit code is 0 if the server became ready in time. If the server did not become ready in time, the exit
+code is 1, and one line says what is missing. The command also waits for files that the server has not written yet, and
+for a server that does not answer yet.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _CONNECTING: Final = 5.0
 def wait(loaded: Loaded, kubeconfig: Path | None, context: str, timeout: float) -> int:
     """Wait until a server is ready, and print its URL.
 
-    The server is the one that other commands use: the server of the kubeconfig, or the server that uses the data
-    directory. With --ready-file, it is the server whose URL `serve --ready-file` has written into this file. The exit
-    code is 0 if the server is ready in time, and 1 otherwise.
+    The command waits for the server that other commands use: the server of the kubeconfig, or the server that uses the
+    data directory. If --ready-file is given, the command waits for the server whose URL `serve --ready-file` has
+    written into the file. The exit code is 0 if the server is ready in time, and 1 otherwise.
 
     \b
     ctrlmgr serve & ctrlmgr wait && kubectl apply -f shop.yaml
@@ -72,7 +72,7 @@ def wait(loaded: Loaded, kubeconfig: Path | None, context: str, timeout: float) 
 def until_ready(ask: Callable[[], str], timeout: float, *, clock: Clock) -> tuple[str, str]:
     """Call `ask` until it returns the URL of a ready server, for at most `timeout` seconds.
 
-    Return the URL and the last error; the URL is empty if no server was ready in time.
+    Return the URL and the last error; the URL is empty if the server was not ready in time.
     """
     until = clock.monotonic() + timeout
     pause = threading.Condition()
@@ -87,7 +87,7 @@ def until_ready(ask: Callable[[], str], timeout: float, *, clock: Clock) -> tupl
 
 
 def _access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
-    """Return the access to the server; raises `SettingsError` if the kubeconfig does not exist yet."""
+    """Return the URL and the credentials of the server; raises `SettingsError` if the kubeconfig does not exist yet."""
     from ctrlmgr.cli.inspect.current_cluster import access_named
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 
@@ -100,7 +100,7 @@ def _access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
 
 
 def _ready(access: Access) -> str:
-    """Return the URL of a server whose `/readyz` passes; raises `ApiError`."""
+    """Return the URL of a server whose `/readyz` succeeds; raises `ApiError` if the request to `/readyz` fails."""
     from ctrlmgr.recording.capture.cluster_client import Cluster
 
     try:
@@ -113,7 +113,10 @@ def _ready(access: Access) -> str:
 
 
 def _of_file(file: Path) -> str:
-    """Return the URL in a ready file if a server listens at that URL; raises `SettingsError`."""
+    """Return the URL in a ready file.
+
+    Raises `SettingsError` if the file cannot be read, or if no server listens at the URL.
+    """
     try:
         url = file.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The clients that controllers write with: `LogClient` appends to the log, `EngineClient` calls the API's engine."""
+"""The clients with which controllers write: `LogClient` appends to the log, `EngineClient` calls the API's engine."""
 
 from ctrlmgr.client.controller_driver import ControllerRunner
 from ctrlmgr.client.engine_client import EngineClient, Runner

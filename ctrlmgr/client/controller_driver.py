@@ -1,8 +1,9 @@
-"""Runs the engine's operations on a controller's own thread: a driver as `engine.operations` defines it.
+"""Runs the engine's operations on a controller's own thread, as a driver in the sense of `engine.operations`.
 
 Guarantees:
-- The runner uses no event loop. Decisions run on the calling thread, and that thread waits for appends.
-- Every call terminates: the log limits the time of an append, and `PATIENCE` limits the wait for the caches.
+- The runner uses no event loop. The calling thread computes the decisions and waits for appends.
+- Every call ends in a bounded time, because the log limits the time of an append, and `PATIENCE` limits the wait for
+  the caches.
 - If an append was refused, the operation continues only when the state contains all events that caused the refusal.
 """
 
@@ -24,7 +25,7 @@ from ctrlmgr.eventlog.log import Appending, EventLog
 T = TypeVar("T")
 
 PATIENCE: Final = 3.5
-"""Maximum seconds for the caches to catch up with the log."""
+"""The maximum number of seconds to wait until the caches have caught up with the log."""
 
 
 def _unreachable(calls: Sequence[Call]) -> list[Reply]:
@@ -32,7 +33,7 @@ def _unreachable(calls: Sequence[Call]) -> list[Reply]:
 
 
 class ControllerRunner:
-    """A `Runner` for controllers. Threads may share it."""
+    """A `Runner` for controllers. Several threads may share a runner."""
 
     def __init__(
         self,
@@ -44,9 +45,9 @@ class ControllerRunner:
     ) -> None:
         """Create a runner that appends to `event_log` and reads `state`.
 
-        `reach(revision, seconds)` waits until `state` contains the revision, and returns whether it does. `call` sends
-        requests to other processes; if it is None, every such request fails. `consult` runs a coroutine on an event
-        loop and waits for its result.
+        `reach(revision, seconds)` waits until `state` contains the revisionfor at most `seconds`, and returns whether
+        the state contains the revision. `call` sends requests to other processes; if `call` is None, every such request
+        fails. The function `consult` runs a coroutine on an event loop and waits for its result.
         """
         self._consult = consult
         self._call = call or _unreachable
@@ -56,7 +57,11 @@ class ControllerRunner:
         self._reach = reach
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation until it has finished; raises the operation's errors, `Fenced`, and `LogUnavailable`."""
+        """Run an operation until it has finished.
+
+        Raises the operation's errors, `Fenced` if this process no longer leads, and `LogUnavailable` if the caches do
+        not catch up.
+        """
         try:
             command = next(operation)
             while True:
@@ -106,7 +111,7 @@ class ControllerRunner:
     def _append_each(
         self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
     ) -> list[Sequence[Event] | CtrlmgrError]:
-        """Submit all appends, then wait for them, so that the log commits them in one group or a few."""
+        """Submit all appends, then wait for them, so that the log commits them in one group or in few groups."""
         found: list[Sequence[Event] | CtrlmgrError] = []
         for each, pending in [(each, self._submitted(each, cause, fence)) for each in appends]:
             try:

@@ -1,10 +1,11 @@
 """Checks the rights of a controller before each read and write, and caches the decisions.
 
 Guarantees:
-- A controller can read and write only the objects that its user may. The error of a refused call has the API's text.
+- A controller can read and write only the objects that its user may. If a call is refused, the error message is that of
+  the API.
 - The authorizer decides once for each verb, resource and namespace, and again after roles or bindings have changed. A
   cached decision costs less than a microsecond.
-- Before a call is refused, the latest roles and bindings are loaded.
+- Before a call is refused, the latest roles and bindings are loaded and checked.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ctrlmgr.engine.operations import Target
 
 
 class Rights(Protocol):
-    """Checks whether a request is allowed."""
+    """The type of a function that checks whether a request is allowed."""
 
     def check(self, verb: str, target: Target) -> None:
-        """Return normally if the request is allowed; raises `Forbidden` if not.
+        """Return normally if the request is allowed; raise `Forbidden` otherwise.
 
         The target has no name if the verb is create or list.
         """
@@ -37,7 +38,7 @@ class _CachedRights(NamedTuple):
 
 
 class UserRights:
-    """The `Rights` of one user. Any thread may use it."""
+    """The `Rights` of one user. Several threads may share an instance."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class UserRights:
     ) -> None:
         """Create the rights of `user`; `decide` authorizes one request.
 
-        Allowed requests are cached while `generation` returns the same value. If `generation` is None, nothing is
+        Allowed requests are cached while `generation` returns the same value. If `generation` is None, no decision is
         cached. `refresh` loads the latest roles and bindings.
         """
         self._user = user
@@ -59,7 +60,7 @@ class UserRights:
         self._known = _CachedRights(-1, set())
 
     def check(self, verb: str, target: Target) -> None:
-        """Return normally if the user may make this request; raises `Forbidden` if not."""
+        """Return normally if the user may make this request; raise `Forbidden` otherwise."""
         known, generation = self._known, self._generation()
         if generation is not None and known.generation != generation:
             known = self._known = _CachedRights(generation, set())

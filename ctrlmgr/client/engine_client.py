@@ -1,7 +1,7 @@
-"""A client that writes as the API does: with defaults, validation, allocation, managedFields and finalizers.
+"""A client that writes as the API does, with defaults, validation, allocation, managedFields and finalizers.
 
-Guarantees: a write has the result, or the error, that the equivalent HTTP request has. Every write carries its author,
-the current fence, and its reconcile.
+Guarantees: a write has the result, or the error, of the equivalent HTTP request. Every write carries the author, the
+current fence, and the reconcile of the write.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """Runs the engine's operations."""
+    """Runs the operations of the API's engine."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation until it has finished; its appends carry `cause` and `fence`.
 
-        Any thread except the engine's may call this method. Raises the errors of the operation, and `Fenced`.
+        Any thread except the engine's own thread may call this method. Raises the errors of the operation, and `Fenced`
+        if this process no longer leads.
         """
 
 
@@ -72,7 +73,8 @@ class EngineClient:
 
         `manager` is the field manager, by default the user agent's name. `canonical` promises that objects for `create`
         and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the requester's rights.
-        `rights_of` returns the rights of a user as which the requester acts. If they are None, everything is allowed.
+        `rights_of` returns the rights of a user as which the requester acts. If `rights` and `rights_of` are None,
+        everything is allowed.
         """
         self._rights = rights
         self._rights_of = rights_of
@@ -90,12 +92,12 @@ class EngineClient:
 
     @property
     def changed_by(self) -> Collection[str]:
-        """The admission plugins that changed objects written by this client or by one derived with `acting_as`."""
+        """The admission plugins that changed objects written by this client or by clients derived with `acting_as`."""
         return self._changed_by.keys()
 
     @property
     def wrote(self) -> bool:
-        """Return whether this client, or one derived from it for another user, appended anything or may have."""
+        """Return whether this client, or a client derived from it, appended an event or may have done so."""
         return self._wrote
 
     @wrote.setter
@@ -119,7 +121,7 @@ class EngineClient:
         )
 
     def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
-        """Return a client for the same reconcile that writes as another user, with that user's rights."""
+        """Return a client for the same reconcile that writes as another user and has only that user's rights."""
         requester = Requester(user, tuple(groups), self._requester.user_agent)
         other = EngineClient(
             self.engine,
@@ -139,7 +141,7 @@ class EngineClient:
         return self._with(run, canonical=self._canonical)
 
     def of_canonical_objects(self) -> EngineClient:
-        """Return a copy of this client; the caller promises that its objects are in their final form."""
+        """Return a copy of this client; the caller promises that the written objects are in their final form."""
         return self._with(self._run, canonical=True)
 
     def _with(self, run: Runner, *, canonical: bool) -> EngineClient:
@@ -164,7 +166,10 @@ class EngineClient:
         return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
-        """Store a new object and return it as stored, as `Client.create` specifies; also raises `Invalid`."""
+        """Store a new object and return the stored object, as `Client.create` specifies.
+
+        Also raises `Invalid` if validation fails.
+        """
         named = self._target(obj)
         target = named._replace(name="")
         self._check("create", target)
@@ -173,7 +178,10 @@ class EngineClient:
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def create_all(self, objects: Sequence[Object]) -> None:
-        """Store new objects that have names, all or none; raises `AlreadyExists` if one of the names exists."""
+        """Store several new objects that have names, or store none.
+
+        Raises `AlreadyExists` if one of the names exists.
+        """
         bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
         for target, _ in bodies:
             self._check("create", target)
@@ -191,10 +199,10 @@ class EngineClient:
         return self.engine.update(target, _body(obj), self._options, self._requester)
 
     def update_each(self, writes: Sequence[tuple[EngineClient, Object]]) -> list[Object | ApiError]:
-        """Replace objects concurrently, each with the client in its pair; return each stored object, or its error.
+        """Replace objects concurrently, each with the client in its pair.
 
-        All writes have this client's reconcile and fence. Raises the log's errors, such as `Fenced` and
-        `OutcomeUnknown`.
+        Return each stored object, or the error of its write. All writes carry this client's reconcile and fence. Raises
+        the log's errors if the writes cannot be appended, such as `Fenced` and `OutcomeUnknown`.
         """
         outcomes = self._answer(together([client._checked_update(obj) for client, obj in writes]))
         return [_object_or_refusal(each) for each in outcomes]
@@ -207,8 +215,9 @@ class EngineClient:
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Apply `obj`, or its `status`, by server-side apply as `manager`; return the whole object as stored.
 
-        Fields that `manager` applied earlier, and that `obj` no longer has, are removed. With `force`, `manager` takes
-        over fields of other managers. Raises `Invalid`, and `ApplyConflict` without `force`.
+        Fields that `manager` applied earlier, and that `obj` no longer has, are removed. If `force` is set, `manager`
+        takes over fields of other managers. Raises `Invalid` if validation fails, and `ApplyConflict` if another
+        manager owns a changed field and `force` is not set.
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
@@ -222,25 +231,30 @@ class EngineClient:
         return self._run(self.engine.everything(kind, namespace))
 
     def call(self, call: Call) -> Reply:
-        """Call another server, and return its reply or the problem."""
+        """Call another server, and return the server's reply, or the problem with the call."""
         return self._run(_called(call))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the current Scale of an object; raises `NotFound`, also if its kind has no Scale subresource."""
+        """Return the current Scale of an object.
+
+        Raises `NotFound`if the object does not exist or its kind has no Scale subresource.
+        """
         target = Target(kind, namespace, name, "scale")
         self._check("get", target)
         return self._run(self.engine.get(target, GetOptions()))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Replace the Scale read at `scale.revision` and return it as stored, as `update` does."""
+        """Replace the Scale read at `scale.revision` and return the stored Scale, as `update` does."""
         target = Target(kind, scale.namespace, scale.name, "scale")
         self._check("update", target)
         return self._write(self.engine.update(target, _body(scale), self._options, self._requester))
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Apply a strategic merge patch to the object with this name, at any revision; return it as stored.
+        """Apply a strategic merge patch to the object with this name, regardless of its revision.
 
-        A patch with a `metadata.uid` applies to that object only. Raises `NotFound`, `Conflict`, `Invalid`.
+        Return the stored object. A patch with a `metadata.uid` applies only to the object with that uid. Raises
+        `NotFound` if the object does not exist, `Conflict` if it is not the expected object, and `Invalid` if
+        validation fails.
         """
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
@@ -255,11 +269,11 @@ class EngineClient:
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete `obj`, at any revision or only if it is unchanged since it was read.
+        """Delete `obj`, regardless of its revision, or only if it is unchanged since it was read.
 
         The object must be unchanged if `propagation` (`Background`, `Foreground`, `Orphan`) is given, or if this client
-        writes canonical objects. Without `propagation`, the garbage collector deletes the dependents, as with
-        Background. Kinds with graceful deletion use `grace` seconds; the default is the object's own value. Raises
+        writes canonical objects. If `propagation` is not given, the garbage collector deletes the dependents, as with
+        Background. Kinds with graceful deletion use `grace` seconds; by default, the object's own grace period. Raises
         `NotFound`, and `Conflict` if the object was replaced or has changed.
         """
         conditional = propagation is not None or self._canonical
@@ -274,10 +288,11 @@ class EngineClient:
         self._answer(self.engine.delete(target, None, options, self._requester))
 
     def recreate(self, read: Object, anew: Object) -> Object:
-        """Delete the object `read` if it is unchanged, and create `anew` with the same name, in one append.
+        """Delete the object `read` if it is unchanged, and create `anew` with the same name in the same append.
 
-        Return the new object as stored. Raises `NotFound`, `Conflict`, `Invalid`. If the old object has finalizers, it
-        is marked as terminating and `AlreadyExists` is raised.
+        Return the new object as it was stored. Raises `NotFound` if the object does not exist, `Conflict` if it is not
+        the expected object, and `Invalid` if validation fails. If the old object has finalizers, the old object is
+        marked as terminating and `AlreadyExists` is raised.
         """
         target = self._target(anew)
         self._check("delete", target)
@@ -289,7 +304,7 @@ class EngineClient:
         return stored
 
     def expire(self, objects: Sequence[Object]) -> None:
-        """Delete expired objects in one append, even with finalizers.
+        """Delete expired objects in one append, even if they have finalizers.
 
         Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since it was read.
         """

@@ -1,7 +1,7 @@
-"""Fences of a reconcile: all writes of the reconcile belong to the leader's term in which it began.
+"""Fences of a reconcile: all writes of the reconcile belong to the leader's term in which the reconcile began.
 
-Guarantees: if a term ends and another begins in the same process, a reconcile of the old term is refused here, before
-it reaches the log.
+Guarantees: if a term ends and another begins in the same process, a reconcile of the old term is refused before its
+writes reach the log.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ctrlmgr.errors import Fenced
 from ctrlmgr.eventlog.event import Fence
 
 Fencing: TypeAlias = Callable[[], Fence | None]
-"""Returns the fence for the next append; raises `Fenced` if this process must not write."""
+"""The type of a function that returns the fence for the next append; raises `Fenced` if this process must not write."""
 
 
 def pinned(fencing: Fencing | None) -> Fencing | None:
-    """Return the `Fencing` of one reconcile, which raises `Fenced` once the fence has changed.
+    """Return the `Fencing` of one reconcile, which raises `Fenced` if the fence has changed since.
 
-    Raises `Fenced` if this process does not lead now.
+    Raises `Fenced` immediately if this process does not lead.
     """
     if fencing is None:
         return None

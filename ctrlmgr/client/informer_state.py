@@ -1,8 +1,8 @@
 """The state that the engine uses to decide controllers' writes: either the informers' caches or the log alone.
 
-Guarantees: any thread may use these classes. Objects with an informer are as current as its cache; all other objects
-are read from the log. If a write was decided on outdated state, the log refuses the write, and the engine decides it
-again.
+Guarantees: several threads may share the states of this module. Objects with an informer are as current as the
+informer's cache; all other objects are read from the log. If a write was decided on outdated state, the log refuses the
+write, and the engine decides it again.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ class InformerState:
         return self.informers.revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of `resources`; `revision` if one resource has no informer."""
+        """Return the revision of the last change of any of `resources`.
+
+        If one resource has no informer, return `revision`.
+        """
         changed = self.informers.changed_at(resources)
         return self.revision if changed is None else changed
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if it does not exist."""
+        """Return the current object with this key; None if the object does not exist."""
         lister = self.informers.lister(resource)
         return lister.get(key) if lister is not None else self._log.get(resource, key)
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), by key."""
+        """Return the objects of one namespace , by key; a namespace of None means all namespaces."""
         lister = self.informers.lister(resource)
         if lister is not None:
             return lister.list(namespace)
@@ -63,9 +66,9 @@ class LogState:
         return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if it does not exist."""
+        """Return the current object with this key; None if the object does not exist."""
         return self._log.get(resource, key)
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), by key."""
+        """Return the objects of one namespace , by key; a namespace of None means all namespaces."""
         return self._log.snapshot(resource, namespace=namespace).objects

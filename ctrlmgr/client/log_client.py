@@ -1,15 +1,17 @@
 """A client for ctrlmgr's internal objects in the log, which have the API group `internal.ctrlmgr.io`.
 
-API objects are written through the engine (`EngineClient`). This client uses neither schemas nor admission.
+Objects of the API are written through the engine (`EngineClient`). The client for internal objects uses neither schemas
+nor admission.
 
 Guarantees:
 - Every write is conditional on the revision that the caller read (`obj.revision`), so a write never overwrites a change
-  that the caller has not seen. A refused write raises the log's own error and changes nothing.
-- Each event stores the author, the current fence and the reconcile. A reconcile cannot begin without a fence.
+  that the caller has not seen. If the log refuses a write, the write raises the log's own error and changes nothing.
+- Each event stores the author, the current fence and the reconcile of the write. A reconcile cannot begin without a
+  fence.
 - An update that leaves the object's bytes unchanged appends nothing.
-- An update cannot change uid, creationTimestamp and deletionTimestamp, because the server owns these fields.
-- Deleting an object with finalizers only marks it as terminating. The update that removes the last finalizer deletes
-  the object.
+- An update cannot change the uid, the creationTimestamp or the deletionTimestamp, because the server owns these fields.
+- Deleting an object with finalizers only marks the object as terminating. The update that removes the last finalizer of
+  a terminating object deletes the object.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class LogClient:
         fence: Fencing | None = None,
         cause: Cause | None = None,
     ) -> None:
-        """Create a client that writes as `author`; `fence` returns the fence of each append (None: no fence).
+        """Create a client that writes as `author`; `fence` returns the fence of each append , or None for no fence.
 
         `fence` raises `Fenced` if this process no longer leads.
         """
@@ -51,7 +53,7 @@ class LogClient:
         self._fence = fence
         self._cause = cause
         self.wrote = False
-        """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+        """Whether this client appended an event, or may have done so (`OutcomeUnknown`)."""
 
     @property
     def changed_by(self) -> Collection[str]:
@@ -59,7 +61,10 @@ class LogClient:
         return ()
 
     def for_reconcile(self, cause: Cause) -> LogClient:
-        """Return the client for one reconcile: its appends carry `cause`, its `wrote` starts False."""
+        """Return the client for one reconcile.
+
+        The client's appends carry `cause`, and its `wrote` is False at first.
+        """
         return LogClient(
             self._log,
             author=self._author,
@@ -70,7 +75,7 @@ class LogClient:
         )
 
     def create(self, obj: Object) -> Object:
-        """Store a new object, as `Client.create` specifies. The generation of the object is not set."""
+        """Store a new object, as `Client.create` specifies. The generation of the object is not set by this client."""
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
         return self._append(EventType.ADDED, created, 0)
 
@@ -90,7 +95,10 @@ class LogClient:
         return self._append(EventType.MODIFIED, wanted, obj.revision)
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Merge a patch into the object with this name, at any revision; lists are replaced. Raises `NotFound`."""
+        """Merge a patch into the object with this name, regardless of its revision; lists are replaced, not merged.
+
+        Raises `NotFound`.
+        """
         current = self._log.get(obj.resource, obj.key)
         if current is None:
             raise NotFound(f"there is no {obj.resource} {obj.key}")
@@ -112,7 +120,7 @@ class LogClient:
     def _current(self, obj: Object) -> Object | None:
         """Return the stored object if it has the caller's revision.
 
-        Otherwise return None; the log then refuses the write.
+        If the stored object has another revision, return None; the log then refuses the write.
         """
         current = self._log.get(obj.resource, obj.key)
         return current if current is not None and current.revision == obj.revision else None

@@ -1,4 +1,4 @@
-"""The protocols through which reconcilers change objects."""
+"""The protocols through which reconcilers write objects."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from ctrlmgr.eventlog.event import Cause
 
 
 class Client(Protocol):
-    """Writes objects for a reconciler, which reads objects from listers."""
+    """Writes objects for a reconciler; the reconciler reads objects from listers."""
 
     def create(self, obj: Object) -> Object:
-        """Store a new object with a new uid and return it as stored.
+        """Store a new object with a new uid and return the stored object.
 
-        Raises `AlreadyExists`, `NotFound` (its namespace does not exist), `NamespaceTerminating`, and the errors of the
-        log's `append`.
+        Raises `AlreadyExists`, `NotFound` if the namespace does not exist, `NamespaceTerminating` if it is terminating,
+        and the errors of the log's `append`.
         """
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object read at `obj.revision`, or a subresource such as `status`, and return it as stored.
+        """Replace the object read at `obj.revision`, or a subresource such as `status`, and return the stored object.
 
-        If nothing differs, nothing is written. If the update removes the last finalizer of a terminating object, the
-        object is deleted. Raises `NotFound`, `Conflict` (the object has changed since it was read), and the errors of
-        the log's `append`.
+        If the object is unchanged, nothing is written. If the update removes the last finalizer of a terminating
+        object, the object is deleted. Raises `NotFound` if the object does not exist, `Conflict` if it has changed
+        since it was read, and the errors of the log's `append`.
         """
 
     def delete(self, obj: Object) -> None:
-        """Delete the object read at `obj.revision`, or mark it as terminating if it has finalizers.
+        """Delete the object read at `obj.revision`, or mark the object as terminating if it has finalizers.
 
-        Raises `NotFound`, `Conflict` (the object has changed since it was read), and the errors of the log's `append`.
+        Raises `NotFound` if the object does not exist, `Conflict` if it has changed since it was read, and the errors
+        of the log's `append`.
         """
 
 
@@ -38,22 +39,25 @@ class PatchClient(Client, Protocol):
     """A client that can also patch objects."""
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Apply a strategic merge patch to the object with this name, and return it as stored; raises `NotFound`."""
+        """Apply a strategic merge patch to the object with this name, and return the stored object.
+
+        Raises `NotFound` if the object does not exist.
+        """
 
 
 class ReconcileClient(Client, Protocol):
-    """A controller's client, which can be bound to one reconcile."""
+    """A controller's client, from which a client can be derived that is bound to one reconcile."""
 
     @property
     def wrote(self) -> bool:
-        """Return whether this client appended anything, or may have (`OutcomeUnknown`)."""
+        """Return whether this client appended an event, or may have done so (`OutcomeUnknown`)."""
 
     @property
     def changed_by(self) -> Collection[str]:
         """The names of the admission plugins that changed objects while this client wrote them."""
 
     def for_reconcile(self, cause: Cause) -> Self:
-        """Return the client for one reconcile: its appends carry `cause`, its `wrote` starts False.
+        """Return the client for one reconcile; the client's appends carry `cause`, and its `wrote` is False at first.
 
-        Raises `Fenced` if this process does not lead.
+        Raises `Fenced` if this process is not the leader.
         """

@@ -25,11 +25,11 @@ def assemble(
     canonical: bool = False,
     kind: str = "",
 ) -> Controller:
-    """Return the controller that `descriptor` declares; call it before the informers sync.
+    """Return the controller that `descriptor` declares; the caller must do this before the informers sync.
 
-    The controller writes as the descriptor's user. With `reads_own_writes`, the reconcile of a key waits until the
-    caches contain the writes of the key's previous reconcile. `ControllerContext.client` documents `canonical`, and
-    `Controller` the other arguments.
+    The controller writes as the descriptor's user. If `reads_own_writes` is set, the reconcile of a key waits until the
+    caches contain the writes of the key's previous reconcile. `ControllerContext.client` documents the argument
+    `canonical`, and `Controller` the other arguments.
     """
     informers = context.informers
     return Controller(

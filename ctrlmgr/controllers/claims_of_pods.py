@@ -1,4 +1,4 @@
-"""Indexes pods by the PersistentVolumeClaims of their volumes; the volume controllers share this index.
+"""Indexes pods by the PersistentVolumeClaims that their volumes use; the volume controllers share the index.
 
 Source: Kubernetes' `pkg/controller/volume/common/common.go`.
 """
@@ -36,7 +36,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 _SOURCES = (b'"persistentVolumeClaim"', b'"ephemeral"')
-"""The body of every pod with claims contains one of these byte strings."""
+"""The body of every pod with claims contains at least one of these byte sequences."""
 
 
 class ClaimName(msgspec.Struct, frozen=True):
@@ -58,7 +58,10 @@ def claims_of(pod: Object) -> Iterator[ClaimName]:
 
 
 def index_by_claim(pods: Informer) -> None:
-    """Add the index that `pods_of_claim` reads; call it before the informer syncs. Repeated calls are allowed."""
+    """Add the index that `pods_of_claim` reads; the caller must do this before the informer syncs.
+
+    The function may be called repeatedly.
+    """
     pods.add_index(_INDEX, _keys)
 
 

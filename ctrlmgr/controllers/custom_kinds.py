@@ -1,9 +1,9 @@
 """Notifies controllers that handle every kind when CustomResourceDefinitions are established or deleted.
 
-Guarantees: a controller is notified on the informers' thread, when the definition is established and before its
-instances are in their cache. So handlers that the controller adds at that moment receive every instance. The cache of
-the instances is complete at the revision at which the definition was established, and follows the log from that
-revision.
+Guarantees: a controller is notified on the informers' thread, when a CustomResourceDefinition is established and before
+its instances are in their cache. Therefore handlers that the controller adds when it is notified receive every
+instance. The cache of the instances is complete at the revision at which the CustomResourceDefinition was established,
+and follows the log from that revision.
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ from ctrlmgr.informer import Change, Informer, Informers
 
 
 class Follower(Protocol):
-    """A controller that handles every kind."""
+    """The interface of a controller that handles every kind."""
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Start handling the instances of a definition, whose resource is `resource`.
+        """Start handling the instances of a CustomResourceDefinition, whose resource is `resource`.
 
-        Called again if the definition changes.
+        The method is called again if the CustomResourceDefinition changes.
         """
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Stop handling the instances of a deleted definition."""
+        """Stop handling the instances of a deleted CustomResourceDefinition."""
 
 
 def follow_definitions(informers: Informers, follower: Follower) -> None:
-    """Notify `follower` of definitions from the first sync on; call it before that sync."""
+    """Notify `follower` of CustomResourceDefinitions from the first sync on.
+
+    The caller must do this before that sync.
+    """
 
     def on_change(change: Change) -> None:
         if change.new is not None:

@@ -1,1 +1,1 @@
-"""Output of commands: lines, columns, trees and progress bars for users; JSON and CSV for programs."""
+"""Prints the output of commands: lines, columns, trees and progress bars for users; JSON and CSV for programs."""

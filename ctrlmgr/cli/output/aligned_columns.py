@@ -1,7 +1,7 @@
-"""Aligned columns, as kubectl prints them.
+"""Prints aligned columns as kubectl does.
 
-Guarantees: control characters in values are printed as escapes, so they cannot control the terminal. A line has no
-trailing spaces.
+Guarantees: control characters in values are printed as escapes, so that values cannot control the terminal. A printed
+line has no trailing spaces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GAP = "   "
 
 
 def lines(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield the header and the rows, each column as wide as its longest cell."""
+    """Yield the header and the rows of a table; each column is as wide as its longest cell."""
     cells = [[escape(cell(value)) for value in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -23,7 +23,7 @@ def lines(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]
 
 
 def cell(value: Any) -> str:
-    """Return a value as the text of a cell: empty for None, hexadecimal for bytes."""
+    """Return a value as the string in a cell: an empty string for None, hexadecimal for bytes."""
     if value is None:
         return ""
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,8 +1,8 @@
 """Prints results of `ctrlmgr sql`: a table for users, JSON or CSV for programs.
 
-Guarantees: on a terminal, long values are wrapped so that a table fits the width. No value is cut, neither on a
-terminal nor in a pipe. If columns would be too narrow, each row becomes a list of values. A column with JSON is printed
-by `-o json` as JSON, not as a string.
+Guarantees: on a terminal, long values are wrapped so that a table fits the width of the terminal. No value is
+truncated, neither on a terminal nor in a pipe. If the columns of a table would be too narrow, each row is printed as a
+list of values. A column that contains JSON is printed by `-o json` as JSON, not as a string.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMATS = ("table", "json", "csv")
 _BETWEEN = 2
 """The characters that separate the columns of a table."""
 _LINES = 6
-"""Maximum number of lines of a value in a table column."""
+"""The maximum number of lines of a value in a table column."""
 
 _JSON = frozenset({"body", "changes", "labels", "ports", "triggers"})
 
@@ -94,7 +94,7 @@ def _write_table(answer: Rows, cells: Sequence[Sequence[str]], widths: Sequence[
 
 
 def _write_records(answer: Rows, cells: Sequence[Sequence[str]]) -> None:
-    """Print each value on its own line, in full length."""
+    """Print a row as a list: each value on its own line, in full length."""
     width = max(map(len, answer.columns))
     for number, row in enumerate(cells, 1):
         click.echo(f"row {number}")
@@ -118,9 +118,10 @@ def heading(name: str, width: int) -> str:
 
 
 def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int) -> list[int]:
-    """Return widths of the columns that together fit into `room` characters.
+    """Return column widths whose sum fits into `room` characters.
 
-    Headings are broken first, then text columns, the longest column first; columns of numbers keep their width.
+    To make columns narrower, headings are broken first, then text columns, the longest column first; columns of numbers
+    keep their width.
     """
     from rich.cells import cell_len
 
@@ -137,7 +138,7 @@ def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequen
 
 
 def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
-    """Return the widths, with the remaining room given to columns that need more, beginning with the first column."""
+    """Return the column widths after columns that need more got the remaining room, from the first column on."""
     given = []
     for width, want in zip(widths, wanted, strict=True):
         more = min(left, want - width)
@@ -147,7 +148,7 @@ def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
 
 
 def fitted(widths: list[int], room: int) -> list[int]:
-    """Return widths that together fit into `room`: the widest columns are reduced evenly."""
+    """Return column widths whose sum fits into `room`, by narrowing the widest columns evenly."""
     given = dict.fromkeys(range(len(widths)), 1)
     for left, index in enumerate(sorted(given, key=lambda each: widths[each])):
         share = room // (len(widths) - left)

@@ -1,6 +1,7 @@
-"""Prints changes of objects: lines for users, plain JSON values for programs.
+"""Prints changes of objects, as lines for users and as plain JSON values for programs.
 
-Guarantees: colour is used only on a terminal. Control characters in stored values are printed as escapes.
+Guarantees: the output is coloured only on a terminal. Control characters in stored values are printed as escape
+sequences.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def subject(resource: Resource, key: Key) -> str:
 def difference_line(difference: Difference, *, widest: int | None = None) -> str:
     """Return a difference as a line: `+` for an added field, `-` for a removed one, `~` for a changed one.
 
-    Values longer than `widest` characters are cut.
+    Values with more than `widest` characters are truncated.
     """
     path = escape(difference.path)
     before, after = (_cut(shown(value), widest) for value in (difference.before, difference.after))
@@ -59,7 +60,7 @@ def _cut(text: str, widest: int | None) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a JSON value as text; the empty string for an absent value."""
+    """Return a JSON value as a string; an absent value becomes an empty string."""
     return "" if value is ABSENT else escape(msgspec.json.encode(value).decode())
 
 
@@ -76,7 +77,10 @@ def written_by(author: Author) -> str:
 
 
 def reconcile_of(author: Author) -> str:
-    """Return the name of an author's reconcile, `shop/web by endpoint-controller`; empty without a reconcile."""
+    """Return the name of an author's reconcile, `shop/web by endpoint-controller`.
+
+    An empty string if no reconcile wrote the change.
+    """
     if not author.controller:
         return ""
     parts = [f"{escape(author.key)} by {escape(author.controller)}"]
@@ -121,7 +125,7 @@ def _verdict(pair: Pair) -> str:
 
 
 def write_pair(pair: Pair, found: Sequence[Difference]) -> None:
-    """Print the difference of an object between two moments."""
+    """Print the difference of an object between two points in time."""
     mark, colour = {"ADDED": ("+", "green"), "DELETED": ("-", "red"), "MODIFIED": ("~", "yellow")}[_verdict(pair)]
     revisions = " → ".join(str(obj.revision) for obj in (pair.before, pair.after) if obj)
     click.echo(f"{click.style(mark, fg=colour)} {subject(pair.resource, pair.key)}  {revisions}")
@@ -130,7 +134,7 @@ def write_pair(pair: Pair, found: Sequence[Difference]) -> None:
 
 
 def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
-    """Return the difference of an object between two moments as plain JSON values."""
+    """Return the difference of an object between two points in time as plain JSON values."""
     return {
         "resource": str(pair.resource),
         "namespace": pair.key.namespace,
@@ -143,7 +147,7 @@ def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
 
 
 def write_blame(fields: Sequence[FieldAuthor]) -> None:
-    """Print fields with their last changes as a table."""
+    """Print the fields of an object, each with its last change, as a table."""
     for line in aligned_columns.lines(_HEADER, _rows(fields)):
         click.echo(line)
 

@@ -1,7 +1,7 @@
-"""Prints the output of `ctrlmgr events`: columns for users, JSON for programs.
+"""Prints the output of `ctrlmgr events`: as columns for users, and as JSON for programs.
 
-Guarantees: each event is printed as soon as it is read. Control characters in names and actors are printed as escapes.
-`jsonl` lines have all fields of a recording, and some additional fields.
+Guarantees: each event is printed as soon as it is read. Control characters in names and actors are printed as escape
+sequences. `jsonl` lines have all fields that a recording has, and some more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _lines(events: Iterable[Event], reconcile: Lookup, output: str) -> Iterator[
 def _table(events: Iterable[Event], reconcile: Lookup, columns: dict[str, int]) -> Iterator[str]:
     """Yield aligned lines.
 
-    A column becomes wider when a wider value arrives, so no line waits for later lines.
+    A column becomes wider when a wider value arrives, so no line must wait for later lines.
     """
     widths = dict(columns)
     yield _row(dict(zip(widths, widths, strict=True)), widths)

@@ -1,4 +1,4 @@
-"""Formats failing reconciles as a table, or as one line each."""
+"""Formats failing reconciles as a table, or as one line for each reconcile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for commands that read a long file; it is shown only on a terminal."""
+"""A progress bar on stderr, for commands that read a long file; the bar is shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class Place(Protocol):
 
     @property
     def position(self) -> int:
-        """Number of bytes that were read from the file so far."""
+        """The number of bytes that were read so far."""
 
     @property
     def size(self) -> int:
-        """Size of the file in bytes."""
+        """The size of the file in bytes."""
 
     @property
     def line(self) -> int:
-        """Number of lines that were read so far."""
+        """The number of lines that were read so far."""
 
 
 @contextmanager
 def reading(name: str, *, hidden: bool) -> Iterator[Callable[[Place], None] | None]:
-    """Show a progress bar if stderr is a terminal; yields the function that updates the bar."""
+    """Show a progress bar if stderr is a terminal; yields a function that updates the bar."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

@@ -1,6 +1,7 @@
-"""Prints the report of `ctrlmgr replay`: a summary and differences for users, one document for programs.
+"""Prints the report of `ctrlmgr replay`: for users a summary and the differences, for programs one document.
 
-Guarantees: colour is used only on a terminal. Control characters in the recording are printed as escapes.
+Guarantees: the output is coloured only on a terminal. Control characters in the recording are printed as escape
+sequences.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ctrlmgr.recording.version_comparison import Comparison, DifferenceKind, Wri
 T = TypeVar("T")
 
 _MOST = 20
-"""Maximum number of divergences that are printed in full; the JSON report contains all."""
+"""The maximum number of divergences that are printed in full; the JSON report contains all divergences."""
 
 _SAID = {
     Verdict.DIFFERS: "differs",
@@ -43,8 +44,8 @@ _DEPARTED = {
 def write(report: Report, output: str, fault: RecordingError | None, compared: Comparison | None = None) -> None:
     """Print `report` in the format `output`.
 
-    `fault` is the error that ended the replay of the recording early, None without one. `compared` is the result of the
-    comparison with another version's replay.
+    `fault` is the error that ended the replay of the recording early; None if there was no error. `compared` is the
+    result of the comparison with another version's replay.
     """
     if output != "table":
         fields = {**report.as_json(), "recordingError": _fields(fault)}
@@ -96,7 +97,7 @@ def _write_difference(found: WriteDifference) -> Iterator[str]:
 
 
 def complain(fault: RecordingError, report: Report, kept: str) -> ExitCode:
-    """Print the error of the recording on stderr, and how far the replay got."""
+    """Print the error of the recording on stderr, and the revision that the replay has reached."""
     read = f"; {report.events:,} events before the error were replayed" if report.events else ""
     click.echo(f"error: {escape(str(fault))}{read}{', ' + escape(kept) if kept else ''}", err=True)
     return ExitCode.RECORDING
@@ -132,7 +133,7 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
 
 
 def _told(found: Sequence[Difference], other: str) -> Iterator[str]:
-    """Yield the lines of differences; `other` is the name of the side with which our replay is compared."""
+    """Yield one line for each difference; `other` is the name of the side with which the replay is compared."""
     for difference in found:
         yield f"  {escape(difference.path)}"
         yield click.style(f"    - {other:<9} {_value(difference.recorded)}", fg="red")

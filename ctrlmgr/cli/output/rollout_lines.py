@@ -1,6 +1,7 @@
-"""Formats a rollout for users: one line per step, and one line for each wait before a step.
+"""Formats a rollout for users, with one line per step, and one line for each wait before a step.
 
-Guarantees: colour is used only on a terminal. Control characters in stored values are printed as escapes.
+Guarantees: the output is coloured only on a terminal. Control characters in stored values are printed as escape
+sequences.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ctrlmgr.inspection.rollout_timeline import Rollout, Step
 from ctrlmgr.logging import escape
 
 _WIDEST = 60
-"""Maximum number of characters of a value in a change of the template."""
+"""The maximum number of characters that are printed of a value in a change of the template."""
 
 
 def lines(found: Rollout) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""JSON and YAML documents that are safe to print on a terminal.
+"""Formats JSON and YAML documents so that they are safe to print on a terminal.
 
 Guarantees: control characters, and characters that change the text's direction, are printed as escapes of JSON or YAML.
-So a program that parses the document reads the stored value, and no value can control the terminal.
+Therefore a program that parses the document reads the stored value, and no value can control the terminal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.logging import CONTROL
 def json_text(text: str) -> str:
     """Return a JSON document with control characters escaped.
 
-    Outside of strings, JSON contains only one kind of control characters: line ends.
+    Outside of strings, line ends are the only control characters in a JSON document.
     """
     return CONTROL.sub(_json_escape, text)
 

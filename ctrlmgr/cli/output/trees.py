@@ -1,9 +1,9 @@
-"""Draws trees of causes and effects.
+"""Draws trees of the causes or effects of changes.
 
-Guarantees: an event's line precedes its details. Colour is used only on a terminal. Control characters in stored values
-are printed as escapes. Causes are similar if they are the same change of objects of one kind, by the same author.
-Similar causes are drawn as one, and a repeated event is drawn without its changes. A `whole` tree shows similar and
-repeated events in full.
+Guarantees: the line of an event precedes the lines with its details. The output is coloured only on a terminal. Control
+characters in stored values are printed as escape sequences. Causes are similar if they are the same change of objects
+of one kind, made by the same author. Similar causes are drawn as one cause, and a repeated event is drawn without its
+changes. A `whole` tree shows similar and repeated events in full.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ctrlmgr.logging import escape
 
 _MOST = 4
 _WIDEST = 80
-"""Maximum number of differences per change, and of characters per value; `ctrlmgr history` prints all."""
+"""The maximum number of differences per change, and of characters per value; `ctrlmgr history` prints everything."""
 
 _TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d')
 """Fields with timestamps, which may differ between similar changes."""
 
 _NAMED = 2
-"""Maximum number of object names that are printed for similar changes."""
+"""The maximum number of object names that are printed for similar changes."""
 
 
 def causes(node: Node, *, whole: bool = False) -> Iterator[str]:
@@ -40,9 +40,9 @@ def causes(node: Node, *, whole: bool = False) -> Iterator[str]:
 
 
 def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
-    """Draw similar causes as one, followed by the causes of the first one.
+    """Draw similar causes as one cause, followed by the causes of the first of them.
 
-    `drawn` contains the events that were already drawn.
+    The set `drawn` contains the events that were already drawn.
     """
     node = alike[0]
     is_known = drawn is not None and node.revision in drawn
@@ -69,7 +69,7 @@ def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
 
 
 def _grouped(links: Sequence[Node]) -> list[list[Node]]:
-    """Group similar causes; a group is at the position of its first cause."""
+    """Return groups of similar causes, in the order of the first cause of each group."""
     groups: dict[object, list[Node]] = {}
     for each in links:
         groups.setdefault(_likeness(each), []).append(each)
@@ -91,7 +91,7 @@ def _likeness(node: Node) -> object:
 
 
 def effects(node: Node) -> Iterator[str]:
-    """Yield the lines of an event, and below it each reconcile that the event triggered, with its writes."""
+    """Yield the lines of an event, and below that line each reconcile that the event triggered, with its writes."""
     yield from _event([node])
     runs: dict[int, list[Node]] = {}
     for effect in node.links:
@@ -129,7 +129,7 @@ def _event(alike: Sequence[Node]) -> Iterator[str]:
 
 
 def _head(alike: Sequence[Node], change: Change) -> str:
-    """Return one line for an event, or for several similar events: their number and the first names."""
+    """Return one line for an event, or for several similar events: the number of events and the first names."""
     node, by = alike[0], written_by(change.author)
     rest = f"{change.type.name}  {format_time(change.recorded_at)}  {by}"
     objects = dict.fromkeys(each.change.object.key for each in alike if each.change is not None)

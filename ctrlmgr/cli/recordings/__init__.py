@@ -1,1 +1,1 @@
-"""Commands for recordings: record, import, replay, play."""
+"""Commands for recordings: `record`, `import`, `replay` and `play`."""

@@ -40,20 +40,20 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
 def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> int:
-    """Import recordings into a log, each change at its recorded revision.
+    """Import recordings into a log; each change gets its recorded revision.
 
     The import runs no controllers and compares no results; use `ctrlmgr replay` for that. All commands that read a log
-    can read the imported log, and `ctrlmgr serve --at` serves it. Several files, such as those of a rotated recording,
-    are imported in the given order. Changes that are already in the log are skipped.
+    can read the imported log, and `ctrlmgr serve --at` serves it. Several files, such as the parts of a rotated
+    recording, are imported in the given order. Changes that are in the log already are skipped.
 
     \b
     ctrlmgr import incident.jsonl.gz --database sqlite:///incident.db
     ctrlmgr why endpoints web -n shop --database sqlite:///incident.db
     ctrlmgr serve --at 2026-01-02T03:04:05Z --database sqlite:///incident.db
 
-    Ctrl-C stops the import between two changes. The log is then usable, and --append continues the import.
+    Ctrl-C stops the import between two changes. After Ctrl-C the log is usable, and --append continues the import.
 
-    Additional exit code: 4 if a recording cannot be used. The log then contains the changes before the error, and
+    Additional exit code: 4 if a recording cannot be used. After the error, the log contains the changes before it, and
     --append continues the import.
     """
     from ctrlmgr.cli.output.progress import reading
@@ -90,7 +90,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
 
 
 def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
-    """Return the text that says how far the import got, and how to continue it."""
+    """Return a message that says which revision the import has reached, and how to continue the import."""
     if not revision:
         return "stopped: nothing has been imported yet"
     command = f"ctrlmgr import {shlex.join(map(str, recordings))} --database {shlex.quote(database)} --append"

@@ -1,4 +1,4 @@
-"""Reads a recording in such a way that Ctrl-C ends the reading between two lines."""
+"""Reads a recording until Ctrl-C, which ends the reading between two lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class StoppableReader(RecordingReader):
         self._stop = stop
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries; raises `Interrupted`, and the errors of reading a recording."""
+        """Yield the entries of the recording.
+
+        Raises `Interrupted` after `stop` is set, and errors if the recording is damaged.
+        """
         for entry in super().__iter__():
             if self._stop.is_set():
                 raise Interrupted

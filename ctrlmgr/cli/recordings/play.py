@@ -52,7 +52,7 @@ def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
 
 
 def _tells(command: Callable[..., State]) -> Callable[..., None]:
-    """Add `-o` to a command of `ctrlmgr play`, run it and print its result."""
+    """Return a command of `ctrlmgr play` with the option `-o`, which runs `control` and prints the result."""
 
     @output_option("text", "json")
     @functools.wraps(command)
@@ -95,7 +95,7 @@ def resume(controls: Controls) -> State:
 @click.argument("events", type=int, default=1)
 @_tells
 def step(controls: Controls, events: int) -> State:
-    """Move EVENTS events forward (1 by default), or back if the number is negative, and pause."""
+    """Move EVENTS events forward (1 by default), or backward if the number is negative, and pause."""
     return controls.command("step", events=str(events))
 
 
@@ -116,7 +116,7 @@ def seek(controls: Controls, place: str) -> State:
 @click.argument("times", type=float)
 @_tells
 def speed(controls: Controls, times: float) -> State:
-    """Play the recording TIMES times as fast as it was recorded."""
+    """Set the speed of playing to TIMES times the speed at which the recording was made."""
     return controls.command("speed", times=repr(times))
 
 

@@ -31,12 +31,12 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "
 
 
 class _Size(click.ParamType[int]):
-    """A size such as `100MB` or `1Gi`, in bytes."""
+    """A parameter type for sizes such as `100MB` or `1Gi`, in bytes."""
 
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse a size; fail with a usage error if the text is not a size."""
+        """Parse a size; fail with a usage error if the argument is not a size."""
         if isinstance(value, int):
             return value
         text = str(value).upper().removesuffix("B")
@@ -114,8 +114,8 @@ def record(
     """Record the changes in a cluster into a file that `ctrlmgr replay` reads, until Ctrl-C.
 
     The command lists and watches the chosen resources, and writes their changes in the order of the cluster's
-    revisions. The data of Secrets is masked. If --rotate splits a recording into several files, each file can be used
-    alone. An existing file is not changed without --append or --force.
+    revisions. The data of Secrets is masked. If --rotate splits a recording into several files, each file can be
+    replayed alone. An existing file is changed only if --append or --force is given.
 
     \b
     ctrlmgr record -o today.jsonl.gz
@@ -160,7 +160,10 @@ def record(
 
 
 def access_of(kubeconfig: Path | None, context: str) -> Access:
-    """Return the access to a cluster, which is chosen as kubectl chooses it; raises `SettingsError`."""
+    """Return the URL and the credentials of a cluster, which is chosen as kubectl chooses it.
+
+    Raises `SettingsError` if the kubeconfig is unusable.
+    """
     from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -170,7 +173,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
 
 
 def _ending(output: Path, *, goes_on: bool, force: bool) -> RecordingEnd | None:
-    """Return the end of the file that the recording continues; None for a new file. Raises `SettingsError`."""
+    """Return the end of the file that the recording continues; None if the file is new. Raises `SettingsError`."""
     from ctrlmgr.recording.capture.recording_continuation import read_ending
 
     if goes_on and force:
@@ -247,7 +250,7 @@ def _say_done(files: Files) -> None:
 
 @contextmanager
 def _progress(*, hidden: bool) -> Iterator[Callable[[State], None] | None]:
-    """Show a progress line on stderr if stderr is a terminal; yields the function that updates the line."""
+    """Show a progress line on stderr if stderr is a terminal; yields a function that updates the line."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""`ctrlmgr replay`: replays a recording with our controllers, and compares the results at every checkpoint."""
+"""`ctrlmgr replay`: replays a recording with ctrlmgr's controllers, and compares the results at every checkpoint."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def replay(
     output: str,
     no_progress: bool,
 ) -> int:
-    """Replay the clients' writes of RECORDING with our controllers, and compare the results at every checkpoint.
+    """Replay the clients' writes of RECORDING with ctrlmgr's controllers, and compare the results at every checkpoint.
 
     A recording has the format that `kubectl get --watch --output-watch-events -o json` prints, and may contain
-    checkpoints; .gz files are decompressed. The writes of the recorded controllers are not replayed, because our
+    checkpoints; .gz files are decompressed. The writes of the recorded controllers are not replayed, because ctrlmgr's
     controllers must produce the same writes.
 
     \b
@@ -73,9 +73,10 @@ def replay(
     ctrlmgr replay recording.jsonl.gz --app shop:app
     ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
-    With --every-write, our controllers act at the same moments as the recorded ones, and each recorded write must have
-    a counterpart. Without --every-write, our controllers may combine several writes between two checkpoints into one.
-    With --against, the report lists the controllers' writes that differ between the two versions.
+    If --every-write is given, ctrlmgr's controllers act at the same points in time as the recorded controllers, and
+    each recorded write must have a counterpart. If --every-write is not given, ctrlmgr's controllers may combine
+    several writes between two checkpoints into one write. If --against is given, the report lists the controllers'
+    writes that differ between the two versions of ctrlmgr.
 
     Additional exit codes: 1 if the results diverge (with --against: if the versions differ), 4 if the recording cannot
     be used; the events before the error are replayed, and stay in --database.
@@ -134,7 +135,7 @@ def _maker(settings: Settings) -> ReplayMaker:
 
 
 def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
-    """Return the text that says how far the replay got.
+    """Return a message that says which revision the replay has reached.
 
     The replay cannot be continued, because no log contains the state of the controllers.
     """
@@ -149,7 +150,7 @@ def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
 
 
 def replayed_apps(names: Sequence[str]) -> Replayed:
-    """Load apps for a replay; raises `SettingsError` for apps that a replay cannot run."""
+    """Load apps for a replay; raises `SettingsError` if a replay cannot run an app."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.framework.app_loading import load_apps
     from ctrlmgr.framework.app_replays import Replayed, replayed

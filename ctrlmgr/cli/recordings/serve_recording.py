@@ -22,7 +22,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _PRETEND = "pretend"
 _OPTIONS = ("speed", "paused", "max_gap", "writes", "until_end")
 _KEPT = ("server.listen", "server.advertise_address", "data_dir", "service.", "log.")
-"""Settings that have an effect without a database and controllers."""
+"""Settings that affect a server without a database and controllers."""
 
 
 def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,9 +57,10 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
-    """Return the recording to play and how to play it; None without a recording.
+    """Return the recording to play and how to play it; None if the options name no recording.
 
-    Raises `click.UsageError` for options that need a recording, and for flags that have no effect on one.
+    Raises `click.UsageError` if an option needs a recording but none is given, and if a flag has no effect on a
+    recording.
     """
     given = [name for name in _OPTIONS if options[name]]
     if recording is None:
@@ -80,7 +81,7 @@ def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
 
 
 def _refuse_settings() -> None:
-    """Raise `click.UsageError` for flags of settings that have no effect on a recording."""
+    """Raise `click.UsageError` if a flag sets a setting that has no effect on a recording."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = (parameter.name or "").removeprefix("flag_")
@@ -92,7 +93,7 @@ def _refuse_settings() -> None:
 
 
 def run(loaded: Loaded, playing: Playing) -> None:
-    """Serve a recording until a signal, or until the end of the recording if the options say so."""
+    """Serve a recording until a signal arrives or, if the options say so, until the end of the recording."""
     from ctrlmgr.serve.recording import serve_recording
 
     is_for_people = loaded.settings.log.format == "console"
@@ -119,7 +120,7 @@ def _greet(application: PlayedApplication) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[State], None] | None]:
-    """Show a progress line on stderr if stderr is a terminal; yields the function that updates the line."""
+    """Show a progress line on stderr if stderr is a terminal; yields a function that updates the line."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -130,6 +131,6 @@ def _progress() -> Iterator[Callable[[State], None] | None]:
 
 
 def words(state: State) -> str:
-    """Return the position in a recording as one line."""
+    """Return the position in a recording as one line of text."""
     how = "at its end" if state.ended else "paused" if state.paused else f"playing at {state.speed:g}x"
     return f"{how}: {state.time}, revision {state.revision}, {state.position:,} of {state.events:,} events"

@@ -28,7 +28,7 @@ class Availability(NamedTuple):
 
     @property
     def is_true(self) -> bool:
-        """Whether the version is available."""
+        """Whether the version that the APIService names is available."""
         return self.status == "True"
 
 
@@ -73,7 +73,7 @@ class _Slice(msgspec.Struct, frozen=True):
 
 
 def unmet(remote: RemoteService, service: Object | None, slices: Iterable[Object]) -> Availability | None:
-    """Return why no request can be sent to a server, None if requests can.
+    """Return the reason why no request can be sent to an extension server; None if requests can be sent.
 
     `slices` are the Service's EndpointSlices.
     """
@@ -106,7 +106,7 @@ def failing(problem: str) -> Availability:
 
 
 def problem_of(url: str, reply: Reply) -> str:
-    """Return why a reply fails the discovery check; empty if the reply passes it."""
+    """Return the reason why a reply fails the discovery check; empty if the reply passes it."""
     if reply.problem:
         waited = " (Client.Timeout exceeded while awaiting headers)" if "deadline" in reply.problem else ""
         return f"failing or missing response from {url}: Get {quote(url)}: {reply.problem}{waited}"
@@ -122,9 +122,9 @@ def is_available(service: Object) -> bool:
 
 
 def with_availability(service: Object, found: Availability, now: str) -> Object | None:
-    """Return an APIService with the condition `found`, None if it already has it.
+    """Return an APIService with the condition `found`; None if the APIService already has the condition.
 
-    `now` becomes the time of a transition.
+    `now` becomes the time of a transition of the condition.
     """
     fields = service.to_dict()
     conditions: Sequence[Mapping[str, Any]] = (fields.get("status") or {}).get("conditions") or ()

@@ -1,12 +1,12 @@
-"""Keeps the condition Available of APIServices. For this, it requests the discovery document of each extension server.
+"""Keeps the condition Available of APIServices.
 
-Guarantees:
+For this purpose, the controller requests the discovery document of each extension server. Guarantees:
 - The controller runs in every process that serves the API, leader or not, because each process must reach the servers
   itself.
-- An available server is checked again every 30 seconds, and when its Service or endpoints change. An unavailable server
-  is checked again after 5 ms; this delay then doubles with each check, up to 30 seconds.
-- A check ends after 5 seconds. Several checks run concurrently, so a server that hangs does not delay the checks of
-  other servers.
+- An available extension server is checked again every 30 seconds, and when its Service or endpoints change. An
+  unavailable extension server is checked again after 5 ms; the delay doubles with each check, up to 30 seconds.
+- A check of an extension server ends after 5 seconds at the latest. Several checks run concurrently, so a server that
+  hangs does not delay the checks of other servers.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ log = structlog.get_logger(__name__)
 NAME: Final = "apiservice-availability-controller"
 WORKERS: Final = 5
 ATTEMPTS: Final = 5
-"""The number of requests of one check. The endpoint of each request is chosen independently; one successful request is
-enough.
+"""The number of requests in one check of a server. In a check, the endpoint of each request is chosen independently;
+one successful request is enough.
 """
 TIMEOUT: Final = 5.0
 """The timeout of one request, in seconds."""
 RESYNC: Final = 30.0
-"""Seconds until an available server is checked again."""
+"""The number of seconds until an available server is checked again."""
 _SHORTEST, _LONGEST = 0.005, 30.0
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _OF_SERVICE: Final = "service"
 _USER: Final = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
-"""The identity of the discovery requests, which may read discovery on every server (`SetAuthProxyHeaders`)."""
+"""The user that the discovery requests name; this user may read discovery on every server (`SetAuthProxyHeaders`)."""
 
 UNAVAILABLE: Final = Gauge(
     "aggregator_unavailable_apiservice",
@@ -85,7 +85,7 @@ class AvailabilityReconciler:
         random: Random,
         by_endpoints: bool = True,
     ) -> None:
-        """Send requests with `call`, with the client certificate that `certificate` returns."""
+        """Send discovery requests with `call`, using the client certificate that `certificate` returns."""
         self._services = services
         self._slices = slices
         self._state = state
@@ -97,7 +97,7 @@ class AvailabilityReconciler:
         self._backoff: ExponentialBackoff[Key] = ExponentialBackoff(_SHORTEST, _LONGEST)
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Check one APIService, and write the condition if it has changed."""
+        """Check one APIService, and write its condition Available if the condition has changed."""
         service = self._services.get(key)
         if service is None:
             self._backoff.forget(key)
@@ -128,7 +128,7 @@ class AvailabilityReconciler:
         return PASSED if "" in problems else failing(problems[-1])
 
     def _problems(self, remote: RemoteService) -> list[str]:
-        """Return one result for each request: the problem, or an empty string for success."""
+        """Return the result of each discovery request: the problem, or an empty string if the request succeeded."""
         urls: list[str] = []
         for _ in range(ATTEMPTS):
             try:
@@ -185,7 +185,7 @@ def new_availability_controller(
     random: Random,
     by_endpoints: bool = True,
 ) -> Controller:
-    """Build the controller; call it before the informers sync."""
+    """Build the controller; the caller must do this before the informers sync."""
     services, slices = informers.informer(API_SERVICES), informers.informer(ENDPOINT_SLICES)
     services.add_index(_OF_SERVICE, _named_service)
     slices.add_index(_OF_SERVICE, _service_of)

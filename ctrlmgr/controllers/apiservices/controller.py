@@ -1,8 +1,8 @@
 """Keeps an APIService for each served version of a group: a built-in group, or the group of a CustomResourceDefinition.
 
-The controller runs in every process that serves the API, leader or not. Several processes can run it at once, because
-each write is conditional on the revision that was read. APIServices of built-in groups are corrected once after a
-process starts, APIServices of custom kinds after every change.
+The controller runs in every process that serves the API, leader or not. Several processes can run the controller at
+once, because each write is conditional on the revision that was read. APIServices of built-in groups are corrected once
+after a process starts, APIServices of custom kinds after every change.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class APIServiceReconciler:
     """Reconciles APIServices."""
 
     def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, DesiredAPIService]) -> None:
-        """Keep the APIServices in `wanted`, and those of the CustomResourceDefinitions in `definitions`."""
+        """Create a reconciler that keeps the APIServices in `wanted`, and those of the CRDs in `definitions`."""
         self._services = services
         self._definitions = definitions
         self._builtin = wanted
@@ -63,7 +63,7 @@ class APIServiceReconciler:
         self._done: set[str] = set()
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Create, update or delete one APIService as needed."""
+        """Create, update or delete one APIService so that it has the desired state."""
         if self._at_start is None:
             self._at_start = frozenset(each.name for each in self._services.list())
         wanted, current = self._wanted(key.name), self._services.get(key)
@@ -112,7 +112,7 @@ def _concerned(change: Change) -> Iterable[Key]:
 def new_api_service_controller(
     informers: Informers, groups: Iterable[Group], client: EngineClient, log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before the informers sync. `groups` are the built-in groups."""
+    """Build the controller; the caller must do this before the informers sync. `groups` are the built-in groups."""
     definitions, services = informers.informer(DEFINITIONS), informers.informer(API_SERVICES)
     definitions.add_index(_SERVED, _served)
     wanted = builtin(groups)

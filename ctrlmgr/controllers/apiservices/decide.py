@@ -1,4 +1,4 @@
-"""Decides the next step for one APIService.
+"""Decides whether to create, update or delete one APIService.
 
 Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go` (`checkAPIService`).
 """
@@ -29,8 +29,8 @@ def next_step(
 ) -> Step:
     """Return the next step for an APIService.
 
-    `done` says whether this process has corrected the APIService before, `at_start` whether the APIService existed when
-    the process started.
+    `done` is True if this process has corrected the APIService before, and `at_start` is True if the APIService existed
+    when the process started.
     """
     if wanted is not None and wanted.mode is Mode.ON_START and done:
         return Step.NOTHING

@@ -53,10 +53,10 @@ _VERSION_PRIORITY: Final = 15
 
 
 class Mode(Enum):
-    """When an APIService is corrected; the value of a member is the value of the APIService's label."""
+    """The rule when an APIService is corrected; the value of a member is the value of the APIService's label."""
 
     ON_START = "onstart"
-    """Corrected once after a process starts; later changes by users are kept."""
+    """The APIService is corrected once after a process starts; later changes by users are kept."""
     ALWAYS = "true"
 
 
@@ -73,7 +73,7 @@ class DesiredAPIService(NamedTuple):
 
 
 def builtin(groups: Iterable[Group]) -> Mapping[str, DesiredAPIService]:
-    """Return the desired APIServices of those built-in groups that have a priority, by name."""
+    """Return the desired APIServices of those built-in groups that have a priority, by the name of the APIService."""
     return {
         name_of(group.name, version): DesiredAPIService(
             _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START

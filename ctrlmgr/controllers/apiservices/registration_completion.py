@@ -1,4 +1,4 @@
-"""Reports whether all APIServices that this server registers at its start are available, for `/readyz`.
+"""Reports whether all APIServices that this server registers at its start are available, as a check of `/readyz`.
 
 Source: kubernetes `pkg/controlplane/apiserver/aggregator.go` (`makeAPIServiceAvailableHealthCheck`).
 """
@@ -21,12 +21,12 @@ class Registration:
     """The APIServices of built-in groups that have not been available yet."""
 
     def __init__(self, informers: Informers, groups: Iterable[Group]) -> None:
-        """Watch the APIServices of `groups`; call this before the informers sync."""
+        """Watch the APIServices of `groups`; the caller must do this before the informers sync."""
         self._services = informers.informer(API_SERVICES).lister
         self._pending = frozenset(builtin(groups))
 
     def problem(self) -> str | None:
-        """Return the problem; None once each APIService has been available."""
+        """Return the reason why the check fails; None once each APIService has been available."""
         if self._pending:
             self._pending = frozenset(filter(self._lacks, self._pending))
         return f"missing APIService: [{' '.join(sorted(self._pending))}]" if self._pending else None

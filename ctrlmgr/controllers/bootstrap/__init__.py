@@ -1,1 +1,1 @@
-"""Creates the objects that every cluster has: the `kubernetes` Service, system namespaces, the default ServiceCIDR."""
+"""Creates the objects of every cluster: the Service `kubernetes`, system namespaces, and the default ServiceCIDR."""

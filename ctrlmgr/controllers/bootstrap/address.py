@@ -1,8 +1,8 @@
-"""Chooses the address of this server that the Endpoints of the `kubernetes` Service contain.
+"""Chooses the address of this server for the Endpoints of the `kubernetes` Service.
 
 Guarantees: the address is never loopback, link-local or unspecified, because the API does not allow such addresses in
-Endpoints. The address always has the Service's IP family. If the server's address is not suitable, the address of the
-default route is used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery
+Endpoints. The chosen address always has the Service's IP family. If the server's address is not suitable, the address
+of the default route is used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery
 `ResolveBindAddress`).
 """
 
@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 
 
 def endpoint_address(advertised: str, family: str, default_route: Callable[[int], str]) -> str | None:
-    """Return the address to publish, in canonical form; None if this machine has no suitable one.
+    """Return the address to publish, in canonical form; None if this machine has no suitable address.
 
-    `advertised` is the server's configured address, `family` (`IPv4` or `IPv6`) the Service's. `default_route` takes 4
-    or 6 and returns the machine's own address on its default route of that IP version; loopback if there is no such
-    route.
+    `advertised` is the server's configured address; `family` (`IPv4` or `IPv6`) is the IP family of the Service. The
+    function `default_route` takes an IP version (4 or 6) and returns the machine's own address on the default route of
+    that version. If there is no such route, the function returns the loopback address.
     """
     if (address := _publishable(advertised, family)) is not None:
         return address

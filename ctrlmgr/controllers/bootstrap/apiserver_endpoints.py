@@ -1,12 +1,14 @@
 """Builds and writes the Endpoints and EndpointSlices of the `kubernetes` Service.
 
 Guarantees:
-- The addresses are those of the servers. If the Endpoints have one subset, its ports are kept until the next reset,
-  even if a client changed them. If they have another number of subsets, they are rebuilt.
-- The EndpointSlice matches the Endpoints. If both are correct, nothing is written.
-- There is one subset, because tools read only one. As in Kubernetes, servers at different addresses must use the same
-  port; if their ports differ, the lowest port is published. Several servers at one address, which Kubernetes does not
-  support, have one subset and one slice per port.
+- The Endpoints contain the addresses of the servers. If the Endpoints have one subset, the subset's ports are kept
+  until the next reset, even if a client changed these ports. If the Endpoints have another number of subsets, the
+  Endpoints are rebuilt.
+- The EndpointSlice has the same addresses and ports as the Endpoints. If the Endpoints and the EndpointSlice are
+  correct, nothing is written.
+- The Endpoints have only one subset, because tools read only one. As in Kubernetes, servers at different addresses must
+  use the same port; if their ports differ, the lowest port is published. Several servers at one address, which
+  Kubernetes does not support, have one subset and one EndpointSlice per port.
 
 Source: Kubernetes' `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
 """
@@ -38,7 +40,10 @@ Fields = dict[str, Any]
 
 
 def addresses_of(endpoints: Object | None) -> list[str]:
-    """Return the addresses in Endpoints that have exactly one subset; no addresses for any other Endpoints."""
+    """Return the addresses in Endpoints that have exactly one subset.
+
+    If there is another number of subsets, return no addresses.
+    """
     subsets = _subsets(endpoints)
     return [each["ip"] for each in subsets[0].get("addresses") or ()] if len(subsets) == 1 else []
 
@@ -95,7 +100,7 @@ def _head(kind: str, api_version: str, name: str = KEY.name) -> Fields:
 
 
 def desired_slices(endpoints: Object) -> list[Fields]:
-    """Return the EndpointSlices for `endpoints`; the first slice has the Service's name."""
+    """Return the EndpointSlices for `endpoints`; the first EndpointSlice has the name of the Service."""
     subsets = _subsets(endpoints)
     if len(subsets) < 2:
         return [_slice(KEY.name, subsets[0] if subsets else {})]
@@ -104,7 +109,10 @@ def desired_slices(endpoints: Object) -> list[Fields]:
 
 
 def _slice(name: str, subset: Mapping[str, Any]) -> Fields:
-    """Return the slice of a subset, whose addresses must have the same IP family (`endpointSliceFromEndpoints`)."""
+    """Return the EndpointSlice for a subset of Endpoints.
+
+    The subset's addresses must have the same IP family (`endpointSliceFromEndpoints`).
+    """
     ready, not_ready = subset.get("addresses") or [], subset.get("notReadyAddresses") or []
     families = {ip_family(each["ip"]) for each in (*ready, *not_ready)}
     family = IPV6 if families == {IPV6} else IPV4
@@ -132,7 +140,7 @@ def _is_right(current: Fields, wanted: Fields) -> bool:
 class Publisher:
     """Writes the servers' Endpoints and EndpointSlices.
 
-    The current state is read from the log, because a cache may be outdated.
+    The current Endpoints and EndpointSlices are read from the log, because a cache may be outdated.
     """
 
     def __init__(self, event_log: EventLog, slices: Lister) -> None:
@@ -142,13 +150,13 @@ class Publisher:
 
     @property
     def published(self) -> Object | None:
-        """The current Endpoints; None if there are none."""
+        """The current Endpoints; None if the object does not exist."""
         return self._log.get(ENDPOINTS, KEY)
 
     def publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
-        """Write Endpoints and EndpointSlices for `servers`; raises the errors of `client`.
+        """Write Endpoints and EndpointSlices for `servers`; raises the errors of `client` if a write fails.
 
-        Several processes publish at the same time, so a write that conflicts is retried.
+        Several processes publish at the same time, so a conflicting write is retried.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:

@@ -1,4 +1,4 @@
-"""Assembles the bootstrap controller: its tasks, their periods, and the watches that run the tasks earlier."""
+"""Assembles the bootstrap controller: its tasks, their periods, and the watches that run tasks before their period."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from ctrlmgr.manager import Controller, Periodic, Watch
 from ctrlmgr.settings import ServiceSettings
 
 _AFTER_A_CHANGE: Final = 1.0
-"""Seconds until a client's deletion or change is corrected.
+"""The number of seconds after which a client's deletion or change of an object is corrected.
 
 Kubernetes corrects deletions and changes at its next periodic check, which is up to 10 s or 60 s later.
 """
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
     event_log: EventLog
     client: EngineClient
     internal: LogClient
-    """Writes node port claims and server leases directly to the log."""
+    """A client that writes node port claims and server leases directly to the log."""
     events: EngineClient
     """Writes Events."""
     broadcaster: EventBroadcaster
@@ -80,10 +80,10 @@ def new_bootstrap(
     port: int,
     ready: Callable[[], bool],
 ) -> Bootstrap:
-    """Assemble the bootstrap controller, before the informers sync; raises `SettingsError`.
+    """Assemble the bootstrap controller, before the informers sync; raises `SettingsError` if the settings are invalid.
 
-    `address` is the result of `endpoint_address` (None: no address is published), `port` the API's port. `ready`
-    returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
+    `address` is the result of `endpoint_address` , where None means that no address is published; `port` is the port of
+    the API. `ready` returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     told = (parts.event_log, ranges, parts.broadcaster, parts.events)
@@ -164,7 +164,10 @@ def _periodic(controller: Controller) -> Periodic:
 
 
 def _watches(informers: Informers) -> list[Watch]:
-    """Return the watches. A created or deleted lease triggers its task at once, other changes after a second."""
+    """Return the watches.
+
+    The creation or deletion of a lease triggers the task immediately; other changes trigger it after a second.
+    """
     namespaces = _gone([Key("", name) for name in SYSTEM_NAMESPACES], bootstrap.NAMESPACES)
     cidr = _gone([Key("", bootstrap_cidr.NAME)], bootstrap.SERVICE_CIDR)
     service = _gone([bootstrap_service.KEY], bootstrap.SERVICE)
@@ -180,7 +183,7 @@ def _watches(informers: Informers) -> list[Watch]:
 
 
 def _gone(names: Iterable[Key], task: Key) -> Keys:
-    """Return a function that returns the key `task` when one of the named objects is deleted."""
+    """Return a function that returns the key `task` if one of the named objects is deleted."""
     wanted = frozenset(names)
 
     def keys(change: Change) -> Iterable[Key]:
@@ -191,9 +194,9 @@ def _gone(names: Iterable[Key], task: Key) -> Keys:
 
 
 def _changed(change: Change) -> Iterable[Key]:
-    """Return the Service's key when its Endpoints or slices were deleted or changed.
+    """Return the key of the Service if its Endpoints or EndpointSlices were deleted or changed.
 
-    A creation is not an event for this function, because only this controller creates these objects.
+    The function ignores creations, because only this controller creates Endpoints and EndpointSlices of this Service.
     """
     return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
 

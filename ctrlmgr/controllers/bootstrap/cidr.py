@@ -1,9 +1,9 @@
 """Keeps the ServiceCIDR `kubernetes`, which shows the configured ClusterIP ranges to clients.
 
-Guarantees: the ServiceCIDR is created if it is missing, and becomes dual-stack if the settings are dual-stack; other
-changes of its ranges are not allowed. If its ranges equal the settings' ranges, its condition Ready is set once. The
-condition is never overwritten if another client set it to False. If the ranges differ, this is reported once, in the
-log and as an Event.
+Guarantees: the ServiceCIDR is created if it is missing, and becomes dual-stack if the settings are dual-stack; no other
+change of its ranges is allowed. If its ranges equal the settings' ranges, the condition Ready of the ServiceCIDR is set
+once. The condition Ready is never overwritten if another client set it to False. If the ServiceCIDR's ranges differ
+from the settings, the difference is reported once, in the log and as an Event.
 
 Source: Kubernetes' `pkg/controlplane/controller/defaultservicecidr`.
 """
@@ -42,13 +42,13 @@ class Step(enum.Enum):
     NOTHING = "nothing"
     CREATE = "create"
     WIDEN = "widen"
-    """Add the range of the second IP family."""
+    """The step that adds the range of the second IP family."""
     SET_READY = "set ready"
     WARN = "warn"
 
 
 class Plan(NamedTuple):
-    """The next step; a warning also has the reason and message of its Event."""
+    """The next step for the ServiceCIDR; if it is a warning, also the reason and message of the Event."""
 
     step: Step
     reason: str = ""
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 def plan(current: Object | None, cidrs: Sequence[str]) -> Plan:
-    """Return the next step for the current ServiceCIDR; `cidrs` are the settings' ranges."""
+    """Return the next step for the ServiceCIDR in its current state; `cidrs` are the settings' ranges."""
     if current is None:
         return Plan(Step.CREATE)
     view = current.view(ServiceCIDR)
@@ -79,10 +79,10 @@ def _go(texts: Sequence[str]) -> str:
 
 
 class DefaultServiceCIDR:
-    """Keeps the default ServiceCIDR."""
+    """Reconciles the default ServiceCIDR."""
 
     def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
-        """Use `cidrs`, the ranges in the settings; the range of the default IP family is the first."""
+        """Use `cidrs`, the ranges in the settings; the range of the default IP family is the first of them."""
         self._service_cidrs = service_cidrs
         self._cidrs = list(cidrs)
         self._recorder = recorder
@@ -90,7 +90,7 @@ class DefaultServiceCIDR:
         self._warned: set[str] = set()
 
     def sync(self, client: Client) -> None:
-        """Take the next step for the ServiceCIDR."""
+        """Perform the next step for the ServiceCIDR."""
         current = self._service_cidrs.get(Key("", NAME))
         planned = plan(current, self._cidrs)
         if current is None:

@@ -1,13 +1,14 @@
 """The bootstrap controller of each serving process: creates a cluster's basic objects and publishes the server.
 
 Guarantees:
-- `prepare` runs first. This creates the system namespaces and the default ServiceCIDR, removes this server's address
-  from the endpoints, and runs both repairs once. If a repair fails, the process fails and is never ready.
+- `prepare` runs first. The preparation creates the system namespaces and the default ServiceCIDR, removes this server's
+  address from the endpoints, and runs the repairs of ClusterIPs and node ports once. If one of these repairs fails, the
+  process fails and is never ready.
 - When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
-  endpoints include this process. From then on all these objects are checked periodically, and shortly after a client
-  has deleted or changed one.
-- After `stop` this process publishes nothing, and its address and lease are removed. If the removal takes longer than
-  twice `INTERVAL`, `stop` gives up.
+  endpoints include this process. From then on the controller checks all basic objects periodically, and shortly after a
+  client has deleted or changed one of them.
+- After `stop` this process publishes no address, and its address and lease are removed. If the removal takes longer
+  than twice `INTERVAL`, `stop` returns without waiting longer.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice` and the post-start hooks of `pkg/controlplane`.
 """
@@ -36,23 +37,23 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME: Final = "bootstrap-controller"
 INTERVAL: Final = 10.0
-"""Seconds between checks of the Service and its endpoints (`DefaultEndpointReconcilerInterval`)."""
+"""The number of seconds between checks of the Service and its endpoints (`DefaultEndpointReconcilerInterval`)."""
 PATIENCE: Final = 60.0
-"""Seconds for which the preparation retries each task (`start-service-ip-repair-controllers`)."""
+"""The maximum number of seconds for which the preparation retries each task (`start-service-ip-repair-controllers`)."""
 
 NAMESPACES: Final = Key("", "system-namespaces")
 SERVICE_CIDR: Final = Key("", "service-cidr")
 SERVICE: Final = Key("", "kubernetes-service")
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between retries, and between checks of readiness."""
+"""The number of seconds between retries, and between checks of readiness."""
 
 
 class Presence:
     """Keeps the `kubernetes` Service and this server's address in its endpoints, from readiness until `stop`."""
 
     def __init__(self, service: KubernetesService, endpoints: EndpointReconciler, ready: Callable[[], bool]) -> None:
-        """Publish from the time when `ready` returns True."""
+        """Create the publisher, which publishes the address from the time when `ready` returns True."""
         self._service = service
         self._endpoints = endpoints
         self._ready = ready
@@ -61,13 +62,13 @@ class Presence:
         self._began = self._reset = self._stopped = False
 
     def is_published(self) -> bool:
-        """Return whether the Service and the endpoints have been published once."""
+        """Return whether the Service and the endpoints have been published at least once."""
         return self._reset
 
     def sync(self, client: Client) -> float | None:
-        """Update the Service and endpoints.
+        """Update the `kubernetes` Service and its endpoints.
 
-        Return the seconds until the next call, None if the regular period is enough.
+        Return the seconds until the next update; None if the next periodic update is early enough.
         """
         with self._lock:
             if self._stopped:
@@ -90,7 +91,7 @@ class Presence:
                 )
 
     def stop(self, client: Client) -> None:
-        """Remove this server's address from the endpoints, and publish nothing after that."""
+        """Remove this server's address from the endpoints, and publish no address after that."""
         with self._lock:
             self._stopped = True
             if self._began:
@@ -98,10 +99,10 @@ class Presence:
 
 
 class BootstrapReconciler:
-    """Runs the task that the key names."""
+    """A reconciler that runs the bootstrap task that the key names."""
 
     def __init__(self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence) -> None:
-        """Use these tasks; a key names one of them."""
+        """Create a reconciler for these tasks; each key is the name of a task."""
         self._namespaces = namespaces
         self._service_cidr = service_cidr
         self._presence = presence
@@ -117,7 +118,7 @@ class BootstrapReconciler:
         return None
 
     def is_published(self) -> bool:
-        """Return whether the `kubernetes` Service has been published once."""
+        """Return whether the `kubernetes` Service has been published at least once."""
         return self._presence.is_published()
 
     def prepare(self, key: Key, client: Client) -> None:
@@ -133,7 +134,7 @@ class BootstrapReconciler:
 
 
 class Bootstrap:
-    """A Runnable that prepares, then enqueues the controllers' tasks periodically, and finally withdraws."""
+    """A Runnable that prepares the cluster, enqueues tasks periodically, and finally removes this server's address."""
 
     name = "bootstrap"
 
@@ -147,18 +148,18 @@ class Bootstrap:
         *,
         clock: Clock,
     ) -> None:
-        """`new_bootstrap` creates the instances; `periodic` enqueues tasks for the `controllers`.
+        """`new_bootstrap` creates the instances of this class; `periodic` enqueues tasks for the `controllers`.
 
-        Each of `repairs` runs one repair once. `prepare` and `stop` write through `client`.
+        Each function in `repairs` runs one repair once. The methods `prepare` and `stop` write through `client`.
         """
         self._reconciler = reconciler
         self._repairs = repairs
         self.periodic = periodic
-        """Enqueues the tasks periodically."""
+        """A runnable that enqueues the tasks periodically."""
         self._client = client
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
-        """The runnables of this controller, which run in one phase."""
+        """The runnables of this controller, all of which run in the same phase."""
         # Guards the fields below; notified when they change.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
@@ -168,17 +169,17 @@ class Bootstrap:
         return self._prepared
 
     def is_published(self) -> bool:
-        """Return whether the `kubernetes` Service has been published once since the process became ready."""
+        """Return whether the `kubernetes` Service has been published at least once since the process became ready."""
         return self._reconciler.is_published()
 
     def problem(self) -> str | None:
-        """Return why the preparation is not complete, None if it is."""
+        """Return the reason why the preparation is not complete; None if it is complete."""
         return None if self._prepared else "addresses and node ports have not been checked yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Prepare, enqueue all tasks periodically until `stop` is set, and withdraw.
+        """Run the preparation, enqueue all tasks periodically until `stop` is set, and remove this server's address.
 
-        Raises the errors of the repairs.
+        Raises an error if a repair fails.
         """
         self.prepare(stop)
         if self._prepared:
@@ -186,7 +187,7 @@ class Bootstrap:
             self.stop()
 
     def prepare(self, stop: threading.Event) -> None:
-        """Run the preparation; raises the errors of the repairs, unless `stop` is set."""
+        """Run the preparation; raises an error if a repair fails, unless `stop` is set."""
         for key in (SERVICE, NAMESPACES, SERVICE_CIDR):
             try:
                 self._patiently(partial(self._reconciler.prepare, key, self._client), stop)
@@ -211,9 +212,10 @@ class Bootstrap:
                 self._clock.wait(self._changed, _LOOK_AGAIN)
 
     def stop(self) -> None:
-        """Stop publishing and remove this server's address; returns after at most twice the interval.
+        """Stop publishing and remove this server's address; return after at most twice the interval.
 
-        `run` calls it at its end. The server may call `stop` earlier, before it stops accepting requests.
+        The method `run` calls `stop` at its end. The server may call `stop` earlier, before it stops accepting
+        requests.
         """
         with self._changed:
             is_first, self._stopping = not self._stopping, True

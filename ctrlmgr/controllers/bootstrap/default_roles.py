@@ -1,10 +1,11 @@
 """Creates and corrects the default roles and bindings of every cluster, each time that a process starts to serve.
 
 Guarantees:
-- When `problem` returns None, all default roles and bindings exist with at least the permissions and subjects that
-  Kubernetes gives them. Additions by users are kept; `authorization.bootstrap.reconciling` defines the other cases.
-- All missing roles and bindings are created in one write, so that a new cluster has them at once.
-- The runnable retries until it succeeds; until then the process is not ready.
+- When the method `problem` returns None, all default roles and bindings exist with at least the permissions and
+  subjects that Kubernetes gives them. Additions by users are kept; `authorization.bootstrap.reconciling` defines how
+  differing roles and bindings are handled.
+- All missing roles and bindings are created in one write, so that a new cluster has all of them immediately.
+- The runnable retries until it succeeds, and the process is not ready before that.
 
 Source: Kubernetes' `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/bootstrap-roles`).
 """
@@ -32,13 +33,13 @@ from ctrlmgr.errors import CtrlmgrError
 log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 0.2
-"""Seconds between retries; a retry is needed if the roles' namespaces do not exist yet."""
+"""The number of seconds between retries; a retry is needed if the roles' namespaces do not exist yet."""
 _PATIENT: Final = 25
 """The number of consecutive failures after which a warning is logged."""
 
 
 class _DesiredRole(NamedTuple):
-    """A desired role or binding."""
+    """A default role or binding that must exist."""
 
     resource: Resource
     key: Key
@@ -46,14 +47,14 @@ class _DesiredRole(NamedTuple):
 
 
 class BootstrapRoles:
-    """A Runnable that creates and corrects the default roles and bindings, and then ends."""
+    """A Runnable that creates and corrects the default roles and bindings, and ends after that."""
 
     name = "rbac/bootstrap-roles"
 
     def __init__(
         self, client: EngineClient, clock: Clock, controllers: Iterable[ControllerDescriptor[Any]] = ()
     ) -> None:
-        """Write through `client`, which must be allowed to grant any permission.
+        """Create a runnable that writes through `client`, which must be allowed to grant any permission.
 
         Each descriptor in `controllers` that has `rules` adds a role to Kubernetes' roles.
         """
@@ -70,7 +71,7 @@ class BootstrapRoles:
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return why the process is not ready, None if the default roles and bindings are correct."""
+        """Return the reason why the process is not ready; None if the default roles and bindings are correct."""
         return None if self._is_done else "the roles that every cluster has have not been put right yet"
 
     def run(self, stop: threading.Event) -> None:
@@ -89,7 +90,7 @@ class BootstrapRoles:
                 return
 
     def reconcile(self) -> None:
-        """Correct the default roles and bindings; raises the errors of reads and writes."""
+        """Correct the default roles and bindings; raises an error if a read or write fails."""
         missing: list[Object] = []
         for resource, wanted in self._by_resource():
             existing = {obj.key: obj for obj in self._client.list_all(resource)}

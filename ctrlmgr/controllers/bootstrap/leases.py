@@ -1,13 +1,13 @@
-"""Leases of the serving processes: one for each server address, renewed while the server is alive.
+"""Leases of the serving processes. Each server address has one lease, which is renewed while the server is alive.
 
 Guarantees:
-- An expired lease is removed only if it has not changed since this process last read it. So no process removes a lease
-  that its holder has just renewed.
+- An expired lease is removed only if it has not changed since this process last read it. Therefore no process removes a
+  lease that its holder has just renewed.
 - A process measures the age of a lease with its own clock, from the time at which its cache received the renewal.
   Clocks of two machines are never compared. A process that has just started gives every lease its full duration.
 
-Kubernetes also stores these leases outside of its API, under `/masterleases` in etcd, and etcd expires them. Here the
-leases are objects of an internal resource: they are in the log and in SQL, but not in the API.
+Kubernetes also stores these leases outside of its API, under `/masterleases` in etcd, and etcd deletes expired leases.
+In ctrlmgr, the leases are objects of an internal resource. They are visible in the log and in SQL, but not in the API.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ log = structlog.get_logger(__name__)
 
 MASTER_LEASES: Final = Resource(INTERNAL_GROUP, "masterleases")
 TTL: Final = 15.0
-"""Seconds until a lease expires (`DefaultEndpointReconcilerTTL`)."""
+"""The number of seconds until a lease expires (`DefaultEndpointReconcilerTTL`)."""
 RENEW_AFTER: Final = 5.0
-"""Seconds after a renewal in which the lease is not renewed again: half of the renewal interval."""
+"""The number of seconds after a renewal during which the lease is not renewed again: half of the renewal interval."""
 
 _DUE: Final = 0.001
-"""Seconds by which a lease may be removed early, because sums of floats are inexact."""
+"""The number of seconds by which a lease may be removed early, because sums of floats are inexact."""
 
 
 class Address(NamedTuple):
-    """A server's address and port."""
+    """The address and the port of a server."""
 
     ip: str
     port: int
@@ -60,12 +60,12 @@ class _Lease(msgspec.Struct):
 
 
 class MasterLeases:
-    """The leases of all serving processes, including this one's."""
+    """The leases of all serving processes, including the lease of this process."""
 
     def __init__(self, own: Address, leases: Informer, event_log: EventLog, *, clock: Clock) -> None:
         """Follow `leases`, an informer of `MASTER_LEASES` that has not synced yet.
 
-        This process has the address `own`.
+        The address of this process is `own`.
         """
         self._own = own
         self._key = Key("", own.name)
@@ -83,7 +83,10 @@ class MasterLeases:
             self._seen.pop(change.old.name, None)
 
     def renew(self, client: Client) -> None:
-        """Create or renew this process's lease, unless it was just renewed; raises the errors of `client`."""
+        """Create or renew this process's lease, unless the lease was just renewed.
+
+        Raises the errors of `client` if the write fails.
+        """
         now = self._clock.monotonic()
         current = self._log.get(MASTER_LEASES, self._key)
         if current is None:
@@ -105,7 +108,7 @@ class MasterLeases:
         return Object.from_dict({**head, "spec": spec})
 
     def give_up(self, client: Client) -> bool:
-        """Remove this process's lease; return False if it does not exist."""
+        """Remove this process's lease; return False if the lease does not exist."""
         current = self._log.get(MASTER_LEASES, self._key)
         if current is None:
             return False
@@ -113,7 +116,7 @@ class MasterLeases:
         return True
 
     def others(self, client: Client) -> dict[Address, float]:
-        """Return the addresses of the other servers with the seconds until their leases expire.
+        """Return the addresses of the other servers, and for each one the seconds until their leases expire.
 
         Remove expired leases.
         """
@@ -126,9 +129,9 @@ class MasterLeases:
         return found
 
     def _left(self, lease: Object) -> float:
-        """Return the seconds until a lease expires.
+        """Return the seconds until a lease at this revision expires.
 
-        The full duration if the cache does not contain this revision yet.
+        If the cache does not contain this revision of the lease yet, the result is the full duration.
         """
         now = self._clock.monotonic()
         revision, seen_at = self._seen.get(lease.name, (0, now))

@@ -1,6 +1,6 @@
 """Creates the two system priority classes when a process starts to serve, if they are missing.
 
-Guarantees: the runnable retries until both priority classes exist; until then the process is not ready.
+Guarantees: the runnable retries until both priority classes exist; before that, the process is not ready.
 
 Source: Kubernetes' `pkg/registry/scheduling/rest/storage_scheduling.go` (post-start hook).
 """
@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 class SystemPriorityClasses:
-    """A Runnable that creates the system priority classes and then ends."""
+    """A Runnable that creates the system priority classes and ends after that."""
 
     name = "scheduling/bootstrap-system-priority-classes"
 
@@ -46,7 +46,7 @@ class SystemPriorityClasses:
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return why the process is not ready, None if both priority classes exist."""
+        """Return the reason why the process is not ready; None if both priority classes exist."""
         return None if self._is_done else "the priority classes that every cluster has have not been made yet"
 
     def run(self, stop: threading.Event) -> None:
@@ -62,7 +62,7 @@ class SystemPriorityClasses:
                 return
 
     def make(self) -> None:
-        """Create the missing priority classes; raises the errors of reads and writes."""
+        """Create the missing priority classes; raises an error if a read or write fails."""
         there = {obj.name for obj in self._client.list_all(PRIORITY_CLASSES)}
         for name, description in _WORDS.items():
             if name in there:

@@ -1,9 +1,9 @@
-"""Decides the addresses in the `kubernetes` Service's endpoints, in three variants (`--endpoint-reconciler-type`).
+"""Decides the addresses in the `kubernetes` Service's endpoints: three reconcilers (`--endpoint-reconciler-type`).
 
-- `lease`: the addresses of the processes with valid leases.
-- `master-count`: this process's address and the published ones, up to a maximum number. The address of a crashed
-  process stays until another process's address replaces it.
-- `none`: no addresses; another component manages the endpoints.
+- The reconciler `lease` publishes the addresses of the processes with valid leases.
+- The reconciler `master-count` publishes this process's address and the addresses that are already published, up to a
+  maximum number. The address of a crashed process stays published until another process's address replaces it.
+- The reconciler `none` publishes no addresses, because another component manages the endpoints.
 
 Source: Kubernetes' `pkg/controlplane/reconcilers`.
 """
@@ -27,20 +27,20 @@ NONE: Final = "none"
 
 
 class EndpointReconciler(Protocol):
-    """Keeps the Endpoints and EndpointSlices of the `kubernetes` Service; not thread-safe."""
+    """Keeps the Endpoints and EndpointSlices of the `kubernetes` Service; an instance is not thread-safe."""
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
         """Update the endpoints; return the seconds until the next lease expires, None if no lease can expire."""
 
     def remove(self, client: Client) -> bool:
-        """Remove this process's address; return False if it was not published."""
+        """Remove this process's address; return False if the address was not published."""
 
 
 class LeaseReconciler:
     """Publishes the addresses of processes with valid leases."""
 
     def __init__(self, own: Address, leases: MasterLeases, publisher: Publisher, internal: Client) -> None:
-        """Write leases through the client `internal`."""
+        """Create a reconciler that writes leases through the client `internal`."""
         self._own = own
         self._leases = leases
         self._publisher = publisher
@@ -48,10 +48,10 @@ class LeaseReconciler:
         self._servers: set[Address] = set()  # The servers that this process published last.
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
-        """Renew this process's lease, remove expired leases, and publish the addresses of the remaining ones.
+        """Renew this process's lease, remove expired leases, and publish the addresses of servers with valid leases.
 
-        The renewal comes first, so that other processes publish this address even if this process cannot. Ports are
-        also reset if the set of servers has changed.
+        The lease is renewed first, so that other processes publish this address even if this process cannot. The ports
+        of the endpoints are also reset if the set of servers has changed.
         """
         self._leases.renew(self._internal)
         others = self._leases.others(self._internal)
@@ -63,7 +63,7 @@ class LeaseReconciler:
     def remove(self, client: Client) -> bool:
         """Remove this process's lease and publish the other addresses.
 
-        If there are none, leave the endpoints unchanged.
+        If there are no other addresses, leave the endpoints unchanged.
         """
         if not self._leases.give_up(self._internal):
             return False
@@ -75,21 +75,24 @@ class LeaseReconciler:
 
 
 class MasterCountReconciler:
-    """Publishes this process's address and the already published ones, up to the number of servers."""
+    """Publishes this process's address and already published addresses, up to the configured number of servers."""
 
     def __init__(self, own: Address, count: int, publisher: Publisher) -> None:
-        """Publish at most `count` addresses."""
+        """Create a reconciler that publishes at most `count` addresses."""
         self._own = own
         self._count = count
         self._publisher = publisher
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
-        """Add this process's address. If there are too many, remove the addresses that follow it in sorted order."""
+        """Add this process's address to the endpoints.
+
+        If there are too many addresses, remove those that follow this process's address in sorted order.
+        """
         ips = counted(addresses_of(self._publisher.published), self._own.ip, self._count)
         self._publish(ips, client, reset_ports=reset_ports)
 
     def remove(self, client: Client) -> bool:
-        """Remove this process's address, even if it is the last one."""
+        """Remove this process's addressfrom the endpoints, even if no other address remains."""
         there = addresses_of(self._publisher.published)
         if self._own.ip not in there:
             return False
@@ -101,9 +104,9 @@ class MasterCountReconciler:
 
 
 def counted(there: Collection[str], own: str, count: int) -> list[str]:
-    """Return the addresses to publish: `own` and the already published ones in `there`, sorted, at most `count`.
+    """Return the addresses to publish: `own` and the already published addresses in `there`, sorted, at most `count`.
 
-    If there are too many, the addresses after `own` are removed first, then those at the beginning.
+    If there are too many addresses, those after `own` are removed first, and then those at the beginning.
     """
     ips = sorted({*there, own})
     while len(ips) > max(count, 1):

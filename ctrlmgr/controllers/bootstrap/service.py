@@ -1,8 +1,9 @@
 """Keeps the Service `kubernetes` in `default`, through which pods reach the API.
 
 Guarantees: the Service is created if it is missing. The Service is single-stack, has the first address of the primary
-range, and a port 443 named https that targets the secure port. The Service's type and ports are corrected once, when
-the process starts; later changes by clients stay until the next start. Other fields are never corrected.
+range, and has a port 443 named https whose target is the secure port. The Service's type and ports are corrected once,
+when the process starts; later changes by clients stay until the next start. Other fields of the Service are never
+corrected.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice`.
 """
@@ -31,13 +32,13 @@ _PORT_FIELDS: Final = ("name", "protocol", "appProtocol", "port", "targetPort", 
 
 
 class ServiceSpec(NamedTuple):
-    """The fields of the desired Service."""
+    """The fields of the Service `kubernetes` as it should be."""
 
     cluster_ip: str
     secure_port: int
-    """The port of the API."""
+    """The secure port of the API, which is the target port of the Service."""
     node_port: int = 0
-    """The node port of the Service. If it is 0, the Service has no node port and its type is ClusterIP."""
+    """The node port of the Service. If the node port is 0, the Service has no node port and its type is ClusterIP."""
 
     @property
     def type(self) -> str:
@@ -52,7 +53,7 @@ class ServiceSpec(NamedTuple):
 
 
 def new_service(spec: ServiceSpec) -> Object:
-    """Return the Service to create."""
+    """Return the Service `kubernetes` to create."""
     fields = {
         "kind": "Service",
         "apiVersion": "v1",
@@ -69,7 +70,7 @@ def new_service(spec: ServiceSpec) -> Object:
 
 
 def reset_service(current: Object, spec: ServiceSpec) -> Object | None:
-    """Return the Service with its type and ports corrected, None if both are correct already."""
+    """Return the Service with its type and ports corrected; None if both are correct already."""
     fields = current.to_dict()
     there = fields["spec"]
     if there.get("type") == spec.type and list(map(_compared, there.get("ports") or [])) == list(
@@ -84,15 +85,15 @@ def _compared(port: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 class KubernetesService:
-    """Keeps the Service; reads the current state from the log, because a cache may be outdated."""
+    """Keeps the Service `kubernetes`; reads the current state from the log, because a cache may be outdated."""
 
     def __init__(self, event_log: EventLog, spec: ServiceSpec) -> None:
-        """Keep the Service with the fields of `spec`."""
+        """Create an instance that keeps the Service with the fields of `spec`."""
         self._log = event_log
         self._spec = spec
 
     def sync(self, client: Client, *, reset: bool) -> None:
-        """Create the Service if it is missing. With `reset`, also correct the Service's type and ports."""
+        """Create the Service if it is missing. If `reset` is set, also correct the Service's type and ports."""
         current = self._log.get(SERVICES, KEY)
         if current is None:
             self._create(client)
@@ -103,7 +104,7 @@ class KubernetesService:
     def _create(self, client: Client) -> None:
         """Create the Service.
 
-        An error because its cluster IP is taken is ignored, because another process was faster then.
+        If the cluster IP is allocated already, the error is ignored, because another process has created the Service.
         """
         try:
             client.create(new_service(self._spec))

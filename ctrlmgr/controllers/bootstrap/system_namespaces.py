@@ -1,4 +1,4 @@
-"""Creates the system namespaces if they are missing.
+"""Creates those system namespaces that are missing.
 
 Source: Kubernetes' `pkg/controlplane/controller/systemnamespaces`.
 """
@@ -19,14 +19,14 @@ INTERVAL: Final = 60.0
 
 
 class SystemNamespaces:
-    """Keeps the system namespaces."""
+    """Reconciles the system namespaces."""
 
     def __init__(self, namespaces: Lister) -> None:
-        """Read the existing namespaces from the lister `namespaces`."""
+        """Create a reconciler that reads the existing namespaces from the lister `namespaces`."""
         self._namespaces = namespaces
 
     def sync(self, client: Client) -> None:
-        """Create the missing namespaces. A namespace that is being deleted counts as existing."""
+        """Create the missing system namespaces. A namespace that is being deleted counts as existing."""
         for name in SYSTEM_NAMESPACES:
             if self._namespaces.get(Key("", name)) is None:
                 try:

@@ -1,7 +1,7 @@
 """The bootstrap signer: keeps the signatures of `kube-public/cluster-info`.
 
-Guarantees: when the ConfigMap or a token changes, the signatures are updated to the result of `decide`. The signature
-of a token is removed when the token expires.
+Guarantees: when the ConfigMap or a bootstrap token changes, the signatures are updated to the result of `decide`. The
+signature of a token is removed when the token expires.
 
 Source: `pkg/controller/bootstrap/bootstrapsigner.go`.
 """
@@ -34,13 +34,16 @@ class BootstrapSigner:
     """Reconciles the ConfigMap `cluster-info`."""
 
     def __init__(self, config_maps: Lister, secrets: Lister, *, clock: Clock) -> None:
-        """Read the ConfigMap and the tokens from these caches."""
+        """Create a reconciler that reads the ConfigMap and the tokens from these caches."""
         self._config_maps = config_maps
         self._secrets = secrets
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Update the signatures if they are not correct; raises the errors of `client`."""
+        """Update the signatures of `cluster-info` if they are not correct.
+
+        Raises the errors of `client` if the write fails.
+        """
         info = self._config_maps.get(key)
         if info is None:
             return None

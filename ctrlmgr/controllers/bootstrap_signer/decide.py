@@ -1,8 +1,8 @@
 """Decides the signatures of `cluster-info`.
 
 Guarantees: `cluster-info` has one signature for each valid token that may sign, and no other signatures. A signature is
-a JWS without its content (HS256, RFC 7515 appendix F). The key of a signature is the token's secret, and its name
-contains the token's id.
+a JWS without its content (HS256, RFC 7515 appendix F). The key of a signature is the secret of the token, and the name
+of the signature contains the token's id.
 
 Source: `pkg/controller/bootstrap/bootstrapsigner.go`, cluster-bootstrap `token/jws/jws.go`.
 """
@@ -50,7 +50,7 @@ def signing_tokens(secrets: Iterable[Object], now: int) -> dict[str, str]:
 
 
 def desired_cluster_info(info: Object, tokens: Mapping[str, str]) -> Object | None:
-    """Return `info` with the desired signatures, None if it already has them or has no content to sign."""
+    """Return `info` with the desired signatures; None if `info` already has them or has no content to sign."""
     data = info.view(_ConfigMap).data or {}
     content = data.get(CONTENT)
     if content is None:

@@ -1,9 +1,9 @@
-"""The CSR approving controller: approves kubelets' requests that need no administrator.
+"""The CSR approving controller: approves certificate requests of kubelets that need no administrator's approval.
 
 Guarantees: a request is approved only if it is for a kubelet's client certificate and the requester has the permission.
-The permission is to create `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own certificate.
-No request is denied. A request that may not be approved is checked again at growing intervals, because permissions may
-be granted later.
+The required permission is to create `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own
+certificate. The controller denies no request. A request that may not be approved is checked again at growing intervals,
+because permissions may be granted later.
 
 Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
@@ -32,20 +32,23 @@ from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _SOONEST, _LATEST = 0.2, 1000.0
-"""Minimum and maximum number of seconds until a request that may not be approved yet is checked again."""
+"""The minimum and maximum number of seconds until a request that may not be approved yet is checked again."""
 
 
 class Approver:
     """Reconciles a CertificateSigningRequest, whose name is the key."""
 
     def __init__(self, requests: Lister, may_ask: AccessCheck, *, clock: Clock) -> None:
-        """Approve requests for which `may_ask` returns True."""
+        """Create a reconciler that approves requests whose requester has the permission, according to `may_ask`."""
         self._requests = requests
         self._may_ask = may_ask
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Approve the request if its requester is allowed to have it approved; raises the errors of `client`."""
+        """Approve the request if its requester has the permission for it.
+
+        Raises the errors of `client` if the write fails.
+        """
         request = self._requests.get(key)
         if request is None:
             return None
@@ -62,13 +65,13 @@ class Approver:
         return Result(self._patience(request)) if ways else None
 
     def _patience(self, request: Object) -> float:
-        """Return the seconds until the next check: as many as the request has existed, within bounds."""
+        """Return the seconds until the next check of the request: the age of the request, within bounds."""
         waited = (self._clock.now() - parse_time(request.metadata.creation_timestamp or "")) / 1_000_000
         return min(max(waited, _SOONEST), _LATEST)
 
 
 def requester(spec: Spec) -> User:
-    """Return the requester as a user."""
+    """Return the user that created the certificate request."""
     extra = {name: tuple(values) for name, values in spec.extra.items()}
     return User(spec.username, spec.uid, tuple(spec.groups), extra)
 

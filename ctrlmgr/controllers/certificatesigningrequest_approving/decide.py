@@ -1,4 +1,4 @@
-"""Decides which requests the controller recognizes, and which permission each needs for its approval.
+"""Decides which requests the controller recognizes, and which permission the approval of each request needs.
 
 Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
@@ -18,7 +18,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests impo
 
 
 class Recognized(NamedTuple):
-    """A way in which a request can be approved."""
+    """A way in which a certificate request can be approved, and the permission that it needs."""
 
     subresource: str
     """The subresource of `certificatesigningrequests` that the requester must be allowed to create."""
@@ -30,9 +30,9 @@ NODE: Final = Recognized("nodeclient", "Auto approving kubelet client certificat
 
 
 def recognized(request: SigningRequest) -> Sequence[Recognized]:
-    """Return the ways in which a request can be approved, in order; empty if it is decided or not recognized.
+    """Return the ways in which a request can be approved, in order.
 
-    Raises ValueError for a request that cannot be parsed.
+    Empty if the request is already decided or not recognized. Raises ValueError if the request cannot be parsed.
     """
     if request.status.certificate or request.is_("Approved") or request.is_("Denied"):
         return ()

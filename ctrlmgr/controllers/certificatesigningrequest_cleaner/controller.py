@@ -1,8 +1,9 @@
 """The CSR cleaner: deletes certificate signing requests that no requester needs any more.
 
-Guarantees: a request is deleted an hour after it was approved (if it has its certificate), was denied or has failed. A
-request without a decision is deleted a day after its creation, and any request when its certificate has expired. The
-deletion has the request's uid as a precondition. The issued certificate stays valid.
+Guarantees: a request is deleted an hour after it was approved (if its certificate was issued), was denied or has
+failed. A request without a decision is deleted a day after its creation, and any request is deleted when its
+certificate has expired. The deletion of a request has the uid of the request as a precondition. The certificate that
+was issued for a deleted request stays valid.
 
 Source: `pkg/controller/certificates/cleaner/cleaner.go`.
 """
@@ -64,19 +65,19 @@ def _is_older(moment: str | None, than: int, now: int) -> bool:
 
 
 class Cleaner:
-    """Checks all requests once an hour."""
+    """Checks all certificate requests once an hour, and deletes old ones."""
 
     def __init__(self, requests: Lister, *, clock: Clock) -> None:
-        """Read the requests from the lister `requests`."""
+        """Create a reconciler that reads the requests from the lister `requests`."""
         self._requests = requests
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Yield the only key, which represents all requests."""
+        """Yield the only key of this controller, which stands for all requests."""
         return [_ALL]
 
     def reconcile(self, key: Key, client: Client) -> Result:
-        """Delete old requests; raises the errors of `client`."""
+        """Delete old requests; raises the errors of `client` if a deletion fails."""
         for request in self._requests.list():
             if is_over(request, self._clock.now()):
                 try:

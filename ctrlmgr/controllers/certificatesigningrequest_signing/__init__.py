@@ -12,7 +12,7 @@ from ctrlmgr.settings import DURATION, TEXT, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The certificate authorities and durations of the signers; changed files are reloaded."""
+    """The certificate authorities and durations of the signers; if files of an authority change, they are reloaded."""
 
     cluster_signing_cert_file: Annotated[
         str,
@@ -133,4 +133,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.certificatesigningrequest_signing.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

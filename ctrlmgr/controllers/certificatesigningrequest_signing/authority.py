@@ -1,10 +1,10 @@
-"""A certificate authority that signs certificates as Kubernetes' does.
+"""A certificate authority that signs certificates as Kubernetes' certificate authority does.
 
 Guarantees:
-- A certificate is valid from five minutes ago, for clients whose clocks are slow, and never longer than the certificate
-  authority's own; it is never a certificate authority itself.
-- Only the key and the names that Kubernetes supports are taken from a request. Extensions, and subject attributes that
-  are not in Go's `pkix.Name`, are ignored.
+- The validity of a certificate begins five minutes before it is signed, for clients with slow clocks, and never exceeds
+  that of the authority's own certificate.
+- Only the key and the names that Kubernetes supports are copied from a request. Extensions, and subject attributes that
+  are not in Go's `pkix.Name`, in a request are ignored.
 
 Source: `pkg/controller/certificates/authority/{authority,policies}.go`, Go's `crypto/x509` and `crypto/x509/pkix`.
 """
@@ -26,7 +26,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests impo
 
 _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)
-"""Only the start is backdated: if the duration is shorter than this, the end of the certificate stays the same."""
+"""Only the start of a certificate's validity is backdated; the end of the validity stays the same."""
 
 SERIAL_BITS: Final = 128
 """The number of random bits in a serial number."""
@@ -58,7 +58,7 @@ _EXTENDED: Final = {
     "microsoft sgc": ObjectIdentifier("1.3.6.1.4.1.311.10.3.3"),
     "netscape sgc": ObjectIdentifier("2.16.840.1.113730.4.1"),
 }
-"""The attributes are in the order in which Go encodes them."""
+"""The subject attributes are listed in the order in which Go encodes them."""
 
 _SUBJECT: Final = (
     NameOID.COUNTRY_NAME,
@@ -79,7 +79,7 @@ class SigningAuthority:
     """A certificate authority's certificate and key."""
 
     def __init__(self, certificate: x509.Certificate, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
-        """Sign with `key`, which must match `certificate`; raises ValueError if it does not."""
+        """Create an authority that signs with `key`; raises ValueError if `key` does not match `certificate`."""
         if key.public_key() != certificate.public_key():
             raise ValueError("the key is not the certificate's")
         self.certificate = certificate
@@ -87,7 +87,10 @@ class SigningAuthority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes) -> SigningAuthority:
-        """Parse the certificate and key from PEM; raises ValueError if they cannot sign."""
+        """Parse the certificate and key from PEM.
+
+        Raises ValueError if the certificate or key is unusable for signing.
+        """
         try:
             private = load_pem_private_key(key, password=None)
         except (TypeError, ValueError) as error:
@@ -100,10 +103,10 @@ class SigningAuthority:
     def sign(
         self, request: x509.CertificateSigningRequest, usages: Collection[str], seconds: int, *, now: int, serial: int
     ) -> bytes:
-        """Return a certificate (PEM) that is valid for `seconds` from `now` on (microseconds since 1970).
+        """Return a certificate (PEM) that is valid for `seconds` from `now` (microseconds since 1970).
 
-        `serial` has `SERIAL_BITS` random bits. Raises ValueError if the certificate authority has expired, or for
-        unknown usages.
+        The number `serial` has `SERIAL_BITS` random bits. Raises ValueError if the certificate authority has expired,
+        or if a usage is unknown.
         """
         if not request.is_signature_valid:
             raise ValueError("the request is not signed with its own key")
@@ -134,7 +137,7 @@ class SigningAuthority:
     def _extensions(
         self, request: x509.CertificateSigningRequest, usages: Collection[str]
     ) -> list[tuple[x509.ExtensionType, bool]]:
-        """Return the extensions in Go's order, and whether each is critical."""
+        """Return the certificate's extensions in Go's order, and whether each is critical."""
         found: list[tuple[x509.ExtensionType, bool]] = []
         key_usage, extended = _usages(usages)
         if key_usage is not None:

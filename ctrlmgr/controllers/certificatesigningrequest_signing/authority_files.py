@@ -1,7 +1,7 @@
 """The certificate and key files of a signer, reloaded when they change.
 
-Guarantees: after both files are replaced, the next certificate is signed with the new pair. If the new pair is
-unusable, this is logged, and certificates are signed with the last valid pair.
+Guarantees: after both files have been replaced, the next certificate is signed with the new pair. If the new pair is
+unusable, the failure is logged, and certificates are signed with the last valid pair.
 
 Source: `pkg/controller/certificates/signer/ca_provider.go`.
 """
@@ -19,10 +19,10 @@ _SETTING = "controllers.cluster_signing_cert_file"
 
 
 class AuthorityFiles:
-    """A certificate and its key, as PEM files; only one thread may use an instance at a time."""
+    """A certificate and its key, read from PEM files; only one thread at a time may use an instance."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read both files; raises `SettingsError` if they are unusable."""
+        """Read both files; raises `SettingsError` if the files are unusable."""
         self._files = certificate, key
         self._followed = FollowedFiles(
             "signing authorities", self._files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
@@ -30,7 +30,7 @@ class AuthorityFiles:
         self._authority = self._read()
 
     def current(self) -> SigningAuthority:
-        """Return the certificate authority from the current files."""
+        """Return the certificate authority with the current content of the files."""
         self._followed.reload(self._take)
         return self._authority
 

@@ -1,7 +1,7 @@
-"""The CSR signing controller: issues certificates for approved requests.
+"""The CSR signing controller: issues certificates for approved CertificateSigningRequests.
 
 Guarantees: each request is signed once, by the certificate authority of its signer. A request that its signer does not
-allow gets the condition `Failed`. Requests for other signers are ignored.
+allow gets the condition `Failed`. Requests for signers outside `kubernetes.io` are ignored.
 
 Source: `pkg/controller/certificates/signer/signer.go`.
 """
@@ -52,7 +52,10 @@ class Signer:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Sign with the certificate authorities in `authorities` (by signer name), for at most `longest` seconds."""
+        """Create a reconciler that signs with `authorities`, the certificate authorities by signer name.
+
+        A certificate is valid for at most `longest` seconds.
+        """
         self._requests = requests
         self._authorities = authorities
         self._longest = longest
@@ -60,7 +63,10 @@ class Signer:
         self._random = random
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Sign the request, or set its condition Failed; raises ValueError, and the errors of `client`."""
+        """Sign the request, or set its condition Failed.
+
+        Raises ValueError if the request cannot be parsed, and the errors of `client`.
+        """
         request = self._requests.get(key)
         if request is None:
             return
@@ -102,7 +108,7 @@ def new_csr_signing_controller(
 ) -> Controller:
     """Build the controller.
 
-    `authorities` are the certificate authorities by signer name, `longest` is the maximum lifetime of certificates in
+    `authorities` are the certificate authorities by signer name; `longest` is the maximum lifetime of certificates in
     seconds.
     """
     requests = context.informers.informer(CSRS)
@@ -113,7 +119,7 @@ def new_csr_signing_controller(
 def signing_authorities(options: Options, identity: Identity) -> dict[str, Callable[[], SigningAuthority]]:
     """Return the certificate authorities by signer name.
 
-    Raises `SettingsError` for unusable files, or for a certificate without a key and vice versa.
+    Raises `SettingsError` if files are unusable, or if only one of certificate and key is given.
     """
     pairs = {
         CLIENT_SIGNER: (

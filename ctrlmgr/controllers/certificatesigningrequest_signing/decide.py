@@ -1,7 +1,7 @@
-"""Decides how a signer handles a request.
+"""Decides how a signer handles a CertificateSigningRequest.
 
-Guarantees: a request that is not approved, has failed, has its certificate or is for another signer is ignored. A
-request that its signer does not allow fails, with the reason.
+Guarantees: a request that is not approved, has failed, already has its certificate, or is for another signer, is
+ignored. A request that its signer does not allow gets the condition Failed, with the reason.
 
 Source: `pkg/controller/certificates/signer/signer.go`.
 """
@@ -29,7 +29,7 @@ SHORTEST = 600
 
 
 class SigningOrder(NamedTuple):
-    """A certificate to sign."""
+    """The content of a certificate that will be signed."""
 
     request: x509.CertificateSigningRequest
     usages: Sequence[str]
@@ -37,9 +37,9 @@ class SigningOrder(NamedTuple):
 
 
 def decide(request: SigningRequest, longest: int) -> SigningOrder | str | None:
-    """Return the certificate to sign, or the reason of a failure; None if the request is to be ignored.
+    """Return the certificate to sign, or the reason why the request fails; None if the request must be ignored.
 
-    The certificate is valid for at most `longest` seconds. Raises ValueError for a request that cannot be parsed.
+    The certificate to sign is valid for at most `longest` seconds. Raises ValueError if the request cannot be parsed.
     """
     if not request.is_("Approved") or request.is_("Denied") or request.is_("Failed") or request.status.certificate:
         return None
@@ -50,7 +50,7 @@ def decide(request: SigningRequest, longest: int) -> SigningOrder | str | None:
 
 
 def duration(asked: int | None, longest: int) -> int:
-    """Return the duration of a certificate in seconds."""
+    """Return the duration, in seconds, for which a requested certificate is valid."""
     return longest if asked is None or asked > longest else max(asked, SHORTEST)
 
 

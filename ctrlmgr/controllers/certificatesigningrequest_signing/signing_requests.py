@@ -1,4 +1,4 @@
-"""CertificateSigningRequests with the fields that their controllers read, and the rules for kubelets' requests.
+"""CertificateSigningRequests with the fields that their controllers read, and the rules for the requests of kubelets.
 
 Source: Kubernetes' `pkg/apis/certificates/helpers.go`, `pkg/controller/certificates/certificate_controller_utils.go`.
 """
@@ -31,7 +31,7 @@ _KEY_USES: Final = frozenset({"digital signature", "key encipherment"})
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A decision about a request, such as its approval."""
+    """A condition of a request: a decision such as its approval."""
 
     type: str
     status: str = ""
@@ -65,7 +65,7 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     status: Status = Status()
 
     def is_(self, decided: str) -> bool:
-        """Return whether a condition (`Approved`, `Denied`, `Failed`) is true."""
+        """Return whether a condition (`Approved`, `Denied`, `Failed`) of a request is true."""
         return any(each.type == decided and each.status in ("", "True") for each in self.status.conditions)
 
 
@@ -78,13 +78,13 @@ def parse_request(encoded: str) -> x509.CertificateSigningRequest:
 
 
 def with_status(request: Object, **status: Any) -> Object:
-    """Return `request` with fields of its status replaced."""
+    """Return a copy of `request` with fields of its status replaced."""
     fields = request.to_dict()
     return Object.from_dict({**fields, "status": {**(fields.get("status") or {}), **status}})
 
 
 def with_condition(request: Object, condition: dict[str, str]) -> Object:
-    """Return `request` with one more condition."""
+    """Return a copy of `request` with one more condition."""
     conditions = (request.to_dict().get("status") or {}).get("conditions") or []
     return with_status(request, conditions=[*conditions, condition])
 
@@ -96,7 +96,10 @@ def common_name(request: x509.CertificateSigningRequest) -> str:
 
 
 def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is not a kubelet's request for a client certificate; empty if it is such a request."""
+    """Return the reason why a request is not a kubelet's request for a client certificate.
+
+    Empty if it is such a request.
+    """
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -111,7 +114,10 @@ def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Coll
 
 
 def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is not a kubelet's request for a serving certificate; empty if it is such a request."""
+    """Return the reason why a request is not a kubelet's request for a serving certificate.
+
+    Empty if it is such a request.
+    """
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -127,7 +133,7 @@ def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Col
 
 
 def client_problem(usages: Iterable[str]) -> str:
-    """Return why these usages are not allowed for a client certificate; empty if they are allowed."""
+    """Return the reason why usages are not allowed for a client certificate; empty if they are allowed."""
     usages = list(usages)
     for each in usages:
         if each not in _KEY_USES and each != "client auth":

@@ -1,1 +1,1 @@
-"""Publishes this server's client authentication settings, which extension API servers then use too."""
+"""Publishes this server's client authentication settings, which extension API servers use, too."""

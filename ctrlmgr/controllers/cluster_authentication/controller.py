@@ -33,7 +33,7 @@ class ClusterAuthenticationPublisher:
     """Reconciles the ConfigMap `extension-apiserver-authentication`."""
 
     def __init__(self, config_maps: Lister, own: Current, *, clock: Clock) -> None:
-        """Publish the client authentication settings that `own` returns."""
+        """Create a reconciler that publishes the client authentication settings that `own` returns."""
         self._config_maps = config_maps
         self._own = own
         self._clock = clock
@@ -43,7 +43,7 @@ class ClusterAuthenticationPublisher:
         return [_KEY]
 
     def reconcile(self, key: Key, client: Client) -> Result:
-        """Create or correct the ConfigMap; raises the errors of `client`."""
+        """Create or correct the ConfigMap; raises the errors of `client` if the write fails."""
         current = self._config_maps.get(key)
         wanted = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
         if wanted is None:
@@ -65,7 +65,7 @@ def _is_it(change: Change) -> Iterable[Key]:
 def new_cluster_authentication_publisher(
     informers: Informers, client: EngineClient, event_log: EventLog, *, own: Current, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before `informers` sync."""
+    """Build the controller; the caller must do this before `informers` sync."""
     config_maps = informers.informer(_CONFIG_MAPS)
     return Controller(
         CONTROLLER_NAME,

@@ -1,7 +1,7 @@
-"""Decides the content of `kube-system/extension-apiserver-authentication`.
+"""Decides the content of the ConfigMap `kube-system/extension-apiserver-authentication`.
 
-Guarantees: the content is the union of all servers' settings. Each server adds its own certificate authorities and
-names in a fixed order. Expired certificates, and nothing else, are removed.
+Guarantees: the content of the ConfigMap is the union of all servers' settings. Each server adds its own certificate
+authorities and names, in a fixed order. Only expired certificates are removed.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """
@@ -27,9 +27,9 @@ _PROXIES: Final = "requestheader-client-ca-file"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAuthentication:
-    """A server's client authentication settings.
+    """The client authentication settings of a server.
 
-    A field with certificate authorities is PEM, empty if there are none.
+    A field with certificate authorities contains PEM, or is empty if there are none.
     """
 
     client_ca: str = ""
@@ -42,7 +42,7 @@ class ClusterAuthentication:
 
     @property
     def lists(self) -> Mapping[str, Sequence[str]]:
-        """The published proxy settings, by key."""
+        """The published settings for authenticating proxies, by the key in the ConfigMap."""
         return {
             "requestheader-allowed-names": self.proxy_names,
             "requestheader-extra-headers-prefix": self.extra_prefixes,
@@ -57,7 +57,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_config_map(own: ClusterAuthentication, current: Object | None, now: float) -> Object | None:
-    """Return the ConfigMap to publish at `now` (seconds since 1970), None if `current` is up to date."""
+    """Return the ConfigMap to publish at `now` (seconds since 1970); None if `current` is up to date."""
     data = dict((current.view(_ConfigMap).data or {}) if current is not None else {})
     wanted = dict(data)
     _put(wanted, _CLIENTS, _united_certificates(data.get(_CLIENTS, ""), own.client_ca, now))
@@ -103,4 +103,4 @@ def _read(pem: str) -> list[x509.Certificate]:
 
 
 Current = Callable[[], ClusterAuthentication]
-"""A function that returns this server's current client authentication settings."""
+"""The type of a function that returns this server's current client authentication settings."""

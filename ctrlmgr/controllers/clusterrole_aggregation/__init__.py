@@ -1,4 +1,4 @@
-"""The ClusterRole aggregation controller: copies rules into ClusterRoles from those that they select by label."""
+"""The ClusterRole aggregation controller: copies rules from ClusterRoles into the roles that select them by label."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.clusterrole_aggregation.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

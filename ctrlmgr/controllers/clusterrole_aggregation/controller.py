@@ -1,8 +1,8 @@
 """The ClusterRole aggregation controller: keeps the rules of aggregated roles equal to the rules of the selected roles.
 
 Guarantees:
-- Rules are server-side applied by `clusterrole-aggregation-controller`, with force. Another client's changes of the
-  rules of an aggregated role are reverted; other fields are not changed.
+- Rules are server-side applied with force, by the field manager `clusterrole-aggregation-controller`. Another client's
+  changes of the rules of an aggregated role are reverted; other fields of the role are not changed.
 - Any change of any ClusterRole triggers a reconcile of all aggregated ClusterRoles. ClusterRoles with correct rules are
   not written.
 
@@ -34,11 +34,14 @@ class ClusterRoleAggregator:
     """Reconciles the rules of a ClusterRole, whose name is the key."""
 
     def __init__(self, roles: Lister) -> None:
-        """Read ClusterRoles from the lister `roles`."""
+        """Create a reconciler that reads ClusterRoles from the lister `roles`."""
         self._roles = roles
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Apply the rules if they are not correct; raises the errors of `client`."""
+        """Apply the desired rules if the ClusterRole's rules differ.
+
+        Raises the errors of `client` if the write fails.
+        """
         role = self._roles.get(key)
         if role is None:
             return
@@ -57,7 +60,7 @@ def build(context: ControllerContext, options: NoOptions) -> Controller:
     roles = context.informers.informer(CLUSTER_ROLES)
 
     def aggregated(change: Change) -> Iterable[Key]:
-        """Return every aggregated role, after any change: there are few, and aggregated roles may select each other."""
+        """Return every aggregated role after any change, because aggregated roles are few and may select each other."""
         return [role.key for role in roles.lister.list() if is_aggregated(role)]
 
     watches = [Watch(roles, aggregated, after_sync=True)]

@@ -1,7 +1,8 @@
-"""Decides the rules of a ClusterRole with an aggregation rule.
+"""Decides the rules of a ClusterRole that has an aggregation rule.
 
-Guarantees: selectors are evaluated in their order, and the roles that a selector matches are sorted by name. Duplicate
-rules are dropped, and a role does not include its own rules. An empty list of rules equals a missing one.
+Guarantees: the selectors of a role are evaluated in their order, and the roles that a selector matches are sorted by
+name. Duplicate rules are dropped, and a role does not include its own rules. An empty list of rules equals a missing
+list.
 
 Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """
@@ -40,7 +41,7 @@ def is_aggregated(role: Object) -> bool:
 def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]] | None:
     """Return the desired rules of `role`, given all `roles`.
 
-    None if its rules are correct or `role` is not aggregated.
+    The result is None if the rules of `role` are correct or `role` is not aggregated.
     """
     wanted = role.view(ClusterRole)
     if wanted.aggregation_rule is None:
@@ -70,8 +71,8 @@ def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _canonical(rule: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for semantically equal rules.
+    """Return a key that is equal for semantically equal lists of rules.
 
-    The order of a list matters, and null equals an empty list.
+    In the comparison of rules, the order of lists matters, and null equals an empty list.
     """
     return tuple(tuple(rule.get(name) or ()) for name in _FIELDS)

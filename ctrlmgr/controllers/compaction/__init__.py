@@ -1,1 +1,1 @@
-"""Compacts the log as the retention settings require."""
+"""Controllers that compact the log as the retention settings require."""

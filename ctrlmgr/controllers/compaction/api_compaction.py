@@ -1,8 +1,8 @@
 """Compacts the history that API clients can read, as kube-apiserver compacts etcd (`storage/etcd3/compact.go`).
 
-Guarantees: nothing is removed from the log. A revision stays readable for at least the interval, and at most for twice
-the interval. The reconciler is level-based: the result depends on the clock and the log alone, and the oldest revision
-never decreases. So several servers may run it.
+Guarantees: the compaction of the API's history removes no events from the log. A revision stays readable for at least
+the interval, and at most for twice the interval. The reconciler is level-based, because the result depends on the clock
+and the log aloneand the oldest readable revision never decreases. Therefore several servers may run the reconciler.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ API: Final = Key("", "api")
 
 
 def compact_api(event_log: EventLog, client: Client, revision: Revision) -> bool:
-    """Make `revision` the oldest one that API clients may read; return whether the oldest one was lower before.
+    """Make `revision` the oldest revision that API clients may read.
 
-    Raises the errors of `client`, such as a conflict with another server that does the same.
+    Return whether the oldest readable revision was lower before. Raises the errors of `client`, such as a conflict with
+    another server that writes the same revision.
     """
     current = event_log.get(API_COMPACTIONS, OLDEST)
     if revision <= oldest_for_clients(event_log):
@@ -39,16 +40,16 @@ def compact_api(event_log: EventLog, client: Client, revision: Revision) -> bool
 
 
 class ApiCompactionReconciler:
-    """Raises the oldest revision that API clients may read; a timer enqueues its key `API`."""
+    """A reconciler that raises the oldest revision that API clients may read; a timer enqueues the key `API`."""
 
     def __init__(self, event_log: EventLog, interval: float, *, clock: Clock) -> None:
-        """Keep revisions of the last `interval` seconds."""
+        """Create a reconciler that keeps the revisions of the last `interval` seconds."""
         self._log = event_log
         self._interval = interval
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Raise the oldest revision to the revision of `interval` seconds ago."""
+        """Raise the oldest revision that API clients may read to the revision of `interval` seconds ago."""
         revision = self._log.revision_at(self._clock.now() - int(self._interval * 1_000_000))
         current = self._log.get(API_COMPACTIONS, OLDEST)
         if current is not None and current.revision == revision:

@@ -1,12 +1,12 @@
 """The compaction controller: compacts the history of resources that have a retention rule.
 
 Guarantees:
-- An event is removed only if three conditions hold: its rule (`keep`, `keep_for`) allows it, it has the minimum age,
-  and it is not among the minimum number of revisions that every log keeps. The current state of an object is never
-  removed.
-- If no rule exists for Secrets, their old states are removed by age alone, even if the log is short.
-- The controller is level-based like every reconciler. The key is a resource, and the result depends only on the rule
-  and the clock. So a missed or repeated run does no harm.
+- An event is removed only if three conditions hold: the rule (`keep`, `keep_for`) of its resource allows the removal,
+  the event has the minimum age, and it is not among the minimum number of revisions that every log keeps. The current
+  state of an object is never removed.
+- If no rule exists for Secrets, their old states are removed by their age alone, even if the log is short.
+- The controller is level-based , like every reconciler. The key of a reconcile is a resource, and the result depends
+  only on the rule and the clock. Therefore a missed or repeated run does no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECRETS = Key("", str(SECRETS))
 
 
 class Compacted(NamedTuple):
-    """The result of a compaction: `removed` events were removed, all superseded at or before revision `before`."""
+    """The result of a compaction: the number of removed events, all superseded at or before revision `before`."""
 
     before: Revision
     removed: int
@@ -36,7 +36,7 @@ class Compacted(NamedTuple):
 def newest_to_compact(event_log: EventLog, rule: Retention, settings: CompactionSettings, *, now: int) -> Revision:
     """Return the revision up to which superseded events may be removed.
 
-    If none may be removed, it is 0 or less. `now` is in microseconds since 1970.
+    If no event may be removed, the returned revision is 0 or less. `now` is in microseconds since 1970.
     """
     age = max(settings.min_age, rule.keep_for)
     old_enough = event_log.revision_at(now - int(age * 1_000_000))
@@ -46,7 +46,7 @@ def newest_to_compact(event_log: EventLog, rule: Retention, settings: Compaction
 def compact_by_rule(
     event_log: EventLog, resource: Resource, rule: Retention, settings: CompactionSettings, *, now: int
 ) -> Compacted:
-    """Compact one resource by its rule; raises the errors of `EventLog.compact`."""
+    """Compact one resource by the rule of the resource; raises the errors of `EventLog.compact`."""
     before = newest_to_compact(event_log, rule, settings, now=now)
     if before <= 0:
         return Compacted(0, 0)
@@ -56,8 +56,8 @@ def compact_by_rule(
 def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Compacted:
     """Remove old states of Secrets; raises the errors of `EventLog.compact`.
 
-    If there is nothing to remove, the floor is not raised either, because readers of old revisions would then get
-    `Expired`.
+    If there is nothing to remove, the oldest readable revision is not raised either, because reads of old revisions
+    would otherwise raise `Expired`.
     """
     before = newest_secret_to_forget(event_log, settings, now=now)
     if not before:
@@ -66,7 +66,7 @@ def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: in
 
 
 def newest_secret_to_forget(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which old states of Secrets may be removed, 0 if there are none."""
+    """Return the revision up to which old states of Secrets may be removed; 0 if there are none."""
     age = max(settings.min_age, settings.secrets_for)
     return _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
 
@@ -81,10 +81,10 @@ def _newest_change(event_log: EventLog, until: Revision) -> Revision:
 
 
 class CompactionReconciler:
-    """Compacts the resource that its key names; a timer enqueues these keys."""
+    """A reconciler that compacts the resource that the key names; a timer enqueues these keys."""
 
     def __init__(self, event_log: EventLog, settings: CompactionSettings, *, clock: Clock) -> None:
-        """Use the rules in `settings`, one for each resource."""
+        """Create a reconciler that uses the rules in `settings`, one for each resource."""
         self._log = event_log
         self._settings = settings
         self._clock = clock
@@ -92,11 +92,11 @@ class CompactionReconciler:
         self._forgets_secrets = settings.secrets_for > 0 and _SECRETS not in self._rules
 
     def due(self) -> list[Key]:
-        """Return the keys to enqueue periodically: the resources with a rule, and Secrets."""
+        """Return the keys that are enqueued periodically: the resources that have a rule, and Secrets."""
         return [*self._rules, _SECRETS] if self._forgets_secrets else list(self._rules)
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Compact one resource, if it still has a rule."""
+        """Compact one resource, if the resource still has a rule."""
         rule, now = self._rules.get(key), self._clock.now()
         if rule is not None:
             done = compact_by_rule(self._log, Resource.parse(key.name), rule, self._settings, now=now)

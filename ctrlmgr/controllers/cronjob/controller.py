@@ -1,10 +1,11 @@
 """The CronJob controller: creates the Jobs of CronJobs when they are due, and limits their history.
 
 Guarantees, as in Kubernetes (`pkg/controller/cronjob`):
-- A run has one Job. The Job's name works as a lock: if a Job of that name exists, it counts as the run's Job.
+- A scheduled run of a CronJob has one Job. The name of a run's Job works as a lock: if a Job with that name exists,
+  this Job counts as the run's Job.
 - The controller does not poll: a CronJob is reconciled when the CronJob or one of its Jobs changes, and just after its
   next run is due.
-- Decisions are based on the status in the log, not in the cache, so a recent write is not repeated.
+- Decisions are based on the status in the log, not in the cache, so that a recent write is not repeated.
 """
 
 from __future__ import annotations
@@ -53,14 +54,17 @@ class CronJobReconciler:
     """Reconciles CronJobs."""
 
     def __init__(self, jobs: Lister, event_log: EventLog, recorder: Recorder, *, clock: Clock) -> None:
-        """List `jobs`, read CronJobs from `event_log`; `recorder` records Events."""
+        """Create a reconciler that lists `jobs`, reads CronJobs from `event_log`, and records with `recorder`."""
         self._jobs = jobs
         self._log = event_log
         self._recorder = recorder
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Create and delete the Jobs that are due, and requeue for the next run; raises the errors of `client`."""
+        """Create and delete the Jobs that are due, and requeue the CronJob for its next run.
+
+        Raises the errors of `client` if a write fails.
+        """
         obj = self._log.get(CRON_JOBS, key)
         if obj is None:
             return None
@@ -87,9 +91,9 @@ class _JobReconcile:
         self._client = client
 
     def take(self, jobs: list[Object], now: int) -> int | None:
-        """Create and delete the Jobs that are due.
+        """Create the Job of a due run, and delete old Jobs.
 
-        Return the microseconds until the next reconcile, None if only a change triggers it.
+        Return the microseconds until the next reconcile; None if only a change triggers the next reconcile.
         """
         for job in surplus(self._cron.spec, jobs):
             self._delete(job)
@@ -120,9 +124,9 @@ class _JobReconcile:
         self._client.update(Object.from_dict(fields), "status")
 
     def _start(self, run: int) -> Object | None:
-        """Create the Job of a run, or find an existing one.
+        """Create the Job of a run and return it, or return the existing Job.
 
-        Return None if the status lists the existing Job already, or if another owner controls it.
+        Return None if the status lists the existing Job alreadyor if another owner controls that Job.
         """
         wanted = Object.from_dict(desired_job(self._cron, run))
         job: Object | None
@@ -180,17 +184,17 @@ class CronJobChanges:
     """Maps changes of CronJobs and Jobs to the CronJobs to reconcile."""
 
     def __init__(self, cron_jobs: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Look up the owners of Jobs in `cron_jobs`."""
+        """Create the mapping, which looks up the owners of Jobs in `cron_jobs`."""
         self._cron_jobs = cron_jobs
         self._recorder = recorder
         self._clock = clock
         self.queue: WorkQueue[Key] | None = None
-        """The queue for a CronJob whose schedule has changed, which then waits for its next run."""
+        """The queue in which a CronJob whose schedule has changed waits for its next run."""
 
     def of_cron_job(self, change: Change) -> Iterable[Key]:
-        """Return the key of a CronJob to reconcile now.
+        """Return the key of a CronJob that must be reconciled now.
 
-        If its schedule has changed, it is enqueued for its next run instead.
+        If the CronJob's schedule has changed, the CronJob is enqueued for its next run instead.
         """
         if change.old is not None and change.new is not None:
             before, after = change.old.view(CronJob).spec, change.new.view(CronJob).spec
@@ -211,7 +215,7 @@ class CronJobChanges:
         self.queue.add_after(obj.key, wait / _SECOND, (revision,))
 
     def of_job(self, change: Change) -> Iterable[Key]:
-        """Return the keys of a Job's current and previous CronJob."""
+        """Return the keys of the CronJobs that own or owned a Job."""
         found = (self._owner(obj) for obj in (change.old, change.new) if obj is not None)
         return dict.fromkeys(key for key in found if key is not None)
 

@@ -1,4 +1,4 @@
-"""Decides for a CronJob which Jobs are active, which to delete, and whether to create one now.
+"""Decides for a CronJob which Jobs are active, which Jobs to delete, and whether to create a Job now.
 
 Source: Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`. Times are microseconds since 1970.
 """
@@ -45,14 +45,17 @@ class Event(NamedTuple):
 
 
 class ReconciledStatus(NamedTuple):
-    """The status that matches the existing Jobs, and the Events about the differences."""
+    """The status that matches the existing Jobs, and the Events about differences from the old status."""
 
     status: CronJobStatus
     events: Sequence[Event] = ()
 
 
 class NextRun(NamedTuple):
-    """The run (scheduled time) to create a Job for, and the microseconds until the next reconcile; each may be None."""
+    """The run (scheduled time) for which a Job must be created, and the microseconds until the next reconcile.
+
+    Each may be None.
+    """
 
     events: Sequence[Event] = ()
     run: int | None = None
@@ -71,16 +74,16 @@ def surplus(spec: CronJobSpec, jobs: Sequence[Object]) -> list[Object]:
 
 
 def without(status: CronJobStatus, uid: str) -> CronJobStatus:
-    """Return the status with a Job removed from the active ones."""
+    """Return the status with a Job removed from the active Jobs."""
     return replace(status, active=[each for each in status.active or () if each.uid != uid] or None)
 
 
 def take_stock(
     status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]
 ) -> ReconciledStatus:
-    """Return the status with only running Jobs active; `exists` says whether an unlisted Job exists.
+    """Return the status in which only running Jobs are active; `exists` says whether an unlisted Job exists.
 
-    If a running Job is not in the status, it only causes an Event, because this CronJob did not start it.
+    If a running Job is not in the status, the Job only causes an Event, because this CronJob did not start it.
     """
     events: list[Event] = []
     listed: set[str] = set()
@@ -112,7 +115,7 @@ def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
 
 
 def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> NextRun:
-    """Return for which run to create a Job; `status` is the result of `take_stock`."""
+    """Return the run for which to create a Job; `status` is the result of `take_stock`."""
     spec = cron.spec
     if cron.metadata.deletion_timestamp is not None:
         return NextRun()
@@ -159,12 +162,15 @@ def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[
 
 
 def look_after_change(cron: CronJob, now: int) -> int:
-    """Return the microseconds until the reconcile that follows a schedule change; raises `MalformedSchedule`."""
+    """Return the microseconds until the reconcile after a change of the schedule.
+
+    Raises `MalformedSchedule` if the schedule cannot be parsed.
+    """
     return next_look(next_run(parse_schedule(zoned_schedule(cron.spec))), cron.counts_from, now)
 
 
 def zoned_schedule(spec: CronJobSpec) -> str:
-    """Return the schedule with its time zone, in robfig/cron's format."""
+    """Return the schedule with its time zone, in the format of the library robfig/cron."""
     if "TZ" in spec.schedule or spec.time_zone is None or location_problem(spec.time_zone):
         return spec.schedule
     return f"TZ={spec.time_zone} {spec.schedule}"
@@ -173,7 +179,7 @@ def zoned_schedule(spec: CronJobSpec) -> str:
 def job_name(cron: CronJob, run: int) -> str:
     """Return the name of a run's Job.
 
-    The name contains the run's minutes since 1970, so the Job is created only once.
+    The name of a run's Job contains the scheduled time in minutes since 1970, so the Job is created only once.
     """
     return f"{cron.metadata.name}-{run // (60 * SECOND)}"
 
@@ -202,7 +208,7 @@ def desired_job(cron: CronJob, run: int) -> dict[str, Any]:
 
 
 def reference_to_job(job: Object) -> ObjectReference:
-    """Return the reference to an active Job, for the status of the CronJob."""
+    """Return the reference to an active Job, as the CronJob's status contains it."""
     return ObjectReference("Job", job.namespace, job.name, job.uid, API_VERSION, str(job.revision))
 
 

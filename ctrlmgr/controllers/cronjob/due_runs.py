@@ -1,9 +1,10 @@
-"""Computes which run of a CronJob is due, and when the next one is.
+"""Computes which run of a CronJob is due, and when the next run is due.
 
 Guarantees:
-- Of several missed runs only the latest is started. This run is found without iterating over the other runs: their
-  number is estimated from the distance of the first two. More than a hundred missed runs cause a warning.
-- With `startingDeadlineSeconds`, a missed run counts only if it was due at most that many seconds ago.
+- If several runs were missed, only the latest one is started. The latest missed run is found without iterating over all
+  missed runs, because their number is estimated from the distance of the first two runs. More than a hundred missed
+  runs cause a warning.
+- If `startingDeadlineSeconds` is set, a missed run counts only if it was due at most that many seconds ago.
 - A schedule that matches no date (the 30th of February) is an error.
 
 Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are
@@ -23,7 +24,7 @@ PADDING: Final = 100_000
 
 
 class InvalidSchedule(ValueError):
-    """The schedule is well-formed but unusable."""
+    """Raised if a schedule is well-formed but unusable."""
 
 
 class MissedRuns(NamedTuple):
@@ -35,7 +36,10 @@ class MissedRuns(NamedTuple):
 
 
 def missed_runs(next_run: Next, since: int, now: int) -> MissedRuns:
-    """Return the missed runs after `since` and until `now`; raises `InvalidSchedule`."""
+    """Return the missed runs after `since` and until `now`.
+
+    Raises `InvalidSchedule` if the schedule matches no date.
+    """
     first = next_run(since)
     if now < first:
         return MissedRuns(since, None)
@@ -54,8 +58,8 @@ def missed_runs(next_run: Next, since: int, now: int) -> MissedRuns:
 def _latest(next_run: Next, start: int, now: int) -> int | None:
     """Return the latest run after `start` and until `now`.
 
-    A search from a later start never finds an earlier run. So the latest run is the result of the last successful
-    search.
+    A search for the next run from a later start never finds an earlier run. Therefore the latest run is the result of
+    the last successful search.
     """
     found = next_run(start)
     if found > now or found == NEVER:

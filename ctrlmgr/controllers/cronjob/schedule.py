@@ -1,8 +1,9 @@
 """Computes the next time of a cron schedule.
 
 Guarantees: the result equals that of robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the second. If
-clocks are put forward, the missing hour is skipped; if they are put back, runs in the repeated hour occur twice. Days
-without a midnight are handled too. A search ends after five years without a match.
+clocks are put forward, the missing hour is skipped; if they are put back, the runs in the repeated hour occur twice.
+Days whose local time skips midnight are handled, too. The search for the next time ends if there is no match within
+five years.
 
 Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
 """
@@ -20,9 +21,9 @@ from ctrlmgr.kinds.batch.cron_schedule import Every, Fields, Schedule
 SECOND: Final = 1_000_000
 _DAY: Final = 86_400
 _YEARS: Final = 5
-"""The number of years to search."""
+"""The number of years in which the next run is searched."""
 _ZERO: Final = -62_135_596_800
-"""Seconds from 1970 to the start of the year 1."""
+"""The start of the year 1, in seconds since 1970."""
 NEVER: Final = _ZERO * SECOND
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +31,7 @@ _BOUND: Final = 366 * _DAY
 _LAST: Final = 253_402_300_800
 
 Next = Callable[[int], int]
-"""Returns the first run after a given time, `NEVER` if no run follows."""
+"""The type of a function that returns the first run after a given time, or `NEVER` if no run follows."""
 
 
 def next_run(schedule: Schedule) -> Next:
@@ -57,7 +58,7 @@ class _Civil(NamedTuple):
     minute: int
     second: int
     weekday: int
-    """Day 0 is Sunday."""
+    """In `weekday`, day 0 is Sunday."""
 
 
 class _Place:
@@ -81,7 +82,7 @@ class _Place:
         return _Civil(year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60, (days + 4) % 7)
 
     def at(self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> int:
-        """Return the time of a local date.
+        """Return the UTC time of a local date and time.
 
         A month or day beyond the calendar is carried over to the next year or month. If the local time does not exist,
         or exists twice, the result is that of Go's `time.Date`.
@@ -183,9 +184,10 @@ class _Search:
 
 
 def _fits_day(fields: Fields, now: _Civil) -> bool:
-    """Return whether the day matches. If day of month or day of week is a star, both must match.
+    """Return whether the current day matches the schedule.
 
-    Otherwise it is sufficient that one matches.
+    If the day of month or the day of week in the schedule is a star, both must match. If neither the day of month nor
+    the day of week is a star, it is sufficient that one matches.
     """
     by_date = bool(fields.day >> now.day & 1)
     by_weekday = bool(fields.weekday >> now.weekday & 1)

@@ -1,7 +1,7 @@
 """Typed views of a CronJob and its Jobs, with the fields that the CronJob controller reads.
 
 Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-one.
+list.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CronJobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_
 
 
 class CronJob(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a batch/v1 CronJob that are read."""
+    """The fields of a batch/v1 CronJob that the controller reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CronJobSpec = CronJobSpec()
@@ -64,7 +64,7 @@ class CronJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def counts_from(self) -> int:
-        """The time after which missed runs count: the time of the last run, else of the CronJob's creation."""
+        """The time after which missed runs count: the last run or, if there was none, the CronJob's creation."""
         last, created = self.last_scheduled, self.metadata.creation_timestamp
         return last if last is not None else (parse_time(created) if created else 0)
 
@@ -81,19 +81,19 @@ class _JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class JobView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a CronJob's batch/v1 Job that are read."""
+    """The fields of a CronJob's batch/v1 Job that the controller reads."""
 
     status: _JobStatus = _JobStatus()
 
     @property
     def outcome(self) -> str:
-        """`Complete` or `Failed` if the Job has finished, else ""."""
+        """`Complete` or `Failed` if the Job has finished, otherwise ""."""
         over = (each.type for each in self.status.conditions or () if each.status == "True")
         return next((each for each in over if each in ("Complete", "Failed")), "")
 
 
 def outcome_of(job: Object) -> str:
-    """Return a Job's outcome, "" if it has not finished."""
+    """Return a Job's outcome; "" if the Job has not finished."""
     return job.view(JobView).outcome
 
 

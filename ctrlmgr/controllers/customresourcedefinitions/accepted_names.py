@@ -1,10 +1,12 @@
-"""Decides which of its names a CustomResourceDefinition gets, and whether it is established.
+"""Decides which names of a CustomResourceDefinition are accepted, and whether it is established.
 
 Guarantees (apiextensions-apiserver `pkg/controller/status/naming_controller.go` and `pkg/controller/establish`):
-- No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list kind)
-  at a time. A name that another definition holds is refused; all other names are accepted.
-- An established definition stays established, even if its names conflict later.
-- A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is valid.
+- No two CustomResourceDefinitions of a group hold the same resource name (plural, singular, short) or the same kind
+  (kind, list kind) at the same time. A name that another CustomResourceDefinition holds is refused; all other names are
+  accepted.
+- An established CustomResourceDefinition stays established, even if its names conflict later.
+- A CustomResourceDefinition whose conversion webhook has an invalid CA bundle is not established until the bundle is
+  valid.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ctrlmgr.extensions.validation.ratcheting import has_invalid_ca
 from ctrlmgr.golang.go_text import quote
 
 Names = Mapping[str, Any]
-"""A definition's `spec.names` or `status.acceptedNames`."""
+"""The names in a CustomResourceDefinition's `spec.names` or `status.acceptedNames`."""
 
 
 class HeldNames(NamedTuple):
@@ -28,7 +30,7 @@ class HeldNames(NamedTuple):
 
     @classmethod
     def by(cls, definitions: Iterable[Mapping[str, Any]], group: str) -> HeldNames:
-        """Return the names that definitions of a group hold."""
+        """Return the names that the CustomResourceDefinitions of a group hold."""
         resources: set[str] = set()
         kinds: set[str] = set()
         for definition in definitions:
@@ -40,19 +42,22 @@ class HeldNames(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """The names for a definition's status, and their conditions."""
+    """The names for the status of a CustomResourceDefinition, and the conditions about these names."""
 
     names: Names
     conditions: Sequence[Condition]
 
 
 def accepted_names(definition: Mapping[str, Any]) -> Names:
-    """Return the accepted names that a definition holds."""
+    """Return the accepted names that a CustomResourceDefinition holds."""
     return (definition.get("status") or {}).get("acceptedNames") or {}
 
 
 def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | None:
-    """Return the names and conditions for a definition's status; None if its status has them already."""
+    """Return the names and conditions for the status of a CustomResourceDefinition.
+
+    None if the status has them already.
+    """
     wanted, held = definition["spec"]["names"], accepted_names(definition)
     if same_names(wanted, held):
         return None
@@ -63,7 +68,10 @@ def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | 
 
 
 def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
-    """Return the condition Established to set; None if the definition is established or its names are not accepted."""
+    """Return the condition Established to set.
+
+    None if it is set already, or if the names of the CustomResourceDefinition are not accepted.
+    """
     established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
     if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
         return None
@@ -73,7 +81,7 @@ def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
 
 
 def same_names(one: Names, other: Names) -> bool:
-    """Return whether two sets of names are equal; an empty name equals a missing one."""
+    """Return whether two sets of names are equal; an empty name equals a missing name."""
     return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
 
 
@@ -111,13 +119,13 @@ def _conflicts(wanted: Any, held: Any, used: Collection[str]) -> list[str]:
 
 
 def _joined(errors: Sequence[str]) -> str:
-    """Join distinct errors as apimachinery's aggregate does."""
+    """Join distinct errors into one message, as apimachinery's aggregated errors do."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def _installing(definition: Mapping[str, Any], naming: Condition) -> Condition:
-    """Return the condition Established of a definition that is not established yet."""
+    """Return the condition Established of a CustomResourceDefinition that is not established yet."""
     old = find(definition, ESTABLISHED)
     condition = old or Condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
     if condition.status != "True" and naming.status == "True":

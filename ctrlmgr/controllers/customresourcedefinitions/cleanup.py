@@ -1,8 +1,9 @@
-"""Decides the steps in the deletion of a CustomResourceDefinition, which first deletes its instances.
+"""Decides the steps in the deletion of a CustomResourceDefinition; the first steps delete its instances.
 
-Guarantees (apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`): the finalizer of a definition that is
-being deleted is removed only after a list has returned no instances. No instance can be created after that list,
-because the condition that prevents creation is written to the log before the list.
+Guarantees (apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`): the finalizer of a
+CustomResourceDefinition that is being deleted is removed only after a list has returned no instances. No instance can
+be created after that list, because the condition that prevents creation is written to the log before the instances are
+listed.
 """
 
 from __future__ import annotations
@@ -33,29 +34,31 @@ _UNCONFIRMED = Condition(
 )
 
 PATIENCE = 60.0
-"""Seconds after which the definition's status reports that instances remain."""
+"""The number of seconds after which the status of the CustomResourceDefinition reports that instances remain."""
 
 
 class Step(NamedTuple):
-    """The next step in a definition's deletion."""
+    """The next step in the deletion of a CustomResourceDefinition."""
 
     definition: Unstructured | None = None
-    """The definition to write, or None if no write is needed. In the last step it has no finalizer."""
+    """The CustomResourceDefinition to write, or None if no write is needed. In the last step, the
+    CustomResourceDefinition to write has no finalizer.
+    """
     deletes: bool = False
-    """Whether to delete the existing instances of the definition."""
+    """Whether to delete the existing instances of the custom kind."""
 
 
 def is_going(definition: Mapping[str, Any]) -> bool:
-    """Return whether a definition is being deleted and its instances may still exist."""
+    """Return whether a CustomResourceDefinition is being deleted and its instances may still exist."""
     metadata = definition["metadata"]
     return bool(metadata.get("deletionTimestamp")) and CLEANUP in (metadata.get("finalizers") or ())
 
 
 def next_step(definition: Unstructured, instances: int | None, waited: float, now: str) -> Step:
-    """Return the next step for a definition for which `is_going` is True.
+    """Return the next step for a CustomResourceDefinition for which `is_going` is True.
 
-    `instances` is the number of existing instances (None: not listed yet). `waited` is the number of seconds since
-    their deletion began; `now` is a timestamp (RFC 3339).
+    `instances` is the number of existing instances , or None if they have not been listed yet. `waited` is the number
+    of seconds since the deletion of the instances began; `now` is a timestamp (RFC 3339).
     """
     condition = find(definition, TERMINATING)
     if not is_true(definition, ESTABLISHED):

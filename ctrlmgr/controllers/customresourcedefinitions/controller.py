@@ -1,8 +1,8 @@
-"""Keeps the status of every CustomResourceDefinition, and deletes the instances of definitions that are being deleted.
+"""Keeps the status of CustomResourceDefinitions, and deletes the instances of those that are being deleted.
 
-The controller runs in every process that serves the API, leader or not. Several processes can run it at once, because
-each write is conditional on the revision that was read. A process that is later than another finds nothing left to
-write.
+The controller runs in every process that serves the API, leader or not. Several processes can run the controller at
+once, because each write is conditional on the revision that was read. A process that acts later than another process
+finds nothing left to write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 CONTROLLER_NAME = "customresourcedefinition-controller"
 
 _AGAIN = 0.25
-"""Initial number of seconds until remaining instances are checked again; the interval grows."""
+"""The initial number of seconds until remaining instances are checked again; the interval grows with each check."""
 _LONGEST = 5.0
 
 
@@ -43,7 +43,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Outline(msgspec.Struct):
-    """The fields of a definition that affect which names other definitions can get."""
+    """The fields of a CustomResourceDefinition that affect which names other CustomResourceDefinitions can get."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -51,7 +51,7 @@ class _Outline(msgspec.Struct):
 
 
 def _names_of(definition: Object) -> dict[str, Any]:
-    """Return the names and group of a definition, without decoding its schemas."""
+    """Return the names and group of a CustomResourceDefinition, without decoding its schemas."""
     outline = definition.view(_Outline)
     accepted = outline.status.accepted_names if outline.status is not None else None
     return {
@@ -65,7 +65,7 @@ class DefinitionReconciler:
     """Reconciles CustomResourceDefinitions."""
 
     def __init__(self, definitions: Lister, client: EngineClient, *, clock: Clock) -> None:
-        """Read CustomResourceDefinitions from `definitions`; list their instances with `client`."""
+        """Create a reconciler that reads the CRDs from `definitions`, and lists their instances with `client`."""
         self._definitions = definitions
         self._instances = client.list_all
         self._clock = clock
@@ -73,7 +73,7 @@ class DefinitionReconciler:
         self._asked: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the next step for a definition."""
+        """Perform the next step for a CustomResourceDefinition."""
         definition = self._definitions.get(key)
         if definition is None:
             return None
@@ -130,10 +130,10 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
 
 
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the keys of the definitions to enqueue.
+    """Return a function that maps a change to the keys of the CustomResourceDefinitions to enqueue.
 
-    The function returns the changed definition and, if it no longer holds one of its names, the other definitions of
-    its group.
+    The function returns the key of the changed CustomResourceDefinition and, if one of its names became free, the keys
+    of all others in its group.
     """
 
     def keys(change: Change) -> Iterable[Key]:
@@ -149,7 +149,7 @@ def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
 
 
 def _names(definition: Object) -> set[str]:
-    """Return the names that a definition holds, each prefixed with its field, such as `plural`."""
+    """Return the names that a CustomResourceDefinition holds, each prefixed with its field, such as `plural`."""
     accepted = _names_of(definition)["status"]["acceptedNames"]
     single = {
         f"{field} {accepted[field]}" for field in ("plural", "singular", "kind", "listKind") if accepted.get(field)
@@ -160,7 +160,7 @@ def _names(definition: Object) -> set[str]:
 def new_definition_controller(
     informers: Informers, client: EngineClient, log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before the informers sync."""
+    """Build the controller; the caller must do this before the informers sync."""
     definitions = informers.informer(DEFINITIONS)
     return Controller(
         CONTROLLER_NAME,

@@ -23,12 +23,12 @@ class Condition(NamedTuple):
 
 
 def conditions_of(definition: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the raw conditions of a definition."""
+    """Return the raw conditions of a CustomResourceDefinition, as JSON values."""
     return (definition.get("status") or {}).get("conditions") or ()
 
 
 def find(definition: Mapping[str, Any], type: str) -> Condition | None:
-    """Return a definition's condition of a given type, None if the definition has none."""
+    """Return the condition of a given type of a CustomResourceDefinition; None if there is none."""
     for each in conditions_of(definition):
         if each.get("type") == type:
             return Condition(type, each.get("status", ""), each.get("reason", ""), each.get("message", ""))
@@ -36,14 +36,14 @@ def find(definition: Mapping[str, Any], type: str) -> Condition | None:
 
 
 def is_true(definition: Mapping[str, Any], type: str) -> bool:
-    """Return whether a definition has a condition of a given type with the status True."""
+    """Return whether a CustomResourceDefinition has a condition of a given type with the status True."""
     return (found := find(definition, type)) is not None and found.status == "True"
 
 
 def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with one condition set.
+    """Return the conditions of a CustomResourceDefinition with one condition set.
 
-    The condition's transition time changes only if its status changes. `now` is RFC 3339.
+    The condition's transition time changes only if its status changes. `now` is a timestamp (RFC 3339).
     """
     result = [dict(each) for each in conditions]
     for each in result:
@@ -56,5 +56,5 @@ def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, n
 
 
 def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:
-    """Return the conditions without the one of a given type."""
+    """Return the conditions of a CustomResourceDefinition without the condition of a given type."""
     return [dict(each) for each in conditions if each.get("type") != type]

@@ -1,10 +1,10 @@
 """Decides the status of a CustomResourceDefinition.
 
-Guarantees: the status depends only on the definition and on the names that other definitions of its group hold.
-Computing the status of a definition that has it already returns the same status.
+Guarantees: the status depends only on the CustomResourceDefinition and on the names that others in its group hold. If a
+CustomResourceDefinition already has the computed status, the computation returns the same status.
 
-Kubernetes has separate controllers for names, establishing, structural schemas and approval. Here each of these is a
-step, and one write stores the results of all steps (apiextensions-apiserver
+Kubernetes has separate controllers for names, establishing, structural schemas and approval. In ctrlmgr, each of these
+controllers is a step, and one write stores the results of all steps (apiextensions-apiserver
 `pkg/controller/{status,establish,nonstructuralschema, apiapproval}`).
 """
 
@@ -27,7 +27,7 @@ from ctrlmgr.extensions.validation import structural_violations
 
 
 def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
-    """Return the desired status of a definition.
+    """Return the desired status of a CustomResourceDefinition.
 
     `definitions` are all existing CustomResourceDefinitions, `now` is a timestamp (RFC 3339).
     """

@@ -1,7 +1,8 @@
-"""The DaemonSet controller; `daemonset.decide` states its guarantees.
+"""The DaemonSet controller; the module `daemonset.decide` states its guarantees.
 
 A reconcile continues a rolling update only if no pod has to be created or deleted on a node, so that the update counts
-existing pods only. A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before it.
+existing pods only. A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before the
+DaemonSet itself.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 log = structlog.get_logger(__name__)
 
 BURST: Final = 250
-"""The maximum number of pods that one reconcile creates, and the maximum number that it deletes (`BurstReplicas`)."""
+"""The maximum number of pods that one reconcile creates, and the maximum number of pods that it deletes
+(`BurstReplicas`).
+"""
 
 
 class DaemonSetReconciler:
@@ -61,7 +64,7 @@ class DaemonSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read objects from these caches; `pods` needs `index_by_controller`.
+        """Create a reconciler that reads objects from these caches; `pods` needs `index_by_controller`.
 
         A reconcile creates `at_once` pods concurrently.
         """
@@ -77,7 +80,7 @@ class DaemonSetReconciler:
         self._backoff = FailedPodsBackoff(clock)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Create and delete pods as needed, and write the status; raises the errors of the API."""
+        """Create and delete pods as needed, and write the status; raises the errors of the API if a request fails."""
         obj = self._sets.get(key)
         if obj is None or obj.is_terminating:
             return None
@@ -121,7 +124,10 @@ class DaemonSetReconciler:
         return self._backoff.before_replacing(series)
 
     def _carry_out(self, owner: Owner, step: Step, hash_: str, client: EngineClient) -> CtrlmgrError | None:
-        """Create pods with a slow start, and delete the pods that are not wanted; return the first error."""
+        """Create pods with a slow start, and delete the pods that are not wanted.
+
+        Return the first error of a request.
+        """
         control = PodControl(owner, client, self._recorder)
         nodes = step.create[:BURST]
         pods = [pod_for(owner, node, hash_) for node in nodes]
@@ -131,14 +137,14 @@ class DaemonSetReconciler:
 
 
 class NodeChanges:
-    """Maps a changed node to the DaemonSets that must create or delete a pod on it.
+    """Maps a changed node to the DaemonSets that must create or delete a pod on the node.
 
-    As in Kubernetes, a change that does not move pods maps to no DaemonSets. The deletion of a node maps to none
-    either, because the deletion of its pods triggers the reconciles.
+    As in Kubernetes, a change of a node that does not move pods maps to no DaemonSets. The deletion of a node maps to
+    no DaemonSets either, because the deletion of its pods triggers the reconciles.
     """
 
     def __init__(self, daemon_sets: Lister, pods: Lister) -> None:
-        """Read DaemonSets from `daemon_sets`, and pods from `pods`, which needs `index_by_controller`."""
+        """Create the mapping, which reads `daemon_sets` and `pods`; `pods` needs `index_by_controller`."""
         self._sets = daemon_sets
         self._pods = pods
 
@@ -157,7 +163,7 @@ class NodeChanges:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Return whether two versions of a node are equal for every DaemonSet, as after a kubelet's report."""
+    """Return whether two versions of a node have the same effect on DaemonSets, as after a kubelet's status report."""
     if old.labels != new.labels:
         return False
     taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))

@@ -1,7 +1,8 @@
 """A DaemonSet's pods and their nodes: creates the pod of a node, and finds a pod's node and template.
 
 Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`): the node affinity of a new pod requires
-its node by name. This requirement replaces the affinity terms of the template. The scheduler binds the pod.
+the node by name. The required node affinity replaces the affinity terms of the template. The scheduler, not the
+controller, binds the pod to the node.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 
 def target_node(pod: Object) -> str | None:
-    """Return the node that a pod is bound to or requires by name; None if there is none."""
+    """Return the node that a pod is bound to or requires by name; None if there is no such node."""
     node = pod.view(Pod).spec.node_name
     if node:
         return node
@@ -58,7 +59,7 @@ def target_node(pod: Object) -> str | None:
 
 
 def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
-    """Return pods by node; terminating pods that have ended are included only if `ended_too` is True."""
+    """Return pods by node; terminating pods that have ended are included only if `ended_too` is set."""
     found = defaultdict(list)
     for pod in pods:
         if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
@@ -70,7 +71,7 @@ def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
 
 
 def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
-    """Return whether a pod was created from the template that has this hash."""
+    """Return whether a pod was created from the template that has the given hash."""
     generation = template_generation(daemon_set)
     same = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
     return same or (bool(hash_) and pod.labels.get(HASH_LABEL) == hash_)

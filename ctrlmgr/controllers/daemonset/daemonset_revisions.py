@@ -1,11 +1,11 @@
-"""The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicates and old ones.
+"""The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicate and old ones.
 
 Guarantees, as in Kubernetes (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
-- The current revision is the one with the DaemonSet's template, and has the highest number. If several revisions have
-  the template, the newest is kept. Before the other revisions are deleted, their pods get the label of the kept
-  revision.
-- If another revision has the wanted name, the status counts a collision, which changes the hash.
-- If there are more old revisions than the limit, the oldest are deleted, except the revisions of existing pods.
+- The current revision is the revision that contains the DaemonSet's template, and has the highest number. If several
+  revisions contain the DaemonSet's template, the newest of them is kept. Before the duplicate revisions are deleted,
+  their pods get the label of the kept revision.
+- If another revision already has the desired name, the status counts a collision, which changes the hash.
+- If there are more old revisions than the limit, the oldest of them are deleted, except the revisions of existing pods.
 """
 
 from __future__ import annotations
@@ -47,13 +47,19 @@ class RevisionKeeper:
     """Manages the revisions of one DaemonSet during one reconcile."""
 
     def __init__(self, owner: Owner, event_log: EventLog, client: EngineClient) -> None:
-        """Write through `client`; read from `event_log` the revision that already has the wanted name."""
+        """Create an instance that writes through `client`.
+
+        If the desired name exists, it reads that revision from `event_log`.
+        """
         self._owner = owner
         self._log = event_log
         self._client = client
 
     def sort(self, revisions: Sequence[Object], pods: Sequence[Object]) -> Revisions:
-        """Return the sorted revisions, after creating or updating the current one; raises the errors of the API."""
+        """Return the sorted revisions, after creating or updating the current revision.
+
+        Raises the errors of the API if a request fails.
+        """
         labelled = [self._labelled(each) for each in revisions]
         wanted = template_patch(self._owner.object.view(DaemonSet).template)
         same = [each for each in labelled if data_of(each) == wanted]
@@ -65,7 +71,7 @@ class RevisionKeeper:
         return Revisions(set_number(current, max(number, number_of(current)), self._client), old)
 
     def _labelled(self, revision: Object) -> Object:
-        """Return a revision with a hash label; if it had no label, the hash is its name."""
+        """Return a revision with a hash label; if the revision had no label, the hash is its name."""
         if HASH_LABEL in revision.labels:
             return revision
         return self._client.patch(revision, {"metadata": {"labels": {HASH_LABEL: revision.name}}})
@@ -102,7 +108,7 @@ class RevisionKeeper:
         self._client.update(Object.from_dict({**body, "status": status}), "status")
 
     def clean_up(self, old: Sequence[Object], pods: Iterable[Object]) -> None:
-        """Delete the oldest revisions that exceed the limit; raises the errors of the API."""
+        """Delete the oldest revisions that exceed the limit; raises the errors of the API if a deletion fails."""
         live = {pod.labels.get(HASH_LABEL) for pod in pods}
         surplus = len(old) - revision_limit(self._owner.object)
         for revision in [each for each in old if each.labels.get(HASH_LABEL) not in live][: max(surplus, 0)]:

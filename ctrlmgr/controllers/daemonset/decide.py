@@ -1,13 +1,13 @@
 """Decides a DaemonSet's next writes and its status, without writing.
 
 Guarantees, as in Kubernetes (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
-- Every node that the template fits has one pod. If the node no longer fits, the pod stays only while it may continue
-  there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced; a failed pod is replaced only after
-  its backoff.
-- If a node has several pods, the oldest stays. With a surge, both an old and a new pod stay while the old one is ready
-  and the new one is not available yet.
-- An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. With a
-  surge, at most that many new pods are created beside available old pods.
+- Every node that the template fits has one pod. If the template no longer fits a node, the node's pod stays only while
+  it may continue there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced; a failed pod is
+  replaced only after its backoff.
+- If a node has several pods, only the oldest pod stays. In an update with surge, both an old and a new pod stay while
+  the old pod is ready and the new pod is not available yet.
+- An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. An
+  update with surge creates new pods beside available old pods, at most as many as the maximum surge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 from ctrlmgr.scheduling.daemon_pod_fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]
-"""A function that returns the seconds for which the failed pod on a node must stay; called once for each failed pod."""
+"""A function that returns the seconds for which the failed pod on a node must stay; the function is called once for
+each failed pod.
+"""
 
 
 class DaemonEvent(NamedTuple):
@@ -37,9 +39,9 @@ class DaemonEvent(NamedTuple):
 
 @dataclass
 class Step:
-    """The next writes: pods to create (by node), pods to delete and Events.
+    """The next writes for a DaemonSet: pods to create (by node), pods to delete, and Events.
 
-    Also the seconds until the next reconcile.
+    The plan also contains the number of seconds until the next reconcile.
     """
 
     create: list[str] = field(default_factory=list)
@@ -48,24 +50,27 @@ class Step:
     again: float | None = None
 
     def __bool__(self) -> bool:
-        """Return whether pods are to be created or deleted."""
+        """Return whether the plan creates or deletes pods."""
         return bool(self.create or self.delete)
 
     def wait(self, seconds: float) -> None:
-        """Reconcile again after at most this many seconds."""
+        """Request another reconcile after at most this many seconds."""
         self.again = seconds if self.again is None else min(self.again, seconds)
 
 
 def fits(daemon_set: Object, node: Object) -> Fit:
-    """Return whether a DaemonSet's pod should run on a node, and whether an existing one may continue there."""
+    """Return whether a DaemonSet's pod should run on a node, and whether an existing pod may continue there."""
     return fit(daemon_set.view(DaemonSet).fit_spec, node.view(FitNode))
 
 
 class Planner:
-    """Plans the writes for one DaemonSet at one moment."""
+    """Plans the writes for one DaemonSet at one point in time."""
 
     def __init__(self, daemon_set: Object, nodes: Sequence[Object], pods: Pods, hash_: str, now: int) -> None:
-        """Plan at the time `now` (microseconds since 1970); `hash_` is the hash of the current template's revision."""
+        """Create a planner for the time `now` (microseconds since 1970).
+
+        `hash_` is the hash of the current template's revision.
+        """
         self._set = daemon_set
         self._view = daemon_set.view(DaemonSet)
         self._fits = {node.name: fits(daemon_set, node) for node in sorted(nodes, key=lambda node: node.name)}
@@ -142,7 +147,7 @@ class Planner:
         return self._surge(pods, desired, surge) if surge else self._swap(pods, self._view.max_unavailable(desired))
 
     def _swap(self, pods: Pods, room: int) -> Step:
-        """Return the deletion of old pods: all unavailable ones, and as many available ones as `room` allows."""
+        """Return the deletion of old pods: all unavailable old pods, and as many available ones as `room` allows."""
         broken, candidates, unavailable = [], [], 0
         for on_node in pods.values():
             found = self._new_and_old(on_node)
@@ -158,7 +163,7 @@ class Planner:
         return Step(delete=[*broken, *candidates[: max(room - unavailable, 0)]])
 
     def _surge(self, pods: Pods, desired: int, room: int) -> Step:
-        """Return the creation of new pods beside old ones, and the deletion of old pods that are replaced."""
+        """Return the creation of new pods beside old pods, and the deletion of old pods that are replaced."""
         step, surged, available = Step(), 0, 0
         candidates: list[str] = []
         sunset: list[Object] = []
@@ -191,7 +196,7 @@ class Planner:
     def _new_and_old(self, pods: Iterable[Object]) -> _NewAndOld | None:
         """Return the new and the old pod on a node, without terminating pods.
 
-        None if there are several new or old ones.
+        The result is None if there are several new or several old pods.
         """
         staying = [pod for pod in pods if not pod.is_terminating]
         new = [pod for pod in staying if is_updated(self._set, pod, self._hash)]
@@ -240,7 +245,10 @@ class _NewAndOld(NamedTuple):
 
 
 def with_status(daemon_set: Object, counts: dict[str, Any]) -> Object | None:
-    """Return the DaemonSet with these counts and its generation observed; None if its status is already up to date."""
+    """Return the DaemonSet with these counts and its current `observedGeneration`.
+
+    None if its status is already up to date.
+    """
     was = daemon_set.view(DaemonSet).status
     before = (
         was.current_number_scheduled,

@@ -1,8 +1,9 @@
-"""The backoff before a DaemonSet's failed pod on a node is replaced; it prevents a loop of controller and kubelet.
+"""The backoff before a DaemonSet's failed pod on a node is replaced; it prevents an endless loop of failures.
 
-Guarantees, as in Kubernetes (`failedPodsBackoff`): the first failed pod is deleted at once, the next one on the same
-node after 1 s, the following ones after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure, the backoff
-starts again. Each generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
+Guarantees, as in Kubernetes (`failedPodsBackoff`): the first failed pod is deleted at once. The next failed pod on the
+same node is deleted after 1 s, and further pods after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure,
+the backoff starts again with an immediate deletion. Each generation of the DaemonSet has its own backoff. The state of
+the backoff is lost when the process ends.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ class _Entry(NamedTuple):
 
 
 class FailedPodsBackoff:
-    """Counts failed pods by node and DaemonSet; thread-safe. Times are in seconds."""
+    """Counts failed pods by node and DaemonSet; an instance is thread-safe. All times of the backoff are in seconds."""
 
     def __init__(self, clock: Clock) -> None:
-        """Use the monotonic time of `clock`."""
+        """Create a backoff that uses the monotonic time of `clock`."""
         self._clock = clock
         self._lock = threading.Lock()
         # The series of failures that had a failure within the last half hour, oldest first.
         self._entries: dict[Series, _Entry] = {}
 
     def before_replacing(self, series: Series) -> float:
-        """Return the seconds for which a failed pod must stay.
+        """Return the seconds for which a failed pod must stay on its node.
 
-        If it may be deleted now, return 0 and count a failure.
+        If the failed pod may be deleted now, return 0 and count a failure.
         """
         now = self._clock.monotonic()
         with self._lock:
@@ -55,7 +56,7 @@ class FailedPodsBackoff:
             return 0.0
 
     def _forget_old(self, now: float) -> None:
-        """Remove the series of failures that have no recent failure."""
+        """Remove the backoffs of nodes and DaemonSets without a recent failure."""
         for series, entry in list(self._entries.items()):
             if now - entry.since > 2 * LONGEST:
                 del self._entries[series]

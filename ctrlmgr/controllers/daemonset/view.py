@@ -3,7 +3,8 @@
 Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`):
 - A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
   ids. If the pod uses the host's network, it also tolerates a node without a network.
-- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes, rounded up.
+- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes that is
+  rounded up.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DAEMON_SETS: Final = Resource("apps", "daemonsets")
 API_VERSION: Final = "apps/v1"
 KIND: Final = "DaemonSet"
 GENERATION: Final = "deprecated.daemonset.template.generation"
-"""The name of the annotation with the generation of the template."""
+"""The name of the annotation that contains the generation of the template."""
 
 _ROLLING: Final = "RollingUpdate"
 _ENDURED: Final = (
@@ -71,7 +72,7 @@ class DaemonSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DaemonSet(msgspec.Struct, frozen=True, dict=True):
-    """A DaemonSet; `dict` allows cached properties."""
+    """A DaemonSet; the class needs a `__dict__` for cached properties."""
 
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
     status: DaemonSetStatus = DaemonSetStatus()
@@ -83,25 +84,25 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The pod selector; None if it is not valid."""
+        """The pod selector; None if the selector is not valid."""
         return selector_of(self.spec.selector)
 
     @cached_property
     def pod_spec(self) -> dict[str, Any]:
-        """The spec of the DaemonSet's pods, with all default tolerations."""
+        """The spec of the DaemonSet's pods, including the default tolerations."""
         spec = dict(self.template.get("spec") or {})
         return {**spec, "tolerations": enduring(spec)}
 
     @cached_property
     def fit_spec(self) -> FitSpec:
-        """The fields of the pod spec that decide whether a node fits."""
+        """The fields of the pod spec that decide whether a node fits the pod."""
         return msgspec.convert(self.pod_spec, FitSpec)
 
     @property
     def is_rolling(self) -> bool:
         """Return whether the controller replaces pods after a template change.
 
-        Otherwise the controller waits until users delete the pods.
+        If the controller does not replace pods, it waits until users delete them.
         """
         return self.spec.update_strategy.type == _ROLLING
 
@@ -111,9 +112,9 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
         return scaled(rolling.max_surge, nodes, round_up=True) if self.is_rolling and rolling is not None else 0
 
     def max_unavailable(self, nodes: int) -> int:
-        """Return how many of `nodes` nodes may have no pod.
+        """Return how many of `nodes` nodes may have no available pod during an update.
 
-        Without a surge, the number is at least 1, because updates would stop otherwise.
+        If there is no surge, the number of such nodes is at least 1, because updates would stop otherwise.
         """
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:
@@ -123,12 +124,12 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def surges(self) -> bool:
-        """Return whether a node may temporarily have two pods."""
+        """Return whether a node may temporarily have two pods during an update."""
         return self.max_surge(1) > 0
 
 
 def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tolerations in a pod's spec, and the tolerations that every DaemonSet pod has."""
+    """Return the tolerations in a pod's spec, together with the tolerations that every DaemonSet pod has."""
     found = [dict(each) for each in spec.get("tolerations") or ()]
     for name, effect in (*_ENDURED, *((_WITHOUT_NETWORK,) if spec.get("hostNetwork") else ())):
         wanted = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
@@ -152,16 +153,16 @@ def selects(daemon_set: Object, obj: Object) -> bool:
 
 
 def template_generation(daemon_set: Object) -> int | None:
-    """Return the generation of the template, None if the annotation is not a number."""
+    """Return the generation of the template; None if the annotation is not a number."""
     text = daemon_set.annotations.get(GENERATION, "")
     return int(text) if text.isascii() and text.removeprefix("-").isdecimal() else None
 
 
 def revision_limit(daemon_set: Object) -> int:
-    """Return the number of old revisions to keep."""
+    """Return the maximum number of old revisions that are kept."""
     limit = daemon_set.view(DaemonSet).spec.revision_history_limit
     return 10 if limit is None else limit
 
 
 Pods = Mapping[str, Sequence[Object]]
-"""The pods of a DaemonSet, by node."""
+"""The pods of a DaemonSet, by the name of their node."""

@@ -1,15 +1,15 @@
 """The Deployment controller.
 
 Guarantees, as in Kubernetes (`pkg/controller/deployment`):
-- The number of pods never exceeds the desired number plus the surge, and the controller never reduces the available
-  pods below the desired number minus the allowed unavailable ones. With the strategy Recreate, no new pod is created
-  before the last old pod has ended.
-- A Deployment that is scaled during a rollout is scaled in proportion. A paused Deployment is only scaled and cleaned
-  up.
-- `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to` restores the
-  template of an old ReplicaSet.
-- The status describes the generation in `observedGeneration`. Progress is checked against
-  `spec.progressDeadlineSeconds`.
+- The number of pods never exceeds the desired number plus the surge. The controller never reduces the number of
+  available pods below the desired number minus the maximum of unavailable pods. With the strategy Recreate, no new pod
+  is created before the last old pod has ended.
+- A Deployment that is scaled during a rollout is scaled by scaling its ReplicaSets in proportion. A paused Deployment
+  is only scaled and cleaned up.
+- At most `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to`
+  restores the template of an old ReplicaSet.
+- The status of a Deployment describes the generation in `observedGeneration`. The progress of a rollout is checked
+  against `spec.progressDeadlineSeconds`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 def selects(deployment: Object, replica_set: Object) -> bool:
-    """Return whether a Deployment selects a ReplicaSet by its labels."""
+    """Return whether a Deployment selects a ReplicaSet by the labels of the ReplicaSet."""
     selector = deployment.view(Deployment).selector
     return selector is not None and not selector.is_empty and selector.matches(replica_set.labels)
 
@@ -60,7 +60,10 @@ class DeploymentReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read objects from these caches; the informers of ReplicaSets and pods need `index_by_controller`."""
+        """Create a reconciler that reads objects from these caches.
+
+        The informers of ReplicaSets and pods need `index_by_controller`.
+        """
         self._deployments = deployments
         self._sets = replica_sets
         self._pods = pods
@@ -70,7 +73,7 @@ class DeploymentReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Take the next step of the Deployment's rollout; raises the errors of the API."""
+        """Take the next step of the Deployment's rollout; raises the errors of the API if a request fails."""
         deployment = self._deployments.get(key)
         if deployment is None:
             return None
@@ -160,7 +163,7 @@ class DeploymentReconciler:
         return any(not pod.view(Pod).is_terminal for pod in pods if selects(rollout.deployment, pod))
 
     def _roll_back(self, rollout: Rollout, revision: int) -> Result | None:
-        """Restore the template of an earlier revision, if it exists."""
+        """Restore the template of an earlier revision, if that revision exists."""
         if rollout.require_new() is None:
             return _AT_ONCE
         wanted = revision or deployment_annotations.last_revision(rollout.all)
