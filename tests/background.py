@@ -11,7 +11,7 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 DEADLINE = 30.0
-"""Real seconds after which a waiting thread counts as hanging."""
+"""Seconds of real time after which a waiting thread is considered to hang."""
 
 
 def background(target: Callable[[], T]) -> Future[T]:

@@ -1,7 +1,7 @@
-"""Measures work by the number of function calls of the interpreter, which other programs do not influence.
+"""Measures work by the number of function calls in the interpreter, which other programs do not influence.
 
-The number of instructions in a second differs between machines and varies with their load. Equal work on equal input
-makes equal calls of functions in Python and in C. The work within one C function is not measured: see
+The number of instructions per second differs between machines and varies with their load. The same work on the same
+input makes the same calls of functions in Python and in C. The work within one C function is not measured here: see
 `robustness.attack.growth`.
 """
 
@@ -13,7 +13,7 @@ from types import FrameType
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return the number of calls that this thread makes for some work."""
+    """Return the number of function calls that this thread makes while it runs `work`."""
     made = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

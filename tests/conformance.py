@@ -1,12 +1,15 @@
-"""Compares `ctrlmgr serve` with the recorded responses of Kubernetes 1.36.2; `scripts/conformance` starts this.
+"""Compares the responses of `ctrlmgr serve` with the recorded responses of Kubernetes 1.36.2; `scripts/conformance`
+runs this module.
 
     python -m tests.conformance [--database URL] [PART] [REGEX]
 
-`PARTS` has each part of the recordings with its set-up. For each part, a server with this set-up is started in a
-temporary directory; the part `hashes` needs no server. REGEX selects groups, scenarios, mutations or cases by name. The
-script prints totals. The exit code is 1 if there are differences, and 2 if the server does not start. The recordings
-are read from `../shared/conformance`, or from the directory in the variable CONFORMANCE; `cases` are read from the
-directory beside it. SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
+`PARTS` contains each part of the recordings, with the server options for the part. For each part, the script starts a
+server with these options in a temporary directory; the part `hashes` needs no server. The argument REGEX selects
+groups, scenarios, mutations or cases by name. The script prints the numbers of equal and different responses. The exit
+code is 1 if there are differences, and 2 if the server does not start. The recordings are read from
+`../shared/conformance`, or from the directory in the environment variable CONFORMANCE; `cases` are read from the
+directory next to the recordings. The environment variable SETTLE_SCALE (default 0.2) multiplies the pauses of
+scenarios.
 """
 
 from __future__ import annotations
@@ -40,18 +43,21 @@ _NO_ACCOUNTS = ("--disable-admission-plugins=ServiceAccount",)
 _ADMIN = "admin-token"
 
 HASHES = "hashes"
-"""The part that needs no server: `template-hashes.json.gz`."""
+"""The part of the recordings that needs no server: `template-hashes.json.gz`."""
 
 
 Run = Callable[["Comparison"], bool]
-"""A function that compares one part with a server, prints the differences, and returns whether there are none."""
+"""A function that compares one part with a server, prints the differences, and returns whether the part has no
+differences.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One part of the recordings: requests with their responses, or scenarios with their expectations.
 
-    In flags and options, `{work}` is the temporary directory, into which `writes_setup` writes the files of the corpus.
+    In flags and options, `{work}` stands for the temporary directory, into which `writes_setup` writes the files of the
+    corpus.
     """
 
     data: str
@@ -60,12 +66,14 @@ class Part:
     options: Sequence[str] = ()
     writes_setup: bool = False
     tokens: str = ""
-    """The lines of a token file, which the flags name as `{work}/tokens.csv`."""
+    """The lines of a token file; flags refer to this file as `{work}/tokens.csv`."""
     token: str = ""
-    """The user of a request; by default the administrator of the server."""
+    """The user that sends the requests; by default, the administrator of the server."""
     jobs: int = 4
     run: Run | None = None
-    """The comparing function; by default scenarios if something is `expected`, otherwise a corpus of requests."""
+    """The function that compares this part; by default, it compares scenarios if `expected` is set, and otherwise a
+    corpus of requests.
+    """
 
 
 PARTS = {
@@ -179,7 +187,7 @@ PARTS = {
 
 
 class Server(NamedTuple):
-    """A server that is ready."""
+    """A server that is ready for requests."""
 
     url: str
     token: str
@@ -188,7 +196,7 @@ class Server(NamedTuple):
 
 
 def lacking(flags: Sequence[str]) -> list[str]:
-    """Return the flags, each with its value, that `ctrlmgr serve` does not support."""
+    """Return the flags, each with its value, that are in a set-up and that `ctrlmgr serve` does not support."""
     serve = program.get_command(click.Context(program), "serve")
     assert serve is not None, "there is such a command"
     known = {option for parameter in serve.params for option in (*parameter.opts, *parameter.secondary_opts)}
@@ -197,7 +205,9 @@ def lacking(flags: Sequence[str]) -> list[str]:
 
 @contextmanager
 def serving(part: Part, database: str, work: Path) -> Iterator[Server]:
-    """Serve with the set-up of a part; raise RuntimeError with the server's output if it does not become ready."""
+    """Run a server with the set-up of a part; raise RuntimeError with the server's output if the server does not become
+    ready.
+    """
     flags = [each.format(work=work) for each in part.flags]
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--database", database, "--data-dir", str(work)]
     said = work / "serve.log"
@@ -215,7 +225,7 @@ def _fail(said: Path) -> Server:
 
 
 def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | None:
-    """Wait until a server is ready; return None if it exits, or takes more than a minute."""
+    """Wait until a server is ready; return None if the server exits, or needs more than a minute."""
     authority = work / "pki/ca.crt"
     for _ in range(600):
         if server.poll() is not None:
@@ -232,7 +242,7 @@ def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | 
 
 
 class Comparison(NamedTuple):
-    """A part, its server, and the location of its recordings."""
+    """A part of the recordings, its server, and the folder of the recordings."""
 
     part: Part
     recordings: Path
@@ -243,11 +253,11 @@ class Comparison(NamedTuple):
 
     @property
     def data(self) -> Path:
-        """The recordings of the part."""
+        """The path of the recordings of the part."""
         return self.recordings / self.part.data
 
     def compare(self) -> bool:
-        """Run the part, and return whether every response equals the recorded one."""
+        """Compare the part, and return whether every response equals the recorded response."""
         run = self.part.run or (_compare_scenarios if self.part.expected else _compare_requests)
         return run(self)
 
@@ -303,7 +313,7 @@ def _say(text: str) -> None:
 
 
 def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
-    """Start a server for a part, and compare; print the unsupported parts of the set-up."""
+    """Start a server for a part, and compare; print the flags of the set-up that the server does not support."""
     part = PARTS[name]
     absent = lacking(part.flags)
     kept = replace(part, flags=[flag for flag in part.flags if flag not in absent])
@@ -324,7 +334,7 @@ def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
 
 
 def compare_hashes(recordings: Path) -> bool:
-    """Compare the hash of each recorded pod template, with its defaults, with ours."""
+    """Compare the recorded hash of each pod template with the hash that our code computes after defaulting."""
     cases = json.loads(gzip.decompress((recordings / "template-hashes.json.gz").read_bytes()))
     right = [recorded_hash(case["template"]) == case["hash"] for case in cases]
     _say(f"==> {HASHES}")

@@ -26,7 +26,9 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:
-    """Restore the configuration of logging after a command ran in this process: the stream is closed after the test."""
+    """Restore the configuration of logging after a command ran in this process, because the command's log stream is
+    closed after the test.
+    """
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -47,8 +49,8 @@ def loops_are_never_busy_for_long(request: pytest.FixtureRequest) -> Iterator[No
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[PostgresCluster]:
-    """A temporary server with one migrated database to copy; if the programs are missing, the tests fail with the
-    reason.
+    """A temporary PostgreSQL server with one migrated database that tests copy; if PostgreSQL's programs are missing,
+    the tests fail with the reason.
     """
     with PostgresCluster() as cluster:
         cluster.execute(f"CREATE DATABASE {TEMPLATE}")

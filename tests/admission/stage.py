@@ -1,4 +1,6 @@
-"""Runs one plugin or a chain on a single write: attributes that a test makes, and objects that it provides."""
+"""Runs one admission plugin or a chain of plugins on a single write, with attributes and stored objects that a test
+creates.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from tests.kinds.stage import NOW, Objects, find_kind
 
 
 class Write:
-    """A write to the kind at `path` (`v1/pods`), in the form in which admission gets it; `existing` are other stored
-    objects.
+    """A write to the kind at `path` (`v1/pods`), in the form that the engine passes to admission; `existing` are other
+    stored objects.
     """
 
     def __init__(
@@ -63,7 +65,9 @@ class Write:
         return made
 
     def admit(self, *plugins: Plugin) -> Unstructured:
-        """Run the mutating and the validating part of plugins; return the object, or raise the plugin's error."""
+        """Run the mutating and the validating half of plugins; return the object, or raise the error with which a
+        plugin refuses the write.
+        """
         made = self.attributes
         handling = [each for each in plugins if each.handles(made.resource, made.subresource, made.operation)]
         for plugin in handling:
@@ -74,5 +78,5 @@ class Write:
 
 
 def _finish(decision: Decision) -> None:
-    """Run a plugin to its end; fail if it yields a command to the engine."""
+    """Run a plugin until it has finished; fail if the plugin yields a command to the engine."""
     assert decision is None or next(decision, None) is None

@@ -24,7 +24,7 @@ PODS = Resource("", "pods")
 
 
 class Noting(Plugin):
-    """A plugin that notes its call in the object."""
+    """A plugin that notes each of its calls in the object."""
 
     name: ClassVar[str] = "Noting"
 
@@ -49,7 +49,7 @@ class Noting(Plugin):
 
 
 def run(chain: Chain, write: Write) -> list[Any]:
-    """Run the mutating and the validating half; return the commands that they yielded."""
+    """Run the mutating and the validating half of a chain; return the commands that the plugins yielded."""
     return [*chain.admit(write.attributes), *chain.validate(write.attributes)]
 
 
@@ -113,7 +113,7 @@ def test_a_plugin_is_called_where_what_activates_it_exists(
 
 
 class Counting(Objects):
-    """A list of plugins that counts how often it is listed, and may change during a run."""
+    """A list of plugins that counts how often it is iterated, and may change during a run of the chain."""
 
     def __init__(self, *existing: Mapping[str, Any]) -> None:
         super().__init__(Object.from_dict(each) for each in existing)
@@ -158,7 +158,7 @@ def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
 
 
 class Needing(Noting):
-    """A plugin that reads pods of one runtime class, and all bindings."""
+    """A plugin whose decisions read the pods of one runtime class, and all bindings."""
 
     def needs(self, subresource: str) -> Sequence[str]:
         return () if subresource else ("runtimeClassName", "overhead")

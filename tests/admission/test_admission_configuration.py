@@ -1,4 +1,4 @@
-"""Tests of enabled plugins and of their configuration file: each error is reported in one line."""
+"""Tests of the enabled admission plugins and of their configuration file: each error is reported in one line."""
 
 from __future__ import annotations
 

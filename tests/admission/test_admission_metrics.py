@@ -1,4 +1,4 @@
-"""Tests of the metrics of plugins and steps, added at once or later."""
+"""Tests of the metrics of admission plugins and steps, whether observations are added at once or later."""
 
 from __future__ import annotations
 

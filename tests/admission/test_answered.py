@@ -18,7 +18,7 @@ ACCOUNTS = Resource("", "serviceaccounts")
 
 
 class Looking(Plugin):
-    """A plugin that records the requested audiences in each half."""
+    """A plugin that records the requested token audiences in its mutating and in its validating half."""
 
     name: ClassVar[str] = "Looking"
 

@@ -1,4 +1,4 @@
-"""Tests of the writes that nodes may make: labels, taints, mirror pods, and tokens of their pods."""
+"""Tests of the writes that kubelets may make: labels, taints, mirror pods, and tokens of the pods on their nodes."""
 
 from __future__ import annotations
 

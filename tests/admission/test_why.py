@@ -1,4 +1,4 @@
-"""Tests of `why` for objects that admission changed, and for refused writes of controllers."""
+"""Tests of `ctrlmgr why` for objects that admission changed, and for refused writes of controllers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ app = App("rules")
 
 @app.admission("v1/ConfigMap")
 def sized(found: Untyped, write: Write) -> None:
-    """Add a label to large objects."""
+    """Add a label to objects that are large."""
     if found.labels.get("size") == "big":
         found.labels["watch-out"] = "yes"
 
@@ -62,7 +62,7 @@ def log(url: str) -> Iterator[EventLog]:
 
 
 def labels_it(call: Call) -> Reply:
-    """Answer like a webhook that adds a label if it is missing."""
+    """Respond like a webhook that adds a label to objects without this label."""
     request = json.loads(call.body)["request"]
     response = {"uid": request["uid"], "allowed": True}
     if "labels" not in request["object"]["metadata"]:
@@ -136,7 +136,7 @@ def test_a_refusal_knows_the_plugin() -> None:
 
 
 def worked(stage: WorkedStage) -> Reconcile:
-    """Run the controller once, and return the stored reconcile that wrote an event."""
+    """Run the controller once, and return the stored reconcile that wrote the newest event."""
     stage.hear()
     stage.controller.process_next(timeout=0)
     stage.log.flush()

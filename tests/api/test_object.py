@@ -1,4 +1,4 @@
-"""Tests of the two forms of an object: as stored, and as sent to clients."""
+"""Tests of the two forms of an object: the form in which it is stored, and the form in which it is sent to clients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _with_version(fields: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("metadata", METADATA.values(), ids=METADATA)
 def test_its_body_survives_the_wire(metadata: dict[str, Any]) -> None:
-    """After an object was sent, it is kept in only one form, which callers cannot notice."""
+    """After an object was sent, only one of its two forms stays in memory, which callers cannot notice."""
     stored = body(**metadata)
     obj = Object(THINGS, stored, 42)
     first = obj.wire()

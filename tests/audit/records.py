@@ -18,7 +18,7 @@ ANN = User("ann", "7", ("dev", 'o"ps'))
 
 
 class Sent:
-    """A request, as the server received it."""
+    """A request in the form in which the server received it."""
 
     uri = "/api/v1/namespaces/n/configmaps?dryRun=All"
     peer = "192.0.2.2"
@@ -35,7 +35,7 @@ def told(
     user: User | None = ANN,
     annotations: Mapping[str, str] = NOTHING_TOLD,
 ) -> StageEvent:
-    """Return an event of a request that created a ConfigMap, with the annotations of admission."""
+    """Return an audit event of a request that created a ConfigMap, with the annotations of admission."""
     about = Attributes("create", "/api/v1/namespaces/n/configmaps", "", "v1", "configmaps", "", "n", "c")
     record = Record(
         AuditDecision(level, frozenset(), without_managed_fields=False),

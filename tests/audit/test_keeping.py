@@ -19,7 +19,7 @@ LINE = b"x" * (600 * 1024) + b"\n"
 
 
 def settle() -> None:
-    """Wait for the threads that delete old files."""
+    """Wait for the threads that delete old log files."""
     for thread in threading.enumerate():
         if thread.name == "audit rotation":
             thread.join(20)
@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 class Taken:
-    """Records the events that it receives, and can wait for them."""
+    """An audit backend that records the events it receives, and that tests can wait for."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Tests of audit policies: the matching rule of a request, and invalid policies."""
+"""Tests of audit policies: the rule that matches a request, and invalid policies."""
 
 from __future__ import annotations
 

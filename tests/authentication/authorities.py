@@ -1,4 +1,4 @@
-"""Certificate authorities and certificates for tests, both valid and invalid."""
+"""Creates certificate authorities and certificates for tests, both valid and invalid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 
 
 class Made(NamedTuple):
-    """A certificate and its key."""
+    """A certificate and the private key of the certificate."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey

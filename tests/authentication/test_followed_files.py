@@ -12,7 +12,7 @@ from ctrlmgr.errors import SettingsError
 
 
 class Numbers:
-    """A file that contains a number."""
+    """A followed file whose content is a number."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

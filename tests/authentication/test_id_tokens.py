@@ -1,4 +1,4 @@
-"""Tests of tokens of another issuer: the user of their claims, and the accepted keys."""
+"""Tests of ID tokens of an external issuer: the user that results from the claims, and the accepted keys."""
 
 from __future__ import annotations
 

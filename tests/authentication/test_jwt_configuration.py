@@ -1,4 +1,4 @@
-"""Tests of the file with issuers and anonymous access, and of the line of each error."""
+"""Tests of the configuration file with token issuers and anonymous access, and of the line number in each error."""
 
 from __future__ import annotations
 

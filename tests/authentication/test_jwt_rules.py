@@ -20,7 +20,7 @@ UNVERIFIED = "claims.email_verified must be used in claimMappings.username.expre
 
 
 def read(folder: Path, mappings: dict[str, Any], **rules: Any) -> TrustedIssuer:
-    """Write a file with one issuer, one value per line, and read the file."""
+    """Write a configuration file with one issuer, one value per line, and read the file."""
     issuer = {"url": "https://issuer.example.com", "audiences": ["here"]}
     said = {
         "apiVersion": "apiserver.config.k8s.io/v1",
@@ -34,7 +34,7 @@ def read(folder: Path, mappings: dict[str, Any], **rules: Any) -> TrustedIssuer:
 
 
 def refused(folder: Path, mappings: dict[str, Any], **rules: Any) -> tuple[str, str]:
-    """Return the reported line of the file and the error message."""
+    """Return the line of the file that the error reports, and the error message."""
     with pytest.raises(SettingsError) as refusal:
         read(folder, mappings, **rules)
     place, _, problem = str(refusal.value).partition(": ")

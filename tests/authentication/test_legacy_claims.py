@@ -1,5 +1,5 @@
-"""Tests of tokens in Secrets: valid as long as the Secret contains the token, or for ever if
-Secrets are not looked up.
+"""Tests of tokens in Secrets: a token is valid as long as the Secret contains the token, or forever if the server does
+not look up Secrets.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def test_certificates_of_one_subject_and_key_that_sign_each_other_cost_a_check_e
 
 
 def test_a_search_ends_after_as_many_checks_as_gos() -> None:
-    """Certificates with the same subject and different keys are all possible issuers of each other."""
+    """Certificates with the same subject and different keys are all possible issuers of one another."""
     keys = [authority("ring") for _ in range(MOST_PRESENTED - 1)]
     leaf = make(subject("mallory"), keys[-1])
     links = [make(subject("ring"), each, is_authority=True, key=other.key) for each in keys[:5] for other in keys[-5:]]

@@ -1,4 +1,4 @@
-"""Tests of the file that lists authorizers, and of the line of each error."""
+"""Tests of the configuration file that lists authorizers, and of the line number in each error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def read(tmp_path: Path, text: str) -> tuple[ConfiguredAuthorizer, ...]:
 
 
 def webhook(**fields: str | None) -> str:
-    """Return a webhook with these fields, one per line from line 6 on; a field with the value None is left out."""
+    """Return the configuration of a webhook with these fields, one per line from line 6 on; a field with the value None
+    is omitted.
+    """
     said = {name: value for name, value in {**WEBHOOK, **fields}.items() if value is not None}
     return "authorizers:\n- type: Webhook\n  name: other\n  webhook:\n" + "".join(
         f"    {name}: {value}\n" for name, value in said.items()
@@ -36,7 +38,9 @@ def webhook(**fields: str | None) -> str:
 
 
 def conditions(said: str, version: str | None = "v1") -> str:
-    """Return a webhook with conditions; the version of the conditions, if there is one, is on line 12."""
+    """Return the configuration of a webhook with match conditions; the apiVersion of the conditions, if given, is on
+    line 12.
+    """
     return webhook(matchConditionSubjectAccessReviewVersion=version, matchConditions=said)
 
 

@@ -1,4 +1,4 @@
-"""Tests of match conditions: their variables, and when they are met."""
+"""Tests of match conditions: the variables of the expressions, and the requests that meet the conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of impersonation: the requested user in the headers, and the necessary rights."""
+"""Tests of impersonation: the impersonated user in the headers, and the permissions that are necessary for
+impersonation.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ JOE = User("joe", "", ("system:authenticated",))
 
 
 class Rights(Immediate):
-    """An authorizer that allows some tuples (verb, group, resource, subresource, namespace, name) for all users."""
+    """An authorizer that allows some (verb, group, resource, subresource, namespace, name) tuples for all users."""
 
     def __init__(self, *rights: tuple[str, ...]) -> None:
         self.rights = rights

@@ -1,4 +1,4 @@
-"""Tests of the page of benchmarks: new results replace old ones, and other results remain."""
+"""Tests of the benchmark page: new results replace the old results of the same benchmark, and other results remain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def ran(capsys: pytest.CaptureFixture[str], folder: Path, name: str, value: float) -> None:
-    """Write a result file of a benchmark with this name."""
+    """Write a result file for a benchmark with this name."""
     folder.mkdir(exist_ok=True)
     report([Claim("keys handed out", value, 100.0, 0.5, "keys/s"), Claim("memory", 7.0, 10.0, 1.0, "MB", True)], [])
     (folder / f"{name}.txt").write_text("100,000 keys, which is no claim\n" + capsys.readouterr().out)

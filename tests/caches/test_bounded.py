@@ -1,4 +1,4 @@
-"""Tests of both caches: they keep their limits, evict the least recently used entry, and count look-ups."""
+"""Tests of both caches: they respect their limits, evict the least recently used entry, and count look-ups."""
 
 from __future__ import annotations
 

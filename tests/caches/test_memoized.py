@@ -4,7 +4,7 @@ from ctrlmgr.caches.memoized import SecondHitFilter, memoized
 from ctrlmgr.metrics import REGISTRY
 
 Numbers = tuple[int, ...]
-"""A string type whose hash is equal in each run."""
+"""A string type whose hash is the same in every run."""
 
 
 def test_results_are_kept_for_short_arguments_from_the_second_call_on() -> None:

@@ -1,4 +1,4 @@
-"""Fixtures that run commands as their users do, and a small log."""
+"""Fixtures that run commands as users of the CLI do, and a fixture with a small log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctrlmgr.testing import FakeClock
 
 
 class Finished(NamedTuple):
-    """The result of a command."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -60,7 +60,7 @@ def secret(name: str) -> Object:
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    """Return the URL of a log with six events; a controller wrote the last one."""
+    """Return the URL of a log with six events; a controller wrote the last event."""
     url = f"sqlite:///{tmp_path / 'log.db'}"
     clock = FakeClock(parse_time("2026-01-02T03:04:05Z"))
     log = open_log(url, clock=clock, random=random.Random(1), migrate=True)

@@ -1,4 +1,4 @@
-"""Signals with the dispositions of a process that a user starts in a terminal."""
+"""Starts processes with the signal dispositions of a process that a user starts in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from contextlib import contextmanager
 def as_usual(number: signal.Signals) -> Iterator[None]:
     """Restore the default action of a signal for processes that start within the block.
 
-    The parent of the tests may ignore the signal: `nohup` ignores SIGHUP, and a shell script's `&` ignores SIGINT.
+    The parent of the test process may ignore the signal: `nohup` ignores SIGHUP, and a shell script's `&` ignores
+    SIGINT.
     """
     usual = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
     before = signal.signal(number, usual)

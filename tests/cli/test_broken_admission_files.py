@@ -1,4 +1,6 @@
-"""Tests with broken admission files: `serve` exits at once, with the file, the line and the error."""
+"""Tests with broken admission configuration files: `ctrlmgr serve` exits at once, with the file, the line and the
+error.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def test_the_file_itself(text: str, told: str, tmp_path: Path, run: Run) -> None
 
 
 def serve(run: Run, *flags: str) -> str:
-    """Return the single line that `serve` prints before it exits."""
+    """Return the single line that `ctrlmgr serve` prints before it exits."""
     finished = run("serve", "--database", "memory:", "--listen", "127.0.0.1:0", *flags)
     assert finished.code == cli.ExitCode.USAGE
     (line,) = finished.err.splitlines()

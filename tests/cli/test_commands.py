@@ -1,4 +1,6 @@
-"""Tests of the other commands, and of common behaviour: exit codes, errors, start time."""
+"""Tests of the commands without a test module of their own, and of the behaviour that all commands share: exit codes,
+errors, start time.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_mistakes_are_one_line_and_leave_nothing(environment: dict[str, str]) ->
 
 @pytest.fixture
 def waiting(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a command in the background; it ends at the end of its input, or when it gets a signal."""
+    """Run a command in the background; the command ends at the end of its input, or when it receives a signal."""
     command = [*CTRLMGR, "exec", "--", sys.executable, "-c", f"{SAY} sys.stdin.read()"]
     with as_usual(signal.SIGTERM), as_usual(signal.SIGINT):
         process = subprocess.Popen(

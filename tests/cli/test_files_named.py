@@ -1,4 +1,4 @@
-"""Problems with files and credentials: one line names the file, the reason and the remedy."""
+"""Tests of problems with files and credentials: one line names the file, the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pods(pod, context): ...
 
 @pytest.fixture(scope="module")
 def wrong_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Serve a cluster; return its URL and a kubeconfig with a token that the server rejects."""
+    """Run a server; yield its URL and a kubeconfig with a token that the server rejects."""
     folder = tmp_path_factory.mktemp("served")
     with ServerProcess(folder, "--database", "memory:") as server:
         kubeconfig = folder / "wrong"

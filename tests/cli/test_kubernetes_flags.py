@@ -1,5 +1,5 @@
-"""Tests that `ctrlmgr serve` accepts command lines of Kubernetes' programs, or prints one line with the reason of a
-refusal.
+"""Tests that `ctrlmgr serve` accepts command lines of Kubernetes' programs, or prints one line with the reason for
+which it refuses a command line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of the flags of `serve` that choose the role of a process, and of the resulting settings."""
+"""Tests of the flags of `ctrlmgr serve` that choose the role of a process, and of the resulting settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE, ELECTION = "server.role", "leader_election.enabled"
 
 
 def settings_of(words: Sequence[str]) -> Settings:
-    """Return the settings of a command with these two flags."""
+    """Return the settings that result from these two flags."""
 
     @click.command()
     @takes_settings(ROLE, ELECTION)

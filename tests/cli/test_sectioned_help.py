@@ -1,4 +1,6 @@
-"""`serve --help` describes a screenful of options; `--help-all` describes every option, by section."""
+"""Tests that `ctrlmgr serve --help` describes a screenful of options, and `--help-all` describes every option, by
+section.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Serving:
 
 
 def until(claim: Any) -> None:
-    """Wait for another process by polling, because no event of another process can be awaited here."""
+    """Wait for another process by polling, because a test cannot await an event of another process here."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

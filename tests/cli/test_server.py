@@ -1,4 +1,6 @@
-"""Tests of commands that read the log of a server: with all rights, the output equals that for the database."""
+"""Tests of commands that read the log of a server: if the user has all permissions, the output equals the output for
+the database.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ CONFIG_MAPS = Resource("", "configmaps")
 
 
 class Rights(Immediate):
-    """Create roles: ann may list ConfigMaps and Secrets, and read the page; other users have no rights."""
+    """Create roles: ann may list ConfigMaps and Secrets, and read the page; other users have no permissions."""
 
     def __init__(self) -> None:
         self.kinds = {"configmaps", "secrets"}
@@ -60,7 +62,7 @@ def pod(name: str) -> Object:
 
 
 def fill(log: EventLog) -> None:
-    """Write as two reconciles and a user would; one reconcile read a pod."""
+    """Make the writes of two reconciles and of a user; one of the reconciles read a pod."""
     log.append([Proposal(EventType.ADDED, config_map("a", key="1"), 0)], author=ALICE)
     log.append([Proposal(EventType.ADDED, secret(VALUE), 0)], author=ALICE)
     log.append([Proposal(EventType.MODIFIED, config_map("a", key="2"), 1)], author=ALICE)
@@ -168,7 +170,7 @@ def test_what_is_said_of_a_server_is_what_is_said_of_its_database(
 
 
 def _same(text: str) -> str:
-    """Remove booleans, the only values that SQLite and PostgreSQL print differently."""
+    """Remove booleans from the rows, because SQLite and PostgreSQL print only booleans differently."""
     return re.sub(r",(True|False)$", lambda found: f",{int(found[1] == 'True')}", text, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Tests of commands in a directory with files that have the names of Python's modules."""
+"""Tests of commands in a working directory with files that have the names of Python's standard modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the selected log: that of kubectl's cluster if it is a ctrlmgr server, or the database in the options."""
+"""Tests of the log that commands select: the log of kubectl's cluster if this cluster is a ctrlmgr server, or the
+database in the options.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def stopped(tmp_path: Path, database: str) -> Path:
 
 
 def pointing(tmp_path: Path, server: str, token: str = TOKEN) -> Path:
-    """Return a kubeconfig that a user wrote by hand."""
+    """Return a kubeconfig in the form in which a user writes it by hand."""
     fields = {
         "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": "u", "user": {"token": token}}],
@@ -48,7 +50,7 @@ def pointing(tmp_path: Path, server: str, token: str = TOKEN) -> Path:
 
 @contextmanager
 def another_cluster() -> Iterator[str]:
-    """Serve the answer of another Kubernetes server at /version."""
+    """Respond to /version like a Kubernetes API server that is not ctrlmgr."""
 
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

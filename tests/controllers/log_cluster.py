@@ -1,4 +1,4 @@
-"""A log with real caches and another writer; the base of clusters with controllers that tests step."""
+"""A log with real caches and another writer; the base class of test clusters whose controllers run step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEB = Key("default", "web")
 
 
 class LogCluster:
-    """`put` and `delete` write as a client; `informers` have not synced yet."""
+    """`put` and `delete` write to the log as a client does; `informers` have not synced yet."""
 
     def __init__(self, log: MemoryEventLog | None = None) -> None:
         """Start with an empty log, or with the log of another cluster whose process has ended."""
@@ -42,13 +42,15 @@ class LogCluster:
         )
 
     def client(self, actor: str) -> EngineClient:
-        """Return the client of a controller with that name; its account has the rights of its role."""
+        """Return the client of the controller with this name; the client's ServiceAccount has the permissions of the
+        controller's role.
+        """
         run, account = ControllerRunner(self.log, self.state, self._reach), service_account_of(actor)
         rights = rights_of(account.user) if account is not None else None
         return EngineClient(self.engine, run, Requester(actor), canonical=True, rights=rights)
 
     def context(self, actor: str, drawn: random.Random) -> HandContext:
-        """Return the parameters for building controllers that write as `actor`."""
+        """Return the parameters for creating controllers that write as `actor`."""
         client = self.client(actor)
         return HandContext(
             informers=self.informers,
@@ -65,19 +67,19 @@ class LogCluster:
         return self.informers.revision >= revision
 
     def put(self, *objects: Object) -> None:
-        """Create or replace objects as another client."""
+        """Create or replace objects with the writes of another client."""
         for obj in objects:
             stored = self.log.get(obj.resource, obj.key)
             kind = EventType.MODIFIED if stored else EventType.ADDED
             self.log.append([Proposal(kind, obj, stored.revision if stored else 0)], author=Author("client"))
 
     def delete(self, resource: Resource, key: Key) -> None:
-        """Delete an object as another client."""
+        """Delete an object with a write of another client."""
         stored = self.log.get(resource, key)
         assert stored is not None
         self.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("client"))
 
     def follow(self) -> None:
-        """Update the caches to the head of the log."""
+        """Update the caches to the newest revision of the log."""
         while self.informers.step():
             pass

@@ -1,4 +1,4 @@
-"""A recorder of Events that a test can read."""
+"""A recorder of Events whose Events a test can read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class RecordedEvents:
-    """Stores Events as (type, reason, message), and the actions by reason."""
+    """A recorder that stores Events as (type, reason, message), and their actions by reason."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []

@@ -1,4 +1,4 @@
-"""A context of controllers for tests that step them by hand."""
+"""A controller context for tests that run controllers step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.controllers.worked_stage import WorkedStage
 
 @dataclass(kw_only=True)
 class HandContext:
-    """A `ControllerContext`; `writer` returns the client of a controller, `told` receives its Events."""
+    """A `ControllerContext`; `writer` returns the client of a controller, and `told` records the
+    Events of controllers.
+    """
 
     informers: Informers
     event_log: EventLog
@@ -43,7 +45,7 @@ class HandContext:
 
 
 class StageContext(HandContext):
-    """Return the context of a worked stage."""
+    """The controller context of a worked stage."""
 
     def __init__(self, stage: WorkedStage, **more: Any) -> None:
         super().__init__(
@@ -59,7 +61,7 @@ class StageContext(HandContext):
 
 
 class StageIdentityContext(StageContext):
-    """Return the context of an identity controller on a worked stage."""
+    """The controller context of a worked stage, for a controller that needs an identity."""
 
     def __init__(self, stage: WorkedStage, identity: Identity, **more: Any) -> None:
         super().__init__(stage, **more)

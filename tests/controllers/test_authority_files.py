@@ -1,4 +1,4 @@
-"""Tests of the signing authority, whose files may change."""
+"""Tests of the certificate authority that signs certificates, when its files change."""
 
 from __future__ import annotations
 

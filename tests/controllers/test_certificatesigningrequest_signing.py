@@ -98,7 +98,9 @@ class SigningStage(WorkedStage):
         return x509.load_pem_x509_certificate(b64decode(status["certificate"]))
 
     def _age(self) -> None:
-        """Change a request to the form before signers existed, which the current API refuses."""
+        """Change a CertificateSigningRequest to the form that was used before signer names existed; the current API
+        refuses this form.
+        """
         made = self.stored(Resource("certificates.k8s.io", "certificatesigningrequests"), "one")
         assert made is not None
         fields = made.to_dict()

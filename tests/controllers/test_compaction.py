@@ -1,4 +1,4 @@
-"""Tests of compaction by rules: the removable events, and the reconciler."""
+"""Tests of compaction by rules: which events are removable, and how the reconciler compacts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ MINUTE = 60.0
 
 
 def a_log(clock: FakeClock) -> MemoryEventLog:
-    """Return a log with ten events at intervals of a minute, the last one now: one ConfigMap and one Secret in turn."""
+    """Return a log with ten events at intervals of a minute, the last one now; the events alternate between one
+    ConfigMap and one Secret.
+    """
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     previous = {"ConfigMap": 0, "Secret": 0}
     for number in range(10):

@@ -1,4 +1,6 @@
-"""Common tests of the root CA publisher and of the service account controller, which create objects in namespaces."""
+"""Tests that the root CA publisher and the service account controller share, because both create objects in every
+namespace.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tests.controllers.worked_stage import WorkedStage
 
 
 class Gift(NamedTuple):
-    """The object that a namespace gets, and its creator."""
+    """The object that each namespace gets, and the controller that creates it."""
 
     make: Callable[[WorkedStage], Controller]
     resource: Resource

@@ -1,4 +1,6 @@
-"""Tests of serving certificates of kubelets: approved only for exactly the addresses of the requesting node."""
+"""Tests of serving certificates of kubelets: the controller approves a request only for exactly the addresses of the
+requesting node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the namespace controller over the real engine: its deletions, their order, and the conditions."""
+"""Tests of the namespace controller with the real engine: which objects it deletes, in which order, and the conditions
+it sets.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ CONDITIONS = (
 
 
 class Cluster:
-    """A cluster with the namespace controller, which tests step by hand."""
+    """A cluster with the namespace controller, which tests run step by step."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -73,7 +75,7 @@ class Cluster:
         return answer.body if answer.code == 200 else None
 
     def settle(self) -> None:
-        """Run the controller until it has no work now."""
+        """Run the controller until no work is due."""
         for _ in range(50):
             while self.informers.step():
                 pass
@@ -91,7 +93,7 @@ class Cluster:
         return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
 
     def doom(self) -> None:
-        """Delete the namespace and let its grace period pass."""
+        """Delete the namespace, and advance the clock beyond the grace period."""
         assert self.delete("doomed") == 200
         self.settle()
         self.pass_by(GRACE)

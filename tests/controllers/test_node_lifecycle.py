@@ -204,7 +204,7 @@ def test_nodes_are_given_up_once_and_in_turn() -> None:
 
 
 class Scene:
-    """A cluster with two nodes in different zones, with a pod each, and kubelets that can stop reporting."""
+    """A cluster with two nodes in different zones, each with a pod, and simulated kubelets that can stop reporting."""
 
     def __init__(self, **options: Any) -> None:
         self.options = Options(

@@ -1,4 +1,6 @@
-"""Tests of descriptors: the selected controllers, by any of their names, and that each controller can be built."""
+"""Tests of controller descriptors: which controllers are selected by any of their names, and that each controller can
+be created.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_when_a_pod_must_leave(
 
 
 class Scene:
-    """Return two pods on a node: one tolerates a taint for five seconds, the other for ever."""
+    """Return two pods on a node: one pod tolerates a taint for five seconds, the other tolerates it forever."""
 
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)

@@ -1,4 +1,4 @@
-"""A cluster with one controller, which tests step by hand."""
+"""A cluster with one controller, which tests run step by step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MERGE = "application/merge-patch+json"
 
 
 class WorkedStage(Stage):
-    """`work` runs the controller until it is idle; its writes are identified by `ACTOR`."""
+    """`work` runs the controller until it is idle; events written by the controller have the author `ACTOR`."""
 
     ACTOR = "system:controller:tested"
 
@@ -60,13 +60,13 @@ class WorkedStage(Stage):
         return self.driver.run(operation)
 
     def hear(self) -> None:
-        """Deliver the events to the caches, and not to the controller."""
+        """Deliver the log's events to the caches, but do not run the controller."""
         self.feed.catch_up()
         while self.informers.step():
             pass
 
     def work(self) -> None:
-        """Run the controller until it has no work now."""
+        """Run the controller until no work is due."""
         for _ in range(10_000):
             self.hear()
             if not self.controller.process_next(timeout=0):
@@ -99,13 +99,13 @@ class WorkedStage(Stage):
         return [each.name for each in self.log.snapshot(resource, namespace=namespace).objects]
 
     def written(self) -> list[tuple[str, str]]:
-        """Return the controller's writes, as (ADDED and so on, namespace/name)."""
+        """Return the controller's writes, as tuples (type such as ADDED, namespace/name)."""
         events = self.log.events_after(0, limit=100_000)
         return [(EventType(each.type).name, str(each.key)) for each in events if each.actor == self.ACTOR]
 
 
 def work_all(stage: WorkedStage, controllers: Sequence[Controller]) -> None:
-    """Run controllers in turn until none has work now."""
+    """Run controllers in turn until no controller has due work."""
     busy = True
     while busy:
         busy = False

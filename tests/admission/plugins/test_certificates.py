@@ -1,4 +1,6 @@
-"""Tests of the rights to approve and sign certificates, and of groups that are refused in certificates."""
+"""Tests of the permissions to approve and sign certificates, and of groups that a CertificateSigningRequest may not
+contain.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ SIGNED = {"certificate": "eA=="}
 
 
 class Only(Immediate):
-    """An authorizer that allows one verb for one signer name."""
+    """An authorizer that allows one verb on signers with one name."""
 
     def __init__(self, *rights: tuple[str, str]) -> None:
         self._rights = rights
@@ -47,7 +49,7 @@ def request(signer: str = SIGNER, status: dict[str, Any] | None = None, csr: str
 
 
 def written(plugin: Plugin, new: dict[str, Any], old: dict[str, Any] | None, subresource: str) -> str:
-    """Return the message with which a plugin refuses a write, an empty string if the plugin accepts the write."""
+    """Return the message with which a plugin refuses a write; the string is empty if the plugin accepts the write."""
     try:
         Write(PATH, new, old, subresource=subresource).admit(plugin)
     except Forbidden as refused:
@@ -91,7 +93,7 @@ def test_signing_takes_the_right_where_something_is_signed(
 
 
 def asked(*organizations: str) -> str:
-    """Return a CertificateSigningRequest whose requester is a member of `groups`, in encoded form."""
+    """Return the encoded request for a certificate whose subject is a member of `groups`."""
     names = [x509.NameAttribute(NameOID.COMMON_NAME, "alice")]
     names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names))

@@ -1,4 +1,4 @@
-"""Tests that changes which only some nodes support are refused if the node has not declared the feature."""
+"""Tests that a change which only some nodes support is refused if the pod's node has not declared the feature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = {"cpu": "1", "memory": "1Mi"}
 
 
 def placed(*declared: str, guaranteed: bool = True, node: str = "n") -> Stage:
-    """Return a stage with a pod on a node that has declared some features."""
+    """Return an admission stage with a pod on a node that has declared some features."""
     stage = Stage()
     stage.namespace("shop")
     status = {"allocatable": {"cpu": "8", "memory": "8Gi"}, "declaredFeatures": list(declared)}

@@ -1,4 +1,4 @@
-"""Tests of the ServiceAccount of a pod, its token volume, and the Secrets that the pod may use."""
+"""Tests of the ServiceAccount that a pod gets, its token volume, and the Secrets that the pod may use."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_an_account_must_be_there() -> None:
 
 
 class _Growing:
-    """A state in which the account `default` exists from the third lookup on."""
+    """A state in which the ServiceAccount `default` exists from the revision `made_at` on."""
 
     def __init__(self, made_at: int) -> None:
         self.revision = 1
@@ -168,7 +168,7 @@ class _Growing:
 
 
 def waiting(made_at: int) -> tuple[dict[str, Any], int]:
-    """Return a pod that was admitted to a state whose revision grows at each wait, and the number of waits."""
+    """Return a pod that was admitted to a state whose revision increases with each wait, and the number of waits."""
     write = Write("v1/pods", {"spec": {"containers": []}})
     write.attributes.view = state = _Growing(made_at)  # type: ignore[assignment]  # it is asked for no list
     operation = PLUGIN.admit(write.attributes)
@@ -195,7 +195,9 @@ def test_but_not_for_ever() -> None:
 
 
 def test_the_volume_that_is_mounted_is_valid_by_the_rules_for_all() -> None:
-    """The injected volume is not validated again for each pod; a volume with an additional field is validated."""
+    """The plugin's injected volume is not validated again for each pod; a volume with an additional
+    field is validated.
+    """
     volume = {"name": "kube-api-access-x", "projected": token_source()}
     for given, problems in ((volume, 0), ({**volume, "emptyDir": {}}, 1)):
         _, errors = validate_volumes([given], "p", Path("spec.volumes"), is_pod=True)

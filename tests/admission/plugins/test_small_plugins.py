@@ -1,4 +1,4 @@
-"""Tests of the small plugins, each with single writes."""
+"""Tests of the small admission plugins, each with single writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of PodSecurity: the effects of a namespace's labels on pods, on templates, and on changes of the labels."""
+"""Tests of PodSecurity: the effects of a namespace's labels on pods and on pod templates, and of changes of these
+labels.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ def test_a_pod_is_warned_of_by_the_version_that_is_asked_for() -> None:
 
 
 def test_warn_is_as_strict_as_enforce_by_default() -> None:
-    """If the label `warn` is not set, `warn` has the level of `enforce`, so templates of refused
-    pods cause warnings.
+    """If a namespace has no label `warn`, the level of `enforce` also applies to warnings, so pod templates whose pods
+    would be refused cause warnings.
     """
     template = {"template": {"spec": PRIVILEGED}, "selector": {}}
     fields = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": template}

@@ -25,7 +25,7 @@ CONFINED: dict[str, Any] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""A container's security context that the level `restricted` allows."""
+"""A container's securityContext that the level `restricted` allows."""
 
 
 def container(name: str = "a", **security: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def found(level: str, spec: dict[str, Any], version: int = LATEST, annotations: 
 
 
 def secured(**security: Any) -> dict[str, Any]:
-    """Return the spec of a pod with this security context."""
+    """Return the spec of a pod with this securityContext."""
     return {"securityContext": security}
 
 

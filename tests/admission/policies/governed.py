@@ -1,4 +1,4 @@
-"""A cluster with admission policies, and a namespace `shop` to write ConfigMaps in."""
+"""A cluster with admission policies, and with a namespace `shop` in which tests write ConfigMaps."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resource
 
 
 class Governed:
-    """A cluster for tests of policies. Policies and bindings have the name `p` by default."""
+    """A cluster for tests of admission policies. Policies and their bindings have the name `p` by default."""
 
     def __init__(self) -> None:
         self.stage = Stage()
         self.stage.namespace("shop")
 
     def policy(self, *rules: str | Mapping[str, Any], name: str = "p", **spec: Any) -> Response:
-        """Store a policy with validations."""
+        """Store a ValidatingAdmissionPolicy with validations."""
         validations = [each if isinstance(each, Mapping) else {"expression": each} for each in rules]
         match = {"resourceRules": [RULE], **spec.pop("matchConstraints", {})}
         body = {"metadata": {"name": name}, "spec": {"matchConstraints": match, "validations": validations, **spec}}
         return self.stage.send("POST", f"{PREFIX}/validatingadmissionpolicies", body)
 
     def mutating(self, *mutations: str, name: str = "p", **spec: Any) -> Response:
-        """Store a policy of mutations (`Object{…}` or a list of patches) with a binding."""
+        """Store a MutatingAdmissionPolicy (with `Object{…}` or a list of patches), and a binding of the policy."""
         made = [
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
             if each.startswith("Object")
@@ -44,7 +44,7 @@ class Governed:
         return answer
 
     def bind(self, *actions: str, name: str = "p", policy: str = "p", **spec: Any) -> Response:
-        """Store a binding; without actions, it denies writes."""
+        """Store a binding of a policy; without actions in `spec`, the binding denies writes."""
         body = {
             "metadata": {"name": name},
             "spec": {"policyName": policy, "validationActions": list(actions) or ["Deny"], **spec},
@@ -52,7 +52,7 @@ class Governed:
         return self.stage.send("POST", f"{PREFIX}/validatingadmissionpolicybindings", body)
 
     def create(self, name: str = "x", path: str = "/api/v1/namespaces/shop/configmaps", **fields: Any) -> Response:
-        """Create a ConfigMap, or an object at `path`."""
+        """Create a ConfigMap, or another object at `path`."""
         body = {"metadata": {"name": name, **fields.pop("metadata", {})}, **fields}
         return self.stage.send("POST", path, body)
 

@@ -1,4 +1,6 @@
-"""A cluster with webhooks: the log contains their configurations, and a test sets their answers by path."""
+"""A cluster with webhooks: the log contains the webhook configurations, and a test sets the webhooks' responses by
+path.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from tests.engine.stage import Response, Stage
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]
 Answering = Callable[[Mapping[str, Any]], Any]
-"""A function that returns the `response` of a review (without uid) for its `request`, or a whole `Reply`."""
+"""A function that returns the `response` of an AdmissionReview (without uid) for the review's `request`, or returns a
+whole `Reply`.
+"""
 
 
 class Hooked:
-    """A cluster with a namespace `shop`. `answers` are the webhooks' answers by path, and `asked` are the received
-    requests.
+    """A cluster with a namespace `shop` and webhooks.
+
+    `answers` contains the webhooks' responses by path, and `asked` contains the received requests.
     """
 
     def __init__(self, **answers: Answering) -> None:
@@ -28,7 +33,10 @@ class Hooked:
         self.stage.namespace("shop")
 
     def configure(self, kind: str, name: str, *hooks: Mapping[str, Any]) -> Response:
-        """Store a configuration of `hooks`. The path of a webhook is the first label of its name: `/a`."""
+        """Store a webhook configuration with `hooks`.
+
+        The URL path of a webhook is the first label of the webhook's name: `/a` for `a.example.com`.
+        """
         listed = [self._hook(each) for each in hooks]
         body = {"metadata": {"name": name}, "webhooks": listed}
         return self.stage.send("POST", f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations", body)
@@ -50,7 +58,7 @@ class Hooked:
 
     @property
     def paths(self) -> list[str]:
-        """Return the called webhooks, in order."""
+        """Return the names of the called webhooks, in order."""
         return [path for path, _ in self.asked]
 
     def _call(self, call: Call) -> Reply:

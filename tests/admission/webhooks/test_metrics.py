@@ -17,7 +17,7 @@ NOWHERE = {"op": "add", "path": "/metadata/labels/x", "value": "y"}
 
 
 def counted(name: str) -> set[str]:
-    """Return the exposed series of a webhook's calls, except durations."""
+    """Return the exposed series of a webhook's calls, except the series of durations."""
     found = set()
     for line in generate_latest(REGISTRY).decode().splitlines():
         series = line.removeprefix("apiserver_admission_webhook_")

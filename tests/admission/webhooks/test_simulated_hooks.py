@@ -1,4 +1,6 @@
-"""Tests that a webhook with pods on simulated nodes is not called, and that its writes continue."""
+"""Tests that a webhook whose pods run on simulated nodes is not called, and that the writes
+continue without the call.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_a_denial_is_told_in_the_hooks_words_and_nothing_is_stored() -> None:
 
 
 def test_a_hook_is_asked_once_about_what_it_denies() -> None:
-    """Other writes between two attempts do not repeat the call of the webhook."""
+    """The engine does not call the webhook again if other writes intervene between two attempts of a write."""
 
     def slowly(request: Any) -> Any:
         hooked.stage.namespace("other")
@@ -329,7 +329,9 @@ def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
 
 
 def meanwhile_in(hooked: Hooked, act: Any) -> Any:
-    """Return an answer that allows every request, after a call of `act` with the number of the request."""
+    """Return a webhook response that allows every request; before each response, `act` is called with the number of the
+    request.
+    """
     numbers = iter(range(9))
 
     def answered(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Kubernetes' rights for controllers in tests: each controller has only the rights of its role."""
+"""Gives controllers in tests the permissions of Kubernetes: each controller has only the permissions of its role."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ctrlmgr.engine.operations import Target
 
 
 def account_of(controller: str) -> User:
-    """Return the user of a controller, by the name of the controller or of its account."""
+    """Return the user of a controller; `name` is the name of the controller or of its ServiceAccount."""
     known = registry.by_name().get(controller)
     return known.as_user if known is not None else ServiceAccountName("kube-system", controller).user
 
 
 def rights_of(user: User) -> UserRights:
-    """Return the rights of a user in a new cluster."""
+    """Return the permissions of a user in a new cluster."""
     return UserRights(user, RbacAuthorizer(_index()).authorize)
 
 
 def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
-    """Return an authorizer for kubelets that decides by the objects in `graph`."""
+    """Return an authorizer that decides about requests of kubelets by the objects in `graph`."""
     authorizer = Union([NodeAuthorizer(graph, NODE_RULES), RbacAuthorizer(_index())])
 
     def decide(user: User, asked: Attributes) -> Verdict:
@@ -52,7 +52,9 @@ def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
 
 
 class NamedRights:
-    """An authorizer that looks up the rights of the controller that `named` returns at each request."""
+    """An authorizer with the permissions of one controller; `named` is called at each request and returns the
+    controller's name.
+    """
 
     def __init__(self, named: Callable[[], str]) -> None:
         self._named = named

@@ -1,4 +1,6 @@
-"""Tests of the rights of controllers: each has a role, and no right beyond it."""
+"""Tests of the permissions of controllers: each controller has a role, and no permission that the
+role does not grant.
+"""
 
 from __future__ import annotations
 

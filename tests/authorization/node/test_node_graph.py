@@ -1,5 +1,5 @@
-"""Property tests of the graph of objects that belong to nodes: it always equals a new graph and a
-naive implementation.
+"""Property tests of the graph of objects that belong to nodes: the graph always equals a newly built graph and a naive
+implementation.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def some_change(random: Random) -> tuple[Resource, Key, dict[str, Any]]:
 
 
 def changed(random: Random, world: World, graph: NodeGraph) -> None:
-    """Create, change or remove an object; sometimes send all objects of a resource again."""
+    """Create, change or remove an object; sometimes pass all objects of a resource to the graph again."""
     resource, key, fields = some_change(random)
     if random.random() < 0.3:
         world.pop((resource, key), None)
@@ -109,7 +109,7 @@ def fresh(world: World) -> NodeGraph:
 
 
 def answers(graph: NodeGraph) -> list[bool]:
-    """Return the graph's answers to all possible questions."""
+    """Return the graph's answers to all possible queries."""
     references = [Reference(kind, space, name) for kind in KINDS for space in NAMESPACES for name in all_names()]
     keys = [(PODS, Key(space, name)) for space in NAMESPACES for name in NAMES]
     keys += [(kind, Key("", name)) for kind in (ATTACHMENTS, SLICES) for name in NAMES]
@@ -129,7 +129,7 @@ def all_names() -> list[str]:
 
 
 def leads_to(world: World, node: str, wanted: Reference) -> bool:
-    """Answer like the graph, by reading all objects."""
+    """Return the answers that the graph must give, computed from all objects."""
     of_pods = {
         reference
         for pod in objects(world, PODS)

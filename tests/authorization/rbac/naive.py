@@ -1,6 +1,8 @@
-"""A naive implementation of RBAC, which evaluates every binding and every rule each time; and random clusters.
+"""A naive implementation of RBAC, which evaluates every binding and every rule for each request, and a generator of
+random clusters.
 
-It shares no code with the index and its compiled rules. Tests compare the decisions of both.
+The naive implementation shares no code with the index and its compiled rules. Tests compare the decisions of the naive
+implementation with the decisions of the index.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ URLS = ("/metrics", "/logs/*", "*", "/healthz", "/lo*")
 
 @dataclass
 class RbacObjects:
-    """Roles and bindings, by kind, namespace and name."""
+    """Roles and bindings, stored by kind, namespace and name."""
 
     objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def allows(self, user: User, asked: Attributes) -> bool:
-        """Return whether a rule of any role that a binding gives to the user allows the request."""
+        """Return whether the request is allowed by a rule of any role that a binding grants to the user."""
         return any(_allows(rule, asked) for rule in self._rules(user, asked.namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterable[Mapping[str, Any]]:

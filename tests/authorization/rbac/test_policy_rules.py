@@ -1,4 +1,4 @@
-"""Tests of the difference of policy rules, and of its description in refusals."""
+"""Tests of the difference of two lists of policy rules, and of the description of the difference in refusals."""
 
 from __future__ import annotations
 

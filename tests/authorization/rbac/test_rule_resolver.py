@@ -26,7 +26,7 @@ def fresh(world: RbacObjects) -> RbacIndex:
 
 
 def changed(world: RbacObjects, index: RbacIndex, random: Random) -> None:
-    """Change or remove an object, and pass the event to the index."""
+    """Change or remove an object, and pass the resulting event to the index."""
     fields = some_object(random)
     obj = put(world, fields)
     if random.random() < 0.3:

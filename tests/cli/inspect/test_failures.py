@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr failures`, and of the line about failures in `ctrlmgr why`."""
+"""Tests of `ctrlmgr failures`, and of the line about failures in the output of `ctrlmgr why`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ SECOND = 1_000_000
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Return the URL of a log with a current failure of one object, and an ended failure of another."""
+    """Return the URL of a log with a continuing failure of one object, and a failure of another
+    object that has ended.
+    """
     found = story.write(f"sqlite:///{tmp_path}/story.db")
     failing = Failure(
         controller="pod-painter",

@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr get` for custom kinds: names, columns and schema are those of the selected moment."""
+"""Tests of `ctrlmgr get` for custom kinds: names, columns and schema are those of the selected point in time."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_headings_break_where_their_words_end() -> None:
 
 
 def on_a_terminal(database: str, tmp_path: Path, width: int, query: str) -> list[str]:
-    """Return the lines that a query prints on a terminal of this width."""
+    """Return the lines that a query prints on a terminal that is this number of columns wide."""
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": str(width), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "ctrlmgr", "sql", "--database", database, "-c", query]

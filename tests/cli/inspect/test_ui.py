@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr ui`: the link for a user with a kubeconfig."""
+"""Tests of `ctrlmgr ui`: the link that a user with a kubeconfig gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr why` on an imported recording: inferred causes are marked, with a reason, also on the page."""
+"""Tests of `ctrlmgr why` on an imported recording: the output and the page mark inferred causes, with a reason."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def flips(database: Database) -> list[tuple[int, str, str, Inference]]:
-    """Return changes of Endpoints that the readiness of a pod explains."""
+    """Return the changes of Endpoints for which a change of a pod's readiness is an inferred cause."""
     inferring = Inferring(database)
     asked = [(*row, inferring.of(row[0])) for row in database.query(_MODIFIED).rows]
     return [each for each in asked if each[3] is not None and any("Ready" in one.reason for one in each[3].causes)]

@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr compact --api-only` on a running server, and of `serve --etcd-compaction-interval`."""
+"""Tests of `ctrlmgr compact --api-only` on a running server, and of `ctrlmgr serve --etcd-compaction-interval`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr repair` after changes of the database with SQL."""
+"""Tests of `ctrlmgr repair` after SQL statements have changed the database."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ _CURRENT = "revision = (SELECT head_revision FROM object WHERE resource = :resou
 
 @pytest.fixture
 def network(tmp_path: Path) -> str:
-    """Return the URL of a log with three Services: `one` and `two` with addresses, and `three` also
-    with a node port.
-    """
+    """Return the URL of a log with three Services: `one` and `two` have addresses, and `three` also has a node port."""
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=FakeClock(), random=random.Random(1), migrate=True)
     stage = Stage(log=log)
@@ -54,7 +52,7 @@ def execute(url: str, statement: str, **parameters: Any) -> None:
 
 
 def lose(url: str, resource: Resource, name: str) -> None:
-    """Remove a claim from the database without a trace."""
+    """Remove a claim from the database without an event."""
     where = "WHERE resource = :resource AND name = :name"
     execute(url, f"UPDATE object SET deleted = 1 {where}", resource=str(resource), name=name)
     execute(url, f"UPDATE event SET type = 3 WHERE {_CURRENT}", resource=str(resource), name=name)
@@ -66,7 +64,7 @@ def rewrite(url: str, resource: Resource, name: str, old: str, new: str) -> None
 
 
 def claims(url: str) -> dict[str, str]:
-    """Return the owner of each allocation, by the log."""
+    """Return the owner of each allocated address and port, as recorded in the log."""
     log = open_log(url, clock=FakeClock(), random=random.Random(2))
     try:
         found = [each for resource in (IP_ADDRESSES, NODE_PORTS) for each in log.snapshot(resource).objects]

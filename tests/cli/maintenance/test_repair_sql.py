@@ -1,4 +1,6 @@
-"""Tests of all corruptions that repairs detect, made with SQL in SQLite and PostgreSQL, and of their repair."""
+"""Tests of all corruptions that repairs detect, and of the repairs; SQL statements corrupt SQLite and PostgreSQL
+databases.
+"""
 
 from __future__ import annotations
 
@@ -21,29 +23,29 @@ from tests.cli.conftest import Run
 from tests.controllers.repair.cluster import RepairCluster, rounds
 
 FULL = ["--service-cluster-ip-range", "10.96.0.0/29", "--service-node-port-range", "30000-30003"]
-"""Ranges in which all addresses and ports are allocated."""
+"""Address and port ranges that are completely allocated."""
 
 
 class Database:
-    """A log whose database is changed without the control plane."""
+    """A log whose database tests change directly, without the control plane."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def execute(self, statement: str, **parameters: str) -> None:
-        """Run a statement that must change one row."""
+        """Run a SQL statement that must change exactly one row."""
         engine = create_engine(self.url, poolclass=NullPool)
         with engine.begin() as connection:
             assert connection.execute(text(statement), parameters).rowcount == 1
 
     def lose(self, resource: Resource, name: str) -> None:
-        """Remove an object from the database without a trace."""
+        """Remove an object from the database without an event."""
         place = {"resource": str(resource), "name": name}
         self.execute("UPDATE object SET deleted = (1 = 1) WHERE resource = :resource AND name = :name", **place)
         self.execute(f"UPDATE event SET type = 3 WHERE {_CURRENT}", **place)
 
     def rewrite(self, resource: Resource, name: str, old: str, new: str) -> None:
-        """Replace a string in the body of an object."""
+        """Replace a string in the stored body of an object."""
         statement = f"UPDATE event SET body = replace(body, :old, :new) WHERE {_CURRENT}"
         self.execute(statement, old=old, new=new, resource=str(resource), name=name)
 
@@ -51,7 +53,7 @@ class Database:
         return open_log(self.url, clock=FakeClock(), random=random.Random(2), migrate=True)
 
     def claims(self) -> dict[str, str]:
-        """Return the owner of each allocation, by the log."""
+        """Return the owner of each allocated address and port, as recorded in the log."""
         with closing(self.open()) as log:
             found = [each for resource in (IP_ADDRESSES, NODE_PORTS) for each in log.snapshot(resource).objects]
             return {each.name: parent.name for each in found if (parent := each.view(Claim).parent)}
@@ -76,12 +78,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 
 class Case(NamedTuple):
-    """A corruption, and the expected finding: reason, value, outcome."""
+    """A corruption of the database, and the expected finding: reason, value, outcome."""
 
     name: str
     harm: list[tuple[Any, ...]]
-    """Parameters of a corruption: the lost object (resource and name), or the changed object with the string and its
-    replacement.
+    """The parameters of a corruption: the removed object (resource and name), or the changed object with a string and
+    the string's replacement.
     """
     found: list[tuple[str, str, str]]
     ranges: Sequence[str] = ()

@@ -1,5 +1,6 @@
-"""Tests of `ctrlmgr node-config`: the created objects, and invalid options. Joining is tested with a real server
-elsewhere.
+"""Tests of `ctrlmgr node-config`: the objects that it creates, and invalid options.
+
+Joining a node is tested with a real server in `tests/e2e`.
 """
 
 from __future__ import annotations

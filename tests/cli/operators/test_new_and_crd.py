@@ -50,7 +50,7 @@ def test_what_no_project_can_be_called(tmp_path: Path, name: str, group: str, me
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the modules of `examples` importable."""
+    """Make the modules in `examples` importable."""
     monkeypatch.syspath_prepend(EXAMPLES)
     yield
     sys.modules.pop("shop", None)

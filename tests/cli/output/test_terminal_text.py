@@ -1,4 +1,4 @@
-"""Tests that stored text cannot control a terminal or change its text's direction, in any output format."""
+"""Tests that stored strings cannot control a terminal or change the text direction, in any output format."""
 
 from __future__ import annotations
 

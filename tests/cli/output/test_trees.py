@@ -1,4 +1,6 @@
-"""Tests of trees of causes: similar causes share a line, and a cause that was drawn before is only named."""
+"""Tests of printed trees of causes: similar causes share a line, and a cause that was printed before is printed without
+its own causes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def pod(name: str, ready: str, at: str = "2026-01-01T00:00:00Z") -> Object:
 
 
 def flip(number: int, ready: str = "False", author: Author = KUBELET) -> Node:
-    """Return the event in which the pod with this number became ready or unready."""
+    """Return the event in which the pod with this number became ready or became unready."""
     name, before = f"web-{number}", "False" if ready == "True" else "True"
     new = pod(name, ready, f"2026-01-01T00:01:{number:02}Z").at(100 + number)
     change = Change(100 + number, EventType.MODIFIED, 0, author, new, pod(name, before))

@@ -23,7 +23,7 @@ from tests.recording.samples import SMALL, small_lines, write_lines
 
 @pytest.fixture
 def url(run: Run, tmp_path: Path) -> str:
-    """The URL of a log with the imported small recording."""
+    """The URL of a log into which the small recording was imported."""
     url = f"sqlite:///{tmp_path}/incident.db"
     done = run("import", str(SMALL), "--database", url)
     assert (done.code, done.out) == (0, "")
@@ -140,7 +140,7 @@ def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
 
 
 class AfterSome:
-    """An event that is set after a number of checks, as if a signal arrived during the import."""
+    """An event that reports to be set after a number of checks, as if a signal arrived during the import."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -187,7 +187,7 @@ def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch:
 
 
 def test_a_signal_ends_an_import_and_not_the_log(tmp_path: Path) -> None:
-    """Tests of the real program, interrupted at different moments."""
+    """Tests of the real program when a signal interrupts it at different points."""
     many = tmp_path / "many.jsonl"
     with many.open("w") as file:
         for number in range(1, 20_001):

@@ -16,7 +16,7 @@ from tests.recording.samples import SMALL, Script, made_by_hand, service, small_
 
 @pytest.fixture
 def diverging(tmp_path: Path) -> Path:
-    """Return a recording with Endpoints that no controller wrote, for a Service without pods."""
+    """Return a recording with Endpoints that no controller wrote; their Service has no pods."""
     script = Script().event("ADDED", service(selector={"app": "s"}))
     return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
 
@@ -108,7 +108,7 @@ def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
 
 @pytest.fixture
 def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
-    """Return the log of a version without the endpoints controller, which replayed this recording."""
+    """Return the log of a ctrlmgr version without the endpoints controller that has replayed this recording."""
     url = f"sqlite:///{tmp_path / 'other.db'}"
     run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoints-controller")
     return url

@@ -1,5 +1,5 @@
-"""Tests that every served version has an APIService, which is created and deleted together with the version of a custom
-kind.
+"""Tests that every served version has an APIService, which the controller creates and deletes together with the version
+of a custom kind.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Stage(EverythingStage):
         )
 
     def found(self, name: str) -> Any:
-        """Return an APIService, None if it does not exist."""
+        """Return an APIService; return None if it does not exist."""
         answer = self.send("GET", f"{SERVICES}/{name}")
         return answer.body if answer.code == 200 else None
 

@@ -1,5 +1,5 @@
-"""Tests of the condition Available: a problem with the Service, an extension server that does not
-answer, or success.
+"""Tests of the condition Available of an APIService: a problem with the Service, an extension server that does not
+respond, or success.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def test_the_time_of_the_condition_is_that_of_its_last_transition() -> None:
 
 
 class Stage(EverythingStage):
-    """The controller, and an extension server with programmed answers."""
+    """The availability controller, and an extension server with programmed responses."""
 
     reply = Reply(code=200)
 

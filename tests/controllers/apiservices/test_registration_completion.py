@@ -1,4 +1,4 @@
-"""Tests of the check of `/readyz` that waits for the APIServices of built-in groups."""
+"""Tests of the `/readyz` check that waits for the APIServices of built-in groups."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A serving process without its HTTP server: the real engine, informers and bootstrap controller on a log in memory.
+"""A `ctrlmgr serve` process without its HTTP server: the real engine, informers and bootstrap controller on a log in
+memory.
 
-Several processes may share one log and one clock. Nothing runs by itself: `settle` runs due work, and `tick` advances
-the time of one process and runs its periodic jobs.
+Several processes may share one log and one clock. No thread runs in the background: `settle` runs due work, and `tick`
+advances the time of one process and runs its periodic jobs.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ JOBS = {10.0: ("kubernetes service", "default ServiceCIDR"), 60.0: ("system name
 
 @dataclass
 class Ready:
-    """Whether the process reports that it is ready."""
+    """Whether the process reports that it is ready for requests."""
 
     now: bool = True
     asked: int = field(default=0)
@@ -53,7 +54,7 @@ class Ready:
 
 
 class Process(Stage):
-    """One process; it shares the log and the clock of `beside`."""
+    """One process; it shares the log and the clock of the process `beside`, if given."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Process(Stage):
         return Driver(self.log, self.feed, self.cacher, patience=0, fence=fence, cause=cause).run(operation)
 
     def start(self) -> Process:
-        """Prepare, and run everything once, as `Bootstrap.run` does."""
+        """Prepare the process, and run every job once, as `Bootstrap.run` does."""
         self.informers.sync()
         self.bootstrap.prepare(threading.Event())
         self.step_informers()
@@ -110,7 +111,7 @@ class Process(Stage):
             pass
 
     def settle(self) -> None:
-        """Run due work until there is none."""
+        """Run due work until no work is left."""
         self.step_informers()
         while any(each.process_next(0) for each in self.controllers):
             self.step_informers()
@@ -121,7 +122,7 @@ class Process(Stage):
         return [each for each in self.bootstrap.runnables if isinstance(each, Controller)]
 
     def tick(self, seconds: float = 10.0) -> None:
-        """Advance the time by one period, and run its jobs."""
+        """Advance the time by one period, and run the periodic jobs that become due."""
         self.clock.step(seconds)
         self.do(*JOBS.get(seconds, ()))
 
@@ -144,7 +145,9 @@ class Process(Stage):
         return obj.to_dict()
 
     def published(self) -> list[tuple[str, int]]:
-        """Return the addresses of the Endpoints, after a check that the slices have the same addresses."""
+        """Return the addresses of the Endpoints `kubernetes`, after a check that the EndpointSlices contain the same
+        addresses.
+        """
         subsets = self.fields(ENDPOINTS).get("subsets") or []
         pairs = [
             (address["ip"], port["port"]) for each in subsets for address in each["addresses"] for port in each["ports"]

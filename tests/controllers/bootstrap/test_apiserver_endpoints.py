@@ -1,4 +1,6 @@
-"""Tests of the desired Endpoints and slices of the server, and of the addresses of a fixed number of servers."""
+"""Tests of the desired Endpoints and EndpointSlices of the Service `kubernetes`, and of the addresses if the number of
+servers is fixed.
+"""
 
 from __future__ import annotations
 

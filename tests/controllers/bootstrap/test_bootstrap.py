@@ -1,4 +1,4 @@
-"""Tests of the whole bootstrap: preparation, readiness, periodic repairs, stop."""
+"""Tests of the whole bootstrap of a server: preparation, readiness, periodic repairs, stop."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_the_round_at_the_start_counts_as_one() -> None:
 
 
 def failing(process: Process, monkeypatch: pytest.MonkeyPatch, error: Exception, times: int = 1_000) -> None:
-    """Make the log fail when the repairs read it."""
+    """Make the log fail when the repair controllers read it."""
     snapshot, left = process.log.snapshot, [times]
 
     def fail(*arguments: Any, **named: Any) -> Any:

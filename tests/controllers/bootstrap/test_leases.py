@@ -1,4 +1,4 @@
-"""Tests of several processes on one log: each is published while it runs."""
+"""Tests of several processes on one log: the address of each process is published while the process runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ A, B, C = ("192.0.2.2", 6443), ("192.0.2.3", 6443), ("192.0.2.4", 6443)
 
 
 def processes(number: int, **settings: Any) -> list[Process]:
-    """Return processes on one log, at 192.0.2.2, 192.0.2.3 and so on."""
+    """Return processes that share one log, with the addresses 192.0.2.2, 192.0.2.3 and so on."""
     first = Process(A[0], **settings).start()
     numbers = range(3, 2 + number)
     return [first, *(Process(f"192.0.2.{each}", beside=first, seed=each, **settings).start() for each in numbers)]
 
 
 def tick(seconds: float, *running: Process) -> None:
-    """Advance the time once, for all processes."""
+    """Advance the shared clock once, and run the due jobs of all processes."""
     running[0].tick(seconds)
     for process in running[1:]:
         process.tick(0)

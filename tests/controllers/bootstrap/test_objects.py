@@ -1,4 +1,4 @@
-"""Tests of the default ServiceCIDR, the Service `kubernetes` and its address, each separately."""
+"""Tests of the default ServiceCIDR, the Service `kubernetes` and its address, each object separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the controllers of bootstrap tokens: signatures of cluster-info, and expired tokens."""
+"""Tests of the controllers for bootstrap tokens: signatures of the ConfigMap cluster-info, and expired tokens."""
 
 from __future__ import annotations
 

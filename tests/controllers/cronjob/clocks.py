@@ -1,5 +1,5 @@
-"""A naive implementation of schedules: it checks the local time minute by minute, independently of
-the code under test.
+"""A naive implementation of cron schedules, which checks the local time minute by minute, independently of the code
+under test.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def _numbers(text: str, low: int, high: int) -> set[int]:
 
 
 class Days:
-    """Some days of one time zone, as a sequence of the local times of all minutes."""
+    """Some days in one time zone, as a sequence of the local times of all minutes."""
 
     def __init__(self, zone: str, start: int, days: int) -> None:
-        """Begin at `start`, a whole minute (seconds since 1970)."""
+        """Begin the sequence at `start`, a whole minute (seconds since 1970)."""
         self.start = start
         self.end = start + days * 86_400
         place = ZoneInfo(zone)
@@ -53,14 +53,16 @@ class Days:
         ]
 
     def is_odd(self, after: int, until: int) -> bool:
-        """Return whether a clock change between two moments skips a midnight, or the start of an hour.
+        """Return whether a clock change between two points in time skips midnight or the start of an hour.
 
-        In these cases, results of robfig/cron differ from local time.
+        If a clock change skips such a time, the results of robfig/cron differ from local time.
         """
         return any(after < at <= until for at in self._odd)
 
     def next(self, schedule: str, after: int) -> int | None:
-        """Return the first minute after a moment at which the schedule runs; None if there is none in these days."""
+        """Return the first minute after a point in time at which the schedule runs; None if the schedule does not run
+        within these days.
+        """
         texts = schedule.split()
         minutes, hours, days, months, weekdays = (
             _numbers(text, *span) for text, span in zip(texts, _RANGES, strict=True)
@@ -76,7 +78,7 @@ class Days:
 
 
 def random_schedule(random: Random) -> str:
-    """Return a schedule that runs at least every few days, with all forms of fields."""
+    """Return a random schedule that runs at least every few days; the schedules cover all forms of fields."""
     minute = random.choice(["*", "0", "30", "*/7", "0,15,45", "5-20/5", "59", "3/10"])
     hour = random.choice(["*", "0", "1", "2", "3", "23", "*/6", "1-3", "0,12", "22/1"])
     day, month, weekday = "*", "*", "*"

@@ -1,4 +1,4 @@
-"""Tests of the CronJob controller: it creates each Job once on schedule, and deletes finished ones."""
+"""Tests of the CronJob controller: it creates each Job once on schedule, and deletes finished Jobs."""
 
 from __future__ import annotations
 

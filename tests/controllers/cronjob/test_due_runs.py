@@ -1,4 +1,4 @@
-"""Tests of the due run: the latest missed one, found without a loop over all others."""
+"""Tests of the due run of a CronJob: the latest missed run, which is found without a loop over all missed runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _runs(schedule: str) -> Next:
 
 
 class Counting:
-    """A schedule that counts computations of the next run."""
+    """A schedule that counts how often the next run is computed."""
 
     def __init__(self, schedule: str) -> None:
         self._next = _runs(schedule)

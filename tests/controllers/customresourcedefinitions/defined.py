@@ -1,4 +1,4 @@
-"""A cluster with the controller of definitions, and definitions for tests."""
+"""A cluster with the controller of CustomResourceDefinitions, and CustomResourceDefinitions for tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 def version(name: str = "v1", **fields: Any) -> dict[str, Any]:
-    """Return a served version, by default the stored one."""
+    """Return a served version of a CustomResourceDefinition; by default, it is the stored version."""
     return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}, **fields}
 
 
@@ -64,7 +64,7 @@ def widget(name: str = "a", api_version: str = f"{GROUP}/v1", **fields: Any) -> 
 
 
 def established(fields: dict[str, Any]) -> Object:
-    """Return an established definition as it is stored."""
+    """Return an established CustomResourceDefinition in its stored form."""
     canonicalize(fields["spec"])
     set_defaults(fields)
     prepare_new(fields)
@@ -77,7 +77,7 @@ def established(fields: dict[str, Any]) -> Object:
 
 
 class DefinedStage(WorkedStage):
-    """A cluster with a namespace, whose definitions the test reconciles with `work`."""
+    """A cluster with a namespace; the test reconciles the cluster's CustomResourceDefinitions with `work`."""
 
     def __init__(self, caller: Callable[[Call], Reply] | None = None) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class DefinedStage(WorkedStage):
         self.namespace("shop")
 
     def define(self, fields: Mapping[str, Any] | None = None) -> Response:
-        """Create a definition, and reconcile it."""
+        """Create a CustomResourceDefinition, and reconcile it."""
         created = self.send("POST", DEFINITIONS, fields or definition())
         self.work()
         return created
@@ -100,13 +100,13 @@ class DefinedStage(WorkedStage):
         return changed
 
     def conditions(self, name: str = NAME) -> dict[str, tuple[str, str]]:
-        """Return the status and reason of each condition of a definition, by type."""
+        """Return the status and reason of each condition of a CustomResourceDefinition, by condition type."""
         conditions = self.send("GET", f"{DEFINITIONS}/{name}").body["status"]["conditions"]
         return {each["type"]: (each["status"], each["reason"]) for each in conditions}
 
 
 class EverythingStage(DefinedStage):
-    """A cluster with another controller and the controller of definitions."""
+    """A cluster with the controller under test and the controller of CustomResourceDefinitions."""
 
     def start(self) -> None:
         super().start()
@@ -119,7 +119,7 @@ class EverythingStage(DefinedStage):
         raise NotImplementedError
 
     def define(self, fields: Mapping[str, Any] | None = None) -> None:  # type: ignore[override]  # as it returns nothing
-        """Create a definition, and let the controller of another process establish it."""
+        """Create a CustomResourceDefinition, and let the controller in another process establish it."""
         other = DefinedStage.__new__(DefinedStage)
         other.__dict__.update(self.__dict__)
         WorkedStage.start(other)

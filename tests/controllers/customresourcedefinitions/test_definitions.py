@@ -1,4 +1,6 @@
-"""Tests of definitions: names are accepted, they are established, and they are deleted after their instances."""
+"""Tests of CustomResourceDefinitions: their names are accepted, they are established, and they are deleted after their
+instances.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that generic components handle custom kinds as soon as these are defined."""
+"""Tests that generic components handle a custom kind as soon as its CustomResourceDefinition exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDGET = Resource(GROUP, "widgets")
 
 
 class InstanceChanges(Follower):
-    """Receives every change of instances."""
+    """A handler that records every change of instances."""
 
     def __init__(self, informers: Informers) -> None:
         self.changes: list[Change] = []
@@ -43,7 +43,7 @@ class InstanceChanges(Follower):
 
 
 def heard(stage: DefinedStage) -> InstanceChanges:
-    """Return the events that a new watch receives."""
+    """Return the events that a newly opened watch receives."""
     informers = Informers(stage.log, stage.feed, clock=stage.clock)
     told = InstanceChanges(informers)
     informers.sync()

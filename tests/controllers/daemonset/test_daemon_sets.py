@@ -51,7 +51,7 @@ def node_of(pod: dict[str, Any]) -> str:
 
 
 def start(stage: WorkloadStage) -> None:
-    """Run the scheduler and the kubelets once."""
+    """Run the scheduler and the simulated kubelets once."""
     for pod in stage.pods():
         if pod["status"]["phase"] == "Pending":
             stage.report(pod, node=node_of(pod))

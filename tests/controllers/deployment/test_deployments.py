@@ -30,7 +30,7 @@ def rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:
 
 
 def sizes(stage: WorkloadStage) -> dict[str, int]:
-    """Return the sizes of the ReplicaSets by revision."""
+    """Return the numbers of replicas of the ReplicaSets, by revision."""
     mark = "deployment.kubernetes.io/revision"
     return {each["metadata"]["annotations"][mark]: each["spec"]["replicas"] for each in stage.all(SETS)}
 

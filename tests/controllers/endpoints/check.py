@@ -1,4 +1,4 @@
-"""Compares an idle cluster with the expected state."""
+"""Compares the state of an idle cluster with the expected state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class State:
 
     @property
     def places(self) -> set[Place]:
-        """Return the namespace and name of all Services and Endpoints to check."""
+        """Return the namespace and name of all Services and Endpoints that are compared."""
         return {*self.services, *self.endpoints, *map(_place_of_service, self.slices)}
 
     def slices_of(self, place: Place, manager: str) -> list[Fields]:
@@ -100,7 +100,7 @@ class State:
 
 
 def check_end(world: EndpointsStage, slice_size: int) -> None:
-    """Check the state, and that neither the process nor a new one has work."""
+    """Check the cluster's state, and check that neither the current process nor a newly started process has work."""
     state = State(world)
     state.check(slice_size)
     settled = world.log.head().revision

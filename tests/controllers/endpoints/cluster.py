@@ -1,4 +1,4 @@
-"""A log with real caches and the endpoints controller, which tests step by hand."""
+"""A log with real caches and the endpoints controller; tests run the controller step by step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTOR = DESCRIPTOR.user
 
 
 class Cluster(LogCluster):
-    """Namespace `default`, and the controller."""
+    """A log with the namespace `default`, and the endpoints controller."""
 
     def __init__(self, *there: Object, batch_period: float = 0.0) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Cluster(LogCluster):
         self.controller.start()
 
     def settle(self) -> list[Event]:
-        """Run the controller until it is idle; return its writes."""
+        """Run the controller until it is idle; return the controller's writes."""
         before = self.log.head().revision
         while True:
             self.follow()

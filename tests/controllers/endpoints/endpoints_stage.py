@@ -1,6 +1,7 @@
-"""The controllers of Endpoints and EndpointSlices, in a process that can be killed.
+"""The controllers of Endpoints and EndpointSlices, in a simulated process that a test can kill.
 
-The test decides when caches are updated, which controller runs, and which faults occur; nothing runs by itself.
+The test decides when caches are updated, which controller runs, and which faults occur; no thread runs in the
+background.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ from tests.engine.stage import builtin_kinds
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
 CLIENT = Author("client")
 _TOO_MANY = 10_000
-"""The number of rounds after which controllers are assumed to loop."""
+"""The number of rounds after which the test assumes that controllers write in an endless loop."""
 
 
 class Killed(BaseException):
-    """The process was killed right after an append."""
+    """Raised to simulate that the process was killed right after an append."""
 
 
 class FragileLog(MemoryEventLog):
-    """A log whose process is killed after a number of appends of controllers; 0 means never."""
+    """A log that kills the process after a number of the controllers' appends; 0 means that the log never kills the
+    process.
+    """
 
     kill_after = 0
     appended = 0
@@ -63,7 +66,7 @@ class FragileLog(MemoryEventLog):
 
 
 class DisorderedQueue(WorkQueue[Key]):
-    """A queue that holds added keys until the test selects the next one."""
+    """A queue that holds back added keys until the test selects the next key."""
 
     def __init__(self, name: str, *, clock: Clock) -> None:
         super().__init__(name, clock=clock)
@@ -73,14 +76,14 @@ class DisorderedQueue(WorkQueue[Key]):
         self._held.setdefault(item, set()).update(triggers)
 
     def release(self, pick: int) -> None:
-        """Queue one of the held keys."""
+        """Move one of the held keys to the queue."""
         if self._held:
             item = sorted(self._held)[pick % len(self._held)]
             super().add(item, self._held.pop(item))
 
 
 class RepeatingCache(EventWindow):
-    """A feed that sends events again, `again` events back."""
+    """An event feed that can send its last `again` events a second time."""
 
     again = 0
 
@@ -91,7 +94,9 @@ class RepeatingCache(EventWindow):
 
 
 class EndpointsStage:
-    """Namespaces `default` and `other`, nodes `node-a` and `node-b`, a log, and the process on it."""
+    """A log with the namespaces `default` and `other` and the nodes `node-a` and `node-b`, and the process that uses
+    this log.
+    """
 
     def __init__(self, kill_after: int = 0) -> None:
         self.clock = FakeClock()
@@ -102,7 +107,7 @@ class EndpointsStage:
         self.start()
 
     def start(self) -> None:
-        """Start a new process with only the data in the log; the previous one has ended."""
+        """Start a new process that knows only the data in the log; the previous process has ended."""
         self.feed = RepeatingCache(self.log, clock=self.clock)
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         drawn = random.Random(self.log.head().revision)
@@ -151,7 +156,7 @@ class EndpointsStage:
         return [obj for obj in self.log.snapshot(resource).objects if namespace in (None, obj.namespace)]
 
     def put(self, *objects: Object) -> None:
-        """Create or replace objects as a client; a replaced object keeps its uid."""
+        """Create or replace objects with writes of a client; a replaced object keeps its uid."""
         for obj in objects:
             stored = self.log.get(obj.resource, obj.key)
             if stored is None:
@@ -161,21 +166,21 @@ class EndpointsStage:
                 self.log.append([Proposal(EventType.MODIFIED, kept, stored.revision)], author=CLIENT)
 
     def delete(self, obj: Object) -> None:
-        """Delete an object as a client."""
+        """Delete an object with a write of a client."""
         self.log.append([Proposal(EventType.DELETED, obj, obj.revision)], author=CLIENT)
 
     def follow(self) -> None:
-        """Update the caches to the head of the log."""
+        """Update the caches to the newest revision of the log."""
         while self.informers.step():
             pass
 
     def work(self, number: int, pick: int = 0) -> bool:
-        """Let a controller reconcile one of its keys; return False if it has none."""
+        """Let a controller reconcile one of its keys; return False if the controller has no keys."""
         self.queues[number].release(pick)
         return self.controllers[number].process_next(timeout=0)
 
     def nudge(self, places: Iterable[tuple[str, str]]) -> None:
-        """Enqueue these Services in every controller, without a change."""
+        """Enqueue these Services in every controller, although the Services have not changed."""
         for queue, place in itertools.product(self.queues, places):
             queue.add(Key(*place))
 
@@ -192,6 +197,6 @@ class EndpointsStage:
         raise AssertionError("the controllers go round in circles")
 
     def written_since(self, revision: Revision) -> list[str]:
-        """Return the writes of controllers."""
+        """Return the events that controllers wrote."""
         events = self.log.events_after(revision, limit=100_000)
         return [f"{e.actor} {e.type.name} {e.object.resource} {e.key}" for e in events if e.actor != CLIENT.actor]

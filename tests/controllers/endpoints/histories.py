@@ -1,9 +1,10 @@
 """Random histories of Services, pods, nodes, namespaces and handwritten Endpoints, with checks of the final state.
 
-Processes may be killed, watches may repeat, delay or lose events, and keys may have any order. When nothing changes any
-more, Endpoints and EndpointSlices must equal the oracle, and no controller may write again, not even in a new process.
+Processes may be killed, watches may repeat, delay or lose events, and controllers may reconcile keys in any order. When
+nothing changes any more, Endpoints and EndpointSlices must equal the oracle's result, and no controller may write
+again, not even in a newly started process.
 
-`python -m tests.controllers.endpoints.histories --histories N --seed S` runs any number of histories; a failing one is
+`python -m tests.controllers.endpoints.histories --histories N --seed S` runs N histories; a failing history is
 shortened and printed.
 """
 
@@ -44,10 +45,10 @@ from tests.controllers.endpoints.oracle import selects
 Step = tuple[Any, ...]
 
 SLICE_SIZE = 3
-"""The maximum number of endpoints in a slice, small enough that a few pods need several slices."""
+"""The maximum number of endpoints in a slice; it is so small that a few pods need several slices."""
 
 SHORTEST, LONGEST = 15, 60
-"""The number of steps of a history; random lists would be short, and have few events."""
+"""The number of steps of a history; it is fixed because random lists would be short, and have few events."""
 
 NODE_NAMES = ("node-a", "node-b", "node-c")
 WEB = {"app": "web"}
@@ -134,7 +135,7 @@ STEPS: dict[str, tuple[int, tuple[st.SearchStrategy[Any], ...]]] = {
     "restart": (1, ()),
     "wait": (1, ()),
 }
-"""The random events, with their relative frequency."""
+"""The random events of a history, each with its relative frequency."""
 
 BEGINNING: list[Step] = [
     ("serve", "default", "web", 0),
@@ -144,7 +145,7 @@ BEGINNING: list[Step] = [
     ("pod", "default", "r", 3, DATABASE, "4", "Ready"),
     ("settle",),
 ]
-"""The initial objects of half of the histories, so that there are objects to change."""
+"""The initial objects of half of the histories, so that events have objects to change."""
 
 _step = st.sampled_from([name for name, (weight, _) in STEPS.items() for _ in range(weight)]).flatmap(
     lambda name: st.tuples(st.just(name), *STEPS[name][1])
@@ -154,7 +155,7 @@ _rest = st.integers(SHORTEST, LONGEST).flatmap(lambda length: st.lists(_step, mi
 histories = st.builds(operator.add, _beginning, _rest)
 
 kills = st.one_of(st.just(0), st.integers(1, 12))
-"""The number of controllers' writes after which the process is killed; 0 means never."""
+"""The number of controllers' writes after which the process is killed; 0 means that the process is not killed."""
 
 
 class History:
@@ -190,7 +191,7 @@ class History:
         self._delete(SERVICES, namespace, name)
 
     def pod(self, namespace: str, name: str, spec: int, labels: dict[str, str], families: str, state: str) -> None:
-        """Create a pod, or change its mutable fields; a terminated pod is not changed."""
+        """Create a pod, or change the mutable fields of an existing pod; a terminated pod is not changed."""
         found = self.world.get(PODS, namespace, name)
         now = found.to_dict() if found is not None else {}
         spec = int(now.get("metadata", {}).get("annotations", {}).get("spec", spec))
@@ -227,7 +228,9 @@ class History:
             self.pod(namespace, name, 0, dict(found.labels), families, "Ready" if ready else "Running")
 
     def replace(self, namespace: str, name: str, unseen: bool) -> None:
-        """Delete a pod and create it again; if `unseen`, the watch is lost and shows both as one change."""
+        """Delete a pod and create it again; if `unseen` is set, the watch is lost, so that the deletion and the
+        creation appear as one change.
+        """
         if (found := self.world.get(PODS, namespace, name)) is not None:
             self.world.delete(found)
             self._put(found.with_metadata(deletion_timestamp=None, deletion_grace_period_seconds=None))
@@ -252,7 +255,7 @@ class History:
         self._put(endpoints(name, namespace=namespace, subsets=BY_HAND[variant], labels=labels))
 
     def lose(self, resource: Resource, pick: int) -> None:
-        """Delete an object that a controller may have written."""
+        """Delete an object of a type that controllers write."""
         if found := self.world.all(resource):
             self.world.delete(found[pick % len(found)])
 
@@ -270,7 +273,7 @@ class History:
             self.world.put(a_namespace("other", phase="Terminating"))
 
     def empty(self) -> None:
-        """Delete the content of a terminating namespace, and the namespace itself, as the namespace controller does."""
+        """Delete the content of a terminating namespace, and then the namespace, as the namespace controller does."""
         found = self.world.get(NAMESPACES, "", "other")
         if found is None or self._may_create("other"):
             return
@@ -286,19 +289,21 @@ class History:
         self.world.informers.step(1)
 
     def miss(self) -> None:
-        """Lose the watch: all events since the last one are received as one difference."""
+        """Lose the watch: the cache gets the net result of all events since the last received event."""
         self.world.informers.sync()
 
     def work(self, number: int, pick: int) -> None:
         self.world.work(number, pick)
 
     def race(self, number: int, pick: int) -> None:
-        """Let a controller reconcile after each received event, so that its cache is always behind."""
+        """Let a controller reconcile after each received event, so that the controller's cache is always outdated."""
         while self.world.informers.step(1):
             self.world.work(number, pick)
 
     def strike(self, number: int, pick: int) -> None:
-        """Delete an object that a controller has just created, and lose the watch before both events."""
+        """Delete an object that a controller has just created, and lose the watch before the creation and the deletion
+        are received.
+        """
         self.world.follow()
         self.world.work(number, pick)
         for event in self.world.log.events_after(self.world.informers.revision):
@@ -307,7 +312,7 @@ class History:
         self.miss()
 
     def settle(self) -> None:
-        """Run until all controllers are idle, and check the state, except in a terminating namespace."""
+        """Run until all controllers are idle, and check the state of each namespace that is not terminating."""
         self.world.settle()
         if self._may_create("other") or self.world.get(NAMESPACES, "", "other") is None:
             State(self.world).check(SLICE_SIZE)
@@ -319,7 +324,7 @@ class History:
         self.world.start()
 
     def end(self) -> None:
-        """End all changes: remove objects whose deletion has begun."""
+        """End all changes: run until the controllers are idle, and remove a terminating namespace with its content."""
         self.world.settle()
         while self.world.get(NAMESPACES, "", "other") is not None and not self._may_create("other"):
             self.empty()
@@ -328,7 +333,7 @@ class History:
 
 @contextmanager
 def small_slices() -> Iterator[None]:
-    """Limit slices to `SLICE_SIZE` endpoints within the block."""
+    """Limit slices to `SLICE_SIZE` endpoints while the block runs."""
     before = endpoint_slice_packing.MAX_ENDPOINTS
     endpoint_slice_packing.MAX_ENDPOINTS = SLICE_SIZE
     try:
@@ -338,7 +343,7 @@ def small_slices() -> Iterator[None]:
 
 
 def check_history(steps: Sequence[Step], kill_after: int = 0) -> EndpointsStage:
-    """Run the steps, start a new process when one is killed, and check the final state."""
+    """Run the steps, start a new process whenever one is killed, and check the final state."""
     history = History(EndpointsStage(kill_after))
     with small_slices():
         for step in steps:
@@ -358,7 +363,7 @@ def _survive(history: History, act: Callable[[], None]) -> None:
 
 
 def many(count: int, seed_: int) -> None:
-    """Run `count` random histories; raise the error of the shortest failing one."""
+    """Run `count` random histories; raise the error of the shortest failing history."""
 
     @seed(seed_)
     @settings(
@@ -376,7 +381,7 @@ def many(count: int, seed_: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the requested number of histories."""
+    """Run the number of histories in the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)

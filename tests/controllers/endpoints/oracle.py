@@ -1,9 +1,9 @@
 """The expected Endpoints and EndpointSlices, computed naively from the Kubernetes documentation.
 
-The code works on plain JSON, and shares no code with the controllers: loops over all objects, without indexes, packing
-or caches. Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the concepts
-section, and the API reference of Service, Endpoints and EndpointSlice. Subsets and slices are compared as a set of
-`Says`, one endpoint at one port each, because their division into subsets and slices is tested elsewhere.
+The oracle computes on plain JSON with loops over all objects, without indexes, packing or caches, and shares no code
+with the controllers. Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the
+concepts section, and the API reference of Service, Endpoints and EndpointSlice. Subsets and slices are compared as a
+set of `Says`, one endpoint at one port each, because other tests check their division into subsets and slices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Port(NamedTuple):
 
 
 class Says(NamedTuple):
-    """An endpoint at a port (None: without ports); for a slice with the fields that only slices have."""
+    """An endpoint at a port (None if it has no ports); for a slice, also the fields that only EndpointSlices have."""
 
     address: str
     port: Port | None
@@ -35,7 +35,7 @@ class Says(NamedTuple):
     hostname: str
     node: str
     target: tuple[str, str, str]
-    """The namespace, name and uid of the pod, empty without a pod."""
+    """The namespace, name and uid of the pod at the endpoint; the strings are empty if the endpoint has no pod."""
     serving: bool | None = None
     terminating: bool | None = None
     zone: str = ""
@@ -48,7 +48,7 @@ def selects(service: Fields | None) -> bool:
 
 
 def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
-    """Return the content of the Endpoints of a Service with a selector."""
+    """Return the expected content of the Endpoints of a Service with a selector."""
     family = service["spec"]["ipFamilies"][0]
     publish = service["spec"].get("publishNotReadyAddresses", False)
     said = set()
@@ -65,9 +65,9 @@ def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
 
 
 def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fields]) -> dict[str, set[Says]]:
-    """Return the content of the slices of a Service with a selector, by address type.
+    """Return the expected content of the EndpointSlices of a Service with a selector, by address type.
 
-    A pod that has none of the Service's ports is included without ports.
+    A pod that has none of the Service's named ports is included without ports.
     """
     zones = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(ZONE, "") for node in nodes}
     publish = service["spec"].get("publishNotReadyAddresses", False)
@@ -90,8 +90,8 @@ def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fie
 
 
 def expected_mirrors(endpoints: Fields | None) -> dict[str, set[Says]]:
-    """Return the content of mirrored slices, by address type; an address is not ready if it is not
-    ready at any port.
+    """Return the expected content of mirrored slices, by address type; an address is not ready if it is not ready at
+    any port.
     """
     found: dict[str, set[Says]] = {}
     ready: dict[tuple[str, Port | None], bool] = {}
@@ -144,7 +144,7 @@ def _selected(service: Fields, pods: Iterable[Fields]) -> Iterator[Fields]:
 
 
 def _offered(service: Fields, pod: Fields) -> Iterator[Port | None]:
-    """Yield the Service's ports for the pod; a name that none of its containers has is omitted."""
+    """Yield the Service's ports for the pod; a port name that no container of the pod declares is omitted."""
     if not service["spec"]["ports"]:
         yield None
     for port in service["spec"]["ports"]:
@@ -168,7 +168,7 @@ def _hints(service: Fields, zone: str, node: str) -> tuple[str, ...]:
 
 
 def _address(pod: Fields, family: str) -> str | None:
-    """Return the pod's first address of a family."""
+    """Return the pod's first address of an IP family."""
     addresses = (each["ip"] for each in pod["status"].get("podIPs", ()))
     return next((each for each in addresses if f"IPv{ipaddress.ip_address(each).version}" == family), None)
 
@@ -202,6 +202,6 @@ def _reference(endpoint: Fields) -> tuple[str, str, str]:
 
 
 def _ports(fields: Fields) -> list[Port | None]:
-    """Return the ports of a subset or a slice; None stands for none."""
+    """Return the ports of a subset or a slice; a list with None stands for no ports."""
     ports = fields.get("ports") or ()
     return [Port(each.get("name") or "", each["port"], each["protocol"]) for each in ports] or [None]

@@ -1,4 +1,6 @@
-"""Tests of the desired Endpoints, from a service, pods and the current Endpoints; and of unchanged ones."""
+"""Tests of the desired Endpoints, computed from a service, pods and the current Endpoints, and of Endpoints that need
+no write.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def desired(
 def written(
     service: Object, pods: list[Object], current: Object | None = None, trigger_time: int | None = None
 ) -> dict[str, Any]:
-    """Return the written object as a dict; the test fails if nothing is written."""
+    """Return the written object as a dict; the test fails if the controller writes nothing."""
     found = desired(service, pods, current, trigger_time)
     assert found is not None
     assert found.metadata == Object.from_wire(found.wire()).metadata

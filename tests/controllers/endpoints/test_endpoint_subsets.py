@@ -1,7 +1,7 @@
 """Tests of the computation of subsets from a Service and pods.
 
-Subsets have a short form here: `("p1 p2", "p3", "http:8080")` has the ready pods p1 and p2, p3 which is not ready, and
-one port.
+Tests write subsets in a short form: `("p1 p2", "p3", "http:8080")` has the ready pods p1 and p2, the unready pod p3,
+and one port.
 """
 
 from __future__ import annotations
@@ -158,7 +158,9 @@ def test_which_ports(service: Object, pods: list[Object], expected: list[Short])
 
 
 def _ports_sorted(subset: Short) -> Short:
-    """Return the subset with its ports sorted by name; tests of `go_hash` test their real order."""
+    """Return the subset with its ports sorted by name; the tests of `go_hash` check the order in which Kubernetes
+    writes ports.
+    """
     ready, not_ready, ports = subset
     return ready, not_ready, " ".join(sorted(ports.split()))
 

@@ -1,4 +1,6 @@
-"""Tests of the endpoints controller on a log in memory with real caches and a real queue, stepped by hand."""
+"""Tests of the endpoints controller on a log in memory with real caches and a real queue, which
+tests run step by step.
+"""
 
 from __future__ import annotations
 

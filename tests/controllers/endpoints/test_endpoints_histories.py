@@ -1,4 +1,4 @@
-"""Property tests: Endpoints and EndpointSlices equal the oracle at the end, regardless of events and kills."""
+"""Property tests: Endpoints and EndpointSlices finally equal the oracle's result, in any order of events and kills."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_wherever_a_process_is_killed_the_end_is_the_same() -> None:
 
 
 def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
-    """Return the final content; uids of pods depend on the number of created pods."""
+    """Return the final content of all Endpoints and slices, without the uids of pods, which depend on the number of
+    created pods.
+    """
     state = State(world)
     said: list[tuple[str, Place, Says]] = []
     for place in state.places:
@@ -78,7 +80,7 @@ def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
 
 
 def a_quiet_world() -> EndpointsStage:
-    """Return a cluster with a Service with pods, and a Service whose Endpoints a client writes."""
+    """Return a cluster with two Services: one selects pods, and the Endpoints of the other are written by a client."""
     return check_history(
         [
             ("serve", "default", "web", 0),

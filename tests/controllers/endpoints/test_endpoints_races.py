@@ -1,4 +1,4 @@
-"""Tests of the endpoints controller with an outdated cache: its own writes, and writes of others."""
+"""Tests of the endpoints controller when its cache lacks its own writes, or writes of other clients."""
 
 from __future__ import annotations
 

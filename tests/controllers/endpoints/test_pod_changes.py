@@ -30,7 +30,7 @@ SERVICES_THERE = [
 
 
 class Cluster:
-    """A log with services, and the informer that follows it."""
+    """A log with services, and the informer that reads from this log."""
 
     def __init__(self) -> None:
         clock = FakeClock()

@@ -1,8 +1,8 @@
 """Tests that our Endpoints equal those of Kubernetes 1.36.2 for recorded Services and pods, including the order of
 lists.
 
-CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
-the tests use the small recording in `tests/recordings`.
+The environment variable CTRLMGR_RECORDINGS names the folder with the recordings; the default is the folder beside the
+repository. If the folder with the recordings does not exist, the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = Path(__file__).parents[2] / "recordings"
 
 
 def recordings() -> Iterator[Any]:
-    """Yield the path of each recording, with its minimum number of compared objects."""
+    """Yield the path of each recording, with the minimum number of objects to compare."""
     folder = BESIDE if BESIDE.is_dir() else KEPT
     for name, least in (("small", 60), ("medium", 2900)):
         if (path := folder / f"{name}.jsonl.gz").exists():
@@ -45,7 +45,7 @@ class _Kind(msgspec.Struct):
 
 
 class Recorded(NamedTuple):
-    """The caches at a checkpoint."""
+    """The caches of the controller at a checkpoint of the recording."""
 
     checkpoint: str
     services: Store
@@ -69,7 +69,9 @@ def checkpoints(path: Path) -> Iterator[Recorded]:
 
 
 def is_a_clients(recorded: dict[str, Any]) -> bool:
-    """Return whether a client made the last write; a client that removes the manager's label leaves no other trace."""
+    """Return whether a client made the last write; the missing label of the manager may be the only sign of such a
+    write.
+    """
     metadata = recorded["metadata"]
     return metadata["managedFields"][-1]["manager"] != "kube-controller-manager" or MANAGED_BY not in metadata["labels"]
 

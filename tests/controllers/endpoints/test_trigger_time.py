@@ -23,7 +23,7 @@ def pods(**ready_since: int | None) -> list[Pod]:
 
 
 def observe(times: TriggerTimes, created: int | None, found: list[Pod]) -> int | None:
-    """Return the time in whole seconds."""
+    """Return a time in whole seconds."""
     micros = times.observe(SERVICE, None if created is None else created * 1_000_000, found)
     return None if micros is None else micros // 1_000_000
 

@@ -1,4 +1,4 @@
-"""A log with real caches and the controllers of slices, which tests step by hand."""
+"""A log with real caches and the controllers of EndpointSlices; tests run the controllers step by step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ ACTOR = endpointslice.DESCRIPTOR.user
 
 
 class SliceCluster(LogCluster):
-    """Namespace `default`, nodes `node-a` and `node-b` in two zones, and both controllers."""
+    """A log with the namespace `default` and the nodes `node-a` and `node-b` in two zones, and both controllers of
+    EndpointSlices.
+    """
 
     def __init__(self, *there: Object, log: MemoryEventLog | None = None, batch_period: float = 0.0) -> None:
         """Start with these objects, or with the log of another cluster whose process has ended."""
@@ -37,7 +39,7 @@ class SliceCluster(LogCluster):
             controller.start()
 
     def settle(self) -> list[str]:
-        """Run the controllers until they are idle; return their writes, by type."""
+        """Run the controllers until they are idle; return the controllers' writes, by type."""
         before = self.log.head().revision
         while True:
             self.follow()
@@ -45,7 +47,7 @@ class SliceCluster(LogCluster):
                 return types(self.log.events_after(before))
 
     def found(self, service: str = "web", manager: str = "") -> list[Object]:
-        """Return the slices of a service, of all managers if no `manager` is given."""
+        """Return the slices of a service, by default those of all managers."""
         labels: Mapping[str, str] = {SERVICE_NAME: service} | ({MANAGED_BY: manager} if manager else {})
         slices = self.log.snapshot(ENDPOINT_SLICES).objects
         return [obj for obj in slices if labels.items() <= obj.labels.items()]

@@ -1,4 +1,4 @@
-"""Tests of the computation of endpoints, grouped by ports, from a Service, pods and nodes."""
+"""Tests of the computation of endpoints, grouped by ports, from a Service, its pods and their nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def groups(service: Object, *pods: Object, address_type: str = "IPv4") -> list[G
 
 
 def only(service: Object, pod: Object, address_type: str = "IPv4") -> dict[str, Any]:
-    """Return the only endpoint, as JSON."""
+    """Return the only endpoint in the result, as JSON."""
     [group] = groups(service, pod, address_type=address_type)
     [endpoint] = group.endpoints.values()
     found: dict[str, Any] = msgspec.to_builtins(endpoint)
@@ -231,7 +231,7 @@ RECORDED = [
     [("dns-udp", "UDP", 5353), ("dns-tcp", "TCP", 5353)],
     [(f"p{number}", "TCP", 200 + number) for number in (3, 5, 4, 0, 1, 2)],
 ]
-"""Ports of slices in the order of Kubernetes 1.36.2."""
+"""Ports of EndpointSlices in the order in which Kubernetes 1.36.2 writes them."""
 
 
 @pytest.mark.parametrize("recorded", RECORDED)

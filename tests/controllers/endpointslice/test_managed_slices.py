@@ -1,4 +1,6 @@
-"""Tests of the controller's own slices: a write is visible at once, and is forgotten when the cache contains it."""
+"""Tests of the store of slices that the controller wrote: a written slice is visible at once, and is dropped when the
+cache contains the write.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class Stage:
         self.asked += self.own.keys(change)
 
     def follow(self) -> list[Key]:
-        """Update the cache; return the changed keys."""
+        """Update the cache from the log; return the changed keys."""
         self.asked.clear()
         while self.informers.step():
             pass
@@ -65,7 +67,7 @@ class Stage:
 
 
 class Prompt(LogClient):
-    """A client whose creations are in the cache before the caller gets the answer."""
+    """A client whose creations are in the cache before the caller receives the response."""
 
     follow: Callable[[], object]
 

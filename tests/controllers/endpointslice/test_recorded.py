@@ -1,7 +1,7 @@
 """Tests that our slices equal those of Kubernetes 1.36.2 for recorded Services, pods and Endpoints.
 
-CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
-the tests use the small recording in `tests/recordings`.
+The environment variable CTRLMGR_RECORDINGS names the folder with the recordings; the default is the folder beside the
+repository. If the folder with the recordings does not exist, the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from ctrlmgr.recording.format import Checkpoint, RecordingReader
 from tests.controllers.endpoints.test_recorded_endpoints import recordings
 
 ZONES = {"node-a": "zone-1", "node-b": "zone-1", "node-c": "zone-2", "node-d": "zone-3"}
-"""The nodes of every recording, which the streams do not contain."""
+"""The nodes of every recording; the recorded watches do not contain nodes."""
 
 FOLLOWED = (NAMESPACES, SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
 
 Content: TypeAlias = dict[Any, dict[Any, Endpoint]]
-"""The endpoints by family and ports, by address and target."""
+"""The endpoints of slices, by family and ports, and then by address and target."""
 
 
 class At(NamedTuple):
-    """The caches at a checkpoint."""
+    """The caches of the controller at a checkpoint of the recording."""
 
     checkpoint: str
     stores: dict[Resource, Store]
 
     def slices(self, owner: Key, manager: str) -> list[Object]:
-        """Return the recorded slices of an object, if no client changed them."""
+        """Return the recorded slices of an object if no client changed the slices."""
         labels = {SERVICE_NAME: owner.name, MANAGED_BY: manager}
         return self.stores[ENDPOINT_SLICES].list(owner.namespace, labels)
 
@@ -68,7 +68,7 @@ def content(slices: list[Object]) -> Content:
 
 
 def made(changes: Changes, appearance: Appearance) -> list[Object]:
-    """Return the slices that are written when there were none before."""
+    """Return the slices that the controller writes if no slices existed before."""
     assert not changes.update
     assert not changes.delete
     return [new_slice(draft, appearance, f"slice-{number}") for number, draft in enumerate(changes.create)]

@@ -1,4 +1,6 @@
-"""Tests of the changes of a service's slices, from a service, pods and slices; and of their bytes."""
+"""Tests of the changes that the controller makes to a service's slices, computed from the service, pods and existing
+slices, and of the stored bytes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def changes_of(service: Object, pods: Iterable[Object], existing: Iterable[Objec
 def carried_out(
     service: Object, changes: Changes, existing: Sequence[Object] = (), *, trigger_time: int | None = None
 ) -> list[Object]:
-    """Return the slices after the changes, as they are stored."""
+    """Return the stored form of the slices after the changes."""
     appearance = appearance_of(service, trigger_time)
     slices = {obj.name: obj for obj in existing}
     free = (name for number in itertools.count(1) if (name := f"web-{number}") not in slices)
@@ -61,7 +63,7 @@ def carried_out(
 
 
 def slices_of(service: Object, *pods: Object) -> list[Object]:
-    """Return the slices of a Service that had none."""
+    """Return the slices that the controller writes for a Service without slices."""
     return carried_out(service, changes_of(service, pods))
 
 
@@ -72,7 +74,7 @@ def content(obj: Object) -> tuple[str, list[str], list[int | None]]:
 
 
 def summary(changes: Changes) -> dict[str, list[str]]:
-    """Return the names of the written slices, `new` for created ones."""
+    """Return the names of the written slices; a created slice has the name `new`."""
     found = {"create": changes.create, "update": changes.update, "delete": changes.delete}
     return {
         action: [draft.current.name if draft.current else "new" for draft in drafts]
@@ -317,8 +319,8 @@ def test_whatever_came_before_slices_say_the_same_and_settle_at_once(
 
 
 def endpoints(slices: Iterable[Object]) -> list[tuple[Any, ...]]:
-    """Return the content of slices, regardless of its division into slices; for hints by CPU only whether there are
-    hints.
+    """Return the content of slices, regardless of its division into slices; for hints by CPU, the result contains only
+    whether hints exist.
     """
     return sorted(
         (view.address_type, str(view.ports), str(each).partition("hints=")[0], each.hints is None)

@@ -1,5 +1,5 @@
-"""Tests of the division of endpoints into slices: none is too large, each endpoint is in one slice, and few writes are
-needed.
+"""Tests of the division of endpoints into slices: no slice is too large, each endpoint is in exactly one slice, and few
+writes are needed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def a_slice(name: str, numbers: Iterable[int]) -> Object:
 def packed(
     existing: Sequence[Iterable[int]], endpoints: Iterable[Endpoint], *, labelled: bool | set[str] = True
 ) -> Changes:
-    """Divide endpoints among slices named a, b, c, …; all slices or the named ones have correct labels."""
+    """Divide endpoints among slices named a, b, c, …; all slices, or only the named slices, have correct labels."""
     slices = [a_slice(chr(ord("a") + at), numbers) for at, numbers in enumerate(existing)]
 
     def is_labelled(draft: Draft) -> bool:
@@ -57,7 +57,7 @@ def packed(
 
 
 def outline(changes: Changes) -> dict[str, list[tuple[str, int]]]:
-    """Return the written slices with their new number of endpoints; for deleted slices, the old number."""
+    """Return the written slices with their new number of endpoints; deleted slices have their old number."""
     actions = {"create": changes.create, "update": changes.update, "delete": changes.delete}
     return {action: [outlined(draft) for draft in drafts] for action, drafts in actions.items() if drafts}
 
@@ -202,7 +202,7 @@ def test_recycling(new: int, gone: str, expected: dict[str, list[tuple[str, int]
 
 
 def ranges(most: int, *, at_most: int) -> st.SearchStrategy[list[range]]:
-    """Return strategies of up to `most` ranges, none longer than `at_most`."""
+    """Return a Hypothesis strategy for up to `most` ranges, each at most `at_most` long."""
     return st.lists(
         st.builds(lambda start, length: range(start, start + length), numbers, st.integers(0, at_most)), max_size=most
     )

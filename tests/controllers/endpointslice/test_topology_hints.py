@@ -1,4 +1,4 @@
-"""Tests of topology hints, by zones, nodes, or the CPU of all zones."""
+"""Tests of topology hints by zones, by nodes, and by the CPU of all zones."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ THIRDS = {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
 
 
 def endpoint(zone: str | None = "a", node: str | None = "n", *, ready: bool = True, hints: str = "") -> Endpoint:
-    """Return an endpoint; `hints` are the zones in its hints, one letter each."""
+    """Return an endpoint; each character of `hints` is the name of a zone in the endpoint's hints."""
     found = EndpointHints([ForZone(each) for each in hints]) if hints else None
     return Endpoint(["10.0.0.1"], EndpointConditions(ready=ready), node_name=node, zone=zone, hints=found)
 
 
 def zones(text: str, hints: str = "") -> list[Endpoint]:
-    """Return ready endpoints in the zones of the letters, with hints for the zones of the other letters."""
+    """Return ready endpoints; each character of `text` is the zone of an endpoint, and the character of `hints` at the
+    same index is the zone in its hints.
+    """
     return [endpoint(zone, hints=hints[at : at + 1]) for at, zone in enumerate(text)]
 
 
@@ -49,7 +51,9 @@ def a_draft(endpoints: Sequence[Endpoint]) -> Draft:
 
 
 def hinted(endpoints: Sequence[Endpoint]) -> str:
-    """Return the zones in the hints of endpoints, one letter each, `-` for none."""
+    """Return the zones in the hints of endpoints as a string with one character for each endpoint; `-` stands for no
+    hints.
+    """
     return "".join(each.hints.for_zones[0].name if each.hints and each.hints.for_zones else "-" for each in endpoints)
 
 
@@ -231,17 +235,17 @@ some_shares = st.lists(st.integers(1, 9), min_size=2, max_size=3).map(
 
 
 def said_again(slices: Sequence[Draft], shares: Shares) -> list[Draft]:
-    """Return the slices after hints have been computed again, without other changes."""
+    """Return the slices after hints were computed again without any other change."""
     again = [a_draft(draft.endpoints) for draft in slices]
     hint_by_cpu(Changes(unchanged=list(again)), shares)
     return again
 
 
 def test_what_an_unchanged_slice_has_too_much_of_is_put_right_once() -> None:
-    """As in Kubernetes, a zone with less than half an endpoint too many gives none away, even if it exceeds its
-    maximum.
+    """As in Kubernetes, a zone with less than half an endpoint too many gives no endpoint to another zone, even if the
+    zone exceeds its maximum.
 
-    The share of `b` is 4.5 of 10, its maximum is 4, and it has 5 after the second round.
+    The share of the zone `b` is 4.5 of 10 endpoints, its maximum is 4, and it has 5 endpoints after the second round.
     """
     shares = {"a": 4 / 11, "b": 5 / 11, "c": 2 / 11}
     old, new = a_draft(zones("aaaaaa")), a_draft(zones("aabb"))

@@ -1,4 +1,4 @@
-"""Tests of the conversion of subsets to endpoints by family and ports."""
+"""Tests of the conversion of Endpoints subsets to endpoints of slices, by IP family and ports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import MAX_ADD
 
 
 def subset(ready: str = "", not_ready: str = "", ports: str = "") -> EndpointSubset:
-    """Return a subset of addresses and ports, each named by a letter."""
+    """Return a subset of addresses and ports; a letter names each address and each port."""
     return EndpointSubset(
         [EndpointAddress(f"10.0.0.{ord(each)}") for each in ready] or None,
         [EndpointAddress(f"10.0.0.{ord(each)}") for each in not_ready] or None,

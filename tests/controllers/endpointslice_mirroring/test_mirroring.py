@@ -1,4 +1,6 @@
-"""Tests of the mirroring controller: Endpoints that a client writes, and the slices with the same content."""
+"""Tests of the mirroring controller: a client writes Endpoints, and the controller creates slices with the same
+content.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ SKIP = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 
 
 def by_hand(*addresses: str, labels: dict[str, str] | None = None, **options: Any) -> Object:
-    """Return Endpoints with these addresses, by default one, as a client writes them."""
+    """Return Endpoints in the form that a client writes, with these addresses, or with one address by default."""
     ips = addresses or ("203.0.113.1",)
     subset = {"addresses": [{"ip": ip} for ip in ips], "ports": [PORT]}
     return endpoints(labels=labels or {}, **{"subsets": [subset], **options})

@@ -1,4 +1,4 @@
-"""Tests of the Events of the controllers of Endpoints and slices."""
+"""Tests of the Events that the controllers of Endpoints and EndpointSlices record."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecorderStub(Silent):
 
 
 class Refusing(LogClient):
-    """A client that refuses all writes."""
+    """A client for which every write fails."""
 
     error: Exception = InternalError("out of luck")
 
@@ -81,7 +81,9 @@ def built(
 
 
 def told(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
-    """Return the Events of a controller for these objects, whose client fails if there is an `error`."""
+    """Return the Events that a controller records for these objects; if `error` is set, every write of the controller's
+    client fails with it.
+    """
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     for obj in (a_namespace(), *there):

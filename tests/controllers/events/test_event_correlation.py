@@ -13,7 +13,7 @@ from ctrlmgr.controllers.events.event_correlation import (
 )
 
 MANY = 1e9
-"""Seconds after which the rate limits of all sources are full again."""
+"""Seconds after which every event source may again send its maximum burst of Events."""
 
 
 def an_occurrence(message: str = "it failed", at: int = 0, **changes: str) -> Occurrence:

@@ -30,7 +30,7 @@ def tell(stage: WorkedStage, name: str, **metadata: object) -> None:
 
 
 def wait(stage: WorkedStage, seconds: float) -> None:
-    """Advance the time in the intervals of the controller."""
+    """Advance the time step by step, each step as long as the controller's interval."""
     until = stage.clock.monotonic() + seconds
     while stage.clock.monotonic() < until:
         stage.pass_by(min(INTERVAL, until - stage.clock.monotonic()))

@@ -35,7 +35,7 @@ def a_lease(name: str) -> ObjectReference:
 
 
 class Client(LogClient):
-    """A client of a log that refuses the writes for which `refuse` returns an error."""
+    """A client that refuses a write if `refuse` returns an error for it."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -58,7 +58,7 @@ class Client(LogClient):
 
 
 class Newsroom(Stage):
-    """A log, a broadcaster, and a recorder of the component `tester`."""
+    """A log, a broadcaster, and an Event recorder of the component `tester`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Newsroom(Stage):
         self.recorder = self.broadcaster.recorder("tester", self.client)
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the stored Events, after all pending ones are written."""
+        """Write all pending Events, and return the stored Events."""
         self.broadcaster.flush()
         return [each.to_dict() for each in self.log.snapshot(EVENTS).objects]
 

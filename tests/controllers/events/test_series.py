@@ -1,4 +1,6 @@
-"""Tests of kube-scheduler's recorder: Events of the newer form, in which repeated Events are a series."""
+"""Tests of kube-scheduler's recorder, which records Events of `events.k8s.io/v1`, in which repeated Events form a
+series.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tests.engine.stage import Stage
 
 
 class Newsroom(Stage):
-    """A log, a broadcaster on the machine `host`, and a recorder of `default-scheduler`."""
+    """A log, a broadcaster on the machine `host`, and an Event recorder of `default-scheduler`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tests of the condition of FlowSchemas that reports a missing priority level."""
+"""Tests of the condition of a FlowSchema that reports that its priority level does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the default FlowSchemas and priority levels are maintained as by Kubernetes' `ensurer`."""
+"""Tests that the default FlowSchemas and priority levels are maintained as Kubernetes' `ensurer` maintains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with the garbage collector, which tests step by hand; objects are ConfigMaps by default."""
+"""A cluster with the garbage collector, which tests run step by step; objects are ConfigMaps by default."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLLECTOR = DESCRIPTOR.as_user
 
 
 class Cluster:
-    """A cluster with two namespaces, `a` and `b`."""
+    """A cluster with the namespaces `a` and `b`, and the garbage collector."""
 
     def __init__(self, *, seed: int = 1) -> None:
         self.stage = Stage(seed=seed)
@@ -40,9 +40,9 @@ class Cluster:
         self.start()
 
     def start(self) -> None:
-        """Start the controller, or restart it with only the state in the log."""
+        """Start the garbage collector, or restart it with only the state in the log."""
         self.lives = 1_000_000
-        """The number of writes before the process crashes."""
+        """The number of writes after which the process crashes."""
         self.informers = Informers(self.stage.log, self.stage.feed, clock=self.stage.clock)
         self.controller = self._controller()
         self.on_change: Callable[[], None] = lambda: None
@@ -70,7 +70,7 @@ class Cluster:
         return self.stage.driver.run(operation)
 
     def create(self, path: str, *owners: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """Create the object at `path`, owned by `owners`, and return the owner reference to it."""
+        """Create the object at `path`, owned by `owners`, and return an owner reference to the created object."""
         collection, _, name = path_of(path).rpartition("/")
         metadata = {"name": name, "ownerReferences": list(owners), **fields.pop("metadata", {})}
         answer = self.stage.send("POST", collection, {"metadata": metadata, **fields})
@@ -97,12 +97,12 @@ class Cluster:
         return self.stage.log.head().revision
 
     def names(self, namespace: str = "a") -> list[str]:
-        """Return the config maps of a namespace."""
+        """Return the ConfigMaps of a namespace."""
         found = self.stage.send("GET", f"/api/v1/namespaces/{namespace}/configmaps").body["items"]
         return [each["metadata"]["name"] for each in found]
 
     def hear(self) -> None:
-        """Deliver the events to the caches, and not to the controller."""
+        """Deliver the log's events to the caches, but do not run the controller."""
         while self.informers.step():
             pass
 
@@ -111,7 +111,7 @@ class Cluster:
         assert self.controller.process_next(timeout=0)
 
     def settle(self) -> None:
-        """Run the controller until it has no work now."""
+        """Run the controller until no work is due."""
         for _ in range(20_000):
             self.hear()
             if not self.controller.process_next(timeout=0):
@@ -124,7 +124,7 @@ class Cluster:
 
 
 def path_of(path: str) -> str:
-    """Return the URL of `name` or `namespace/name` (ConfigMaps); a URL is returned unchanged."""
+    """Return the URL of the ConfigMap `name` or `namespace/name`; a URL is returned unchanged."""
     if path.startswith("/"):
         return path
     namespace, slash, name = path.rpartition("/")

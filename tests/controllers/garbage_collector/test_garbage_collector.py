@@ -1,4 +1,6 @@
-"""Tests of the garbage collector over the real engine: deleted, kept and untouched objects, and the order."""
+"""Tests of the garbage collector with the real engine: which objects are deleted, kept and not touched, and in which
+order.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,9 @@ def test_a_foreground_deletion_ends_when_no_blocking_dependent_is_left(cluster: 
 
 @pytest.mark.parametrize("unblocks", [True, False])
 def test_what_comes_while_its_owner_waits_is_looked_at_when_another_goes(cluster: Cluster, unblocks: bool) -> None:
-    """As a StatefulSet's controller creates a deleted revision again while pods still terminate."""
+    """This order of events occurs when a StatefulSet's controller creates a deleted ControllerRevision again while pods
+    still terminate.
+    """
     owner = cluster.create("owner")
     cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
     cluster.create("revision", blocking(owner))
@@ -327,7 +331,7 @@ def all_at_once(cluster: Cluster) -> None:
 
 
 def test_every_crash_ends_the_same() -> None:
-    """If a process crashes before any of its writes, the next process finishes the work."""
+    """If a process crashes before any write of the garbage collector, the next process finishes the work."""
     for writes in range(100):
         cluster = Cluster()
         all_at_once(cluster)

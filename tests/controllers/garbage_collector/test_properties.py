@@ -1,5 +1,5 @@
-"""Property tests of random histories of owners, deletions, restarts and syncs: checks of all writes and the final
-state.
+"""Property tests of random histories of owners, deletions, restarts and syncs; each test checks all writes and the
+final state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ steps = st.one_of(
 
 
 class History:
-    """A cluster and its clients; each step is possible at any time and may do nothing."""
+    """A cluster and its clients as a state machine; each step is possible at any time and may do nothing."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -104,7 +104,9 @@ def check_the_end(left: list[Object]) -> None:
 
 
 def check_the_way(cluster: Cluster) -> None:
-    """Check that each object which the collector deleted had owners, all of which were deleted or waiting."""
+    """Check that every owner of each object that the collector deleted was deleted, or waited for the deletion of its
+    dependents.
+    """
     state: dict[str, Object] = {}
     for event in cluster.stage.log.events_after(0):
         if event.object.resource != CONFIG_MAPS:
@@ -119,7 +121,9 @@ def check_the_way(cluster: Cluster) -> None:
 
 
 def ended(event: Any, old: Object) -> bool:
-    """Return whether an event began the deletion of an object, or ended one without a deletion request."""
+    """Return whether an event began the deletion of an object, or removed an object whose deletion was not requested
+    before.
+    """
     return not old.is_terminating and (event.type is EventType.DELETED or event.object.is_terminating)
 
 

@@ -1,4 +1,4 @@
-"""Pods and metrics for tests of autoscaling."""
+"""Creates pods and metrics for tests of autoscaling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pod_body(
     deleted: bool = False,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Return a pod that started `age` minutes ago and whose condition Ready changed `ready_age` minutes ago."""
+    """Return a pod that started `age` minutes ago and whose condition Ready last changed `ready_age` minutes ago."""
     requests = {"requests": {"cpu": request}} if request is not None else {}
     metadata: dict[str, Any] = {"name": name, "namespace": "a", "labels": {"app": "web"}}
     if deleted:
@@ -49,5 +49,7 @@ def pod(name: str, **fields: Any) -> MeasuredPod:
 
 
 def used(*values: int | None, at: int = NOW) -> dict[str, PodMetric]:
-    """Return the usage of pods p0, p1, …, None for pods without metrics; measured at `at`, over a minute."""
+    """Return the usage of the pods p0, p1, …, measured over one minute at the time `at`; None stands for a pod without
+    metrics.
+    """
     return {f"p{place}": PodMetric(value, at, MINUTE) for place, value in enumerate(values) if value is not None}

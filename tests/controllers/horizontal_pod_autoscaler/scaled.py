@@ -1,4 +1,4 @@
-"""A cluster with a workload, its pods, and the autoscaler's controller, with metrics that a test sets."""
+"""A cluster with a workload, its pods, and the HorizontalPodAutoscaler controller, with metrics that a test sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Util
 
 
 class Measures(NoMetricsClient):
-    """Metrics that a test sets; other metrics are missing."""
+    """Metrics that a test sets; requests for other metrics fail."""
 
     def __init__(self) -> None:
         self.cpu: list[int] | None = None
@@ -52,7 +52,7 @@ class Measures(NoMetricsClient):
 
 
 class Scaled(WorkedStage):
-    """A cluster with a Deployment `web`, its pods and the autoscaler's controller."""
+    """A cluster with a Deployment `web`, its pods and the HorizontalPodAutoscaler controller."""
 
     def __init__(self) -> None:
         self.told = RecordedEvents()

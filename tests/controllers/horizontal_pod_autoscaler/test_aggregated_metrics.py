@@ -1,4 +1,6 @@
-"""Tests of metrics from servers of APIServices: the chosen server, the requests, and the handling of responses."""
+"""Tests of metrics from the servers that APIServices name: the chosen server, the requests, and the handling of
+responses.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ MINUTE = 60_000_000
 
 
 class Servers:
-    """A cluster with APIServices, whose servers return the test's responses."""
+    """A cluster with APIServices whose servers send the responses that a test sets."""
 
     def __init__(self) -> None:
         self.stage = Stage()

@@ -1,4 +1,6 @@
-"""Tests of the autoscaler: once a period, with the scale subresource of any kind, and with Kubernetes' messages."""
+"""Tests of the HorizontalPodAutoscaler controller, which acts once a period, uses the scale subresource of any kind,
+and writes Kubernetes' messages.
+"""
 
 from __future__ import annotations
 

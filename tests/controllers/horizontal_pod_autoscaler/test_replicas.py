@@ -1,6 +1,7 @@
-"""Tests of the computation of replicas, by the documented algorithm of Kubernetes.
+"""Tests of the number of replicas that an autoscaler computes, by the documented algorithm of Kubernetes.
 
-desired = ceil(current · usage / target), with the documented rules for missing, unready and deleted pods.
+The algorithm is desired = ceil(current · usage / target), with the documented rules for missing, unready and deleted
+pods.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def test_whether_the_cpu_of_a_young_pod_counts(fields: dict[str, object], at: in
 
 
 def test_a_second_look_never_turns_the_direction_by_the_number_of_pods() -> None:
-    """The target requires twelve replicas, but only a few pods exist: scaling up must not reduce the number."""
+    """The target requires twelve replicas, but only a few pods exist: scaling up must not reduce the number of
+    replicas.
+    """
     pods = [pod("p0", ready=False, age=2, ready_age=2), pod("p1")]
     assert by_utilization(situation(pods, current=12), 10, used(1, 500), "cpu").replicas == 12
 

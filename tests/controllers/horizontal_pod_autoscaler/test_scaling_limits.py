@@ -1,4 +1,4 @@
-"""Tests of the maximum change of replicas at once."""
+"""Tests of the maximum change of the number of replicas at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with the Job controller, in which the test acts as scheduler and kubelet."""
+"""A cluster with the Job controller; the test acts as the scheduler and the kubelets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POD_COLLECTION = "/api/v1/namespaces/a/pods"
 
 
 class JobStage(WorkedStage):
-    """`pods` are those of the cluster; a pod is selected by its object or its index."""
+    """`pods` are the pods of the cluster; a test selects a pod by its object or by its completion index."""
 
     def __init__(self) -> None:
         self.told = RecordedEvents()
@@ -39,7 +39,7 @@ class JobStage(WorkedStage):
         self.settle()
 
     def settle(self) -> None:
-        """Advance the clock until batched changes and their effects are reconciled."""
+        """Advance the clock until the controller has reconciled batched changes and their effects."""
         for _ in range(3):
             self.pass_by(1)
 
@@ -61,7 +61,7 @@ class JobStage(WorkedStage):
         return [pod for pod in found if phase in (None, self.phase(pod))]
 
     def running(self) -> list[Object]:
-        """Return the pods that are neither terminated nor terminating, by index if they have one."""
+        """Return the pods that are neither terminated nor terminating, sorted by completion index if they have one."""
         found = [pod for pod in self.pods() if self.phase(pod) in ("Pending", "Running") and not pod.is_terminating]
         return sorted(found, key=lambda pod: (int(pod.annotations.get(INDEX, "0")), pod.name))
 
@@ -73,22 +73,22 @@ class JobStage(WorkedStage):
         return str((pod.to_dict().get("status") or {}).get("phase"))
 
     def index(self, number: int) -> Object:
-        """Return the running pod of an index."""
+        """Return the running pod with a completion index."""
         return next(pod for pod in self.running() if pod.annotations[INDEX] == str(number))
 
     def run(self, pod: Object | None = None) -> None:
-        """Make one pod, or all pending pods, run and be ready."""
+        """Set one pod, or all pending pods, to running and ready."""
         for each in [pod] if pod is not None else self.pods("Pending"):
             self._report(each, "Running", {"running": {}}, "True")
 
     def end(self, pod: Object, code: int = 0, *, ago: int = 3600, **status: Any) -> None:
-        """Terminate a pod with an exit code, `ago` seconds ago."""
+        """Terminate a pod with an exit code; the pod ended `ago` seconds ago."""
         at = format_time_seconds(self.clock.now() - ago * 1_000_000)
         phase = "Failed" if code else "Succeeded"
         self._report(pod, phase, {"terminated": {"exitCode": code, "finishedAt": at}}, "False", **status)
 
     def restart(self, pod: Object, count: int) -> None:
-        """Set the number of restarts of a pod's container."""
+        """Set the restart count of a pod's container."""
         self._report(pod, "Running", {"running": {}}, "True", restarts=count)
 
     def _report(
@@ -105,7 +105,7 @@ class JobStage(WorkedStage):
         self.patch(f"{POD_COLLECTION}/{pod.name}/status", {"status": fields})
 
     def bind(self, pod: Object) -> None:
-        """Bind a pod to a node, so that its deletion waits for a kubelet."""
+        """Bind a pod to a node, so that a deletion of the pod waits for a kubelet."""
         body = {
             "apiVersion": "v1",
             "kind": "Binding",

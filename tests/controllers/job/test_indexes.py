@@ -1,4 +1,4 @@
-"""Tests of completion indexes: their compressed form, parsing, and allocation from the lowest on."""
+"""Tests of completion indexes: their compressed form, how it is parsed, and their allocation, lowest index first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the Job controller: pods are created, counted and released, and Jobs end."""
+"""Tests of the Job controller: it creates pods, counts them and removes their finalizers, and finishes Jobs."""
 
 from __future__ import annotations
 
@@ -382,9 +382,10 @@ def _owner(api_version: str, kind: str) -> dict[str, Any]:
 
 
 def test_a_status_that_is_refused_is_tried_again_more_and_more_rarely(stage: JobStage) -> None:
-    """While a failed pod's successor waits, no pod counts as active, and a ready pod makes the status invalid.
+    """While the replacement of a failed pod waits, no pod counts as active, so a ready pod makes the status invalid.
 
-    This equals Kubernetes: `manageJob` returns no active pods then, and the API refuses more ready than active pods.
+    Kubernetes behaves in the same way: `manageJob` then returns no active pods, and the API refuses a status with more
+    ready than active pods.
     """
     stage.job(completions=2, parallelism=2)
     stage.run()

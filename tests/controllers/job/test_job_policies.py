@@ -1,4 +1,4 @@
-"""Tests of a Job's policies: failed pods, success policies, and back-off after failures."""
+"""Tests of a Job's policies: pod failure policies, success policies, and back-off after failures."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def attachment(volume: str, node: str) -> str:
 
 
 class Scene:
-    """A cluster with two nodes, and volumes of a driver that the test simulates."""
+    """A cluster with two nodes, and with volumes of a CSI driver that the test simulates."""
 
     def __init__(self, **options: Any) -> None:
         self.options = Options(**options)
@@ -46,7 +46,7 @@ class Scene:
         self.stage.patch(f"{NODES}/{name}/status", {"status": {"conditions": READY}})
 
     def volume(self, name: str, mode: str = "ReadWriteOnce", driver: str = "disks.example.com") -> None:
-        """Return a volume that is bound to a claim of the same name."""
+        """Return a PersistentVolume that is bound to a claim with the same name."""
         spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": name}
         claim = self.stage.create(CLAIMS, {"metadata": {"name": name}, "spec": spec})
         reference = {"namespace": "a", "name": name, "uid": claim["metadata"]["uid"]}
@@ -66,7 +66,7 @@ class Scene:
         self.stage.work()
 
     def drives(self, volume: str, node: str, **status: Any) -> None:
-        """Report a status as the driver, by default that the volume is attached."""
+        """Write a VolumeAttachment's status as the driver does; by default, the volume is attached."""
         where = f"{STORAGE}/volumeattachments/{attachment(volume, node)}/status"
         self.stage.patch(where, {"status": status or {"attached": True}})
         self.stage.work()

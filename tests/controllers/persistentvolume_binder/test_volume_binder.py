@@ -67,7 +67,7 @@ class Scene:
         self.stage.work()
 
     def drop_claim(self, name: str) -> None:
-        """Delete a claim that no pod uses."""
+        """Delete a PersistentVolumeClaim that no pod uses."""
         self.patch(f"namespaces/a/persistentvolumeclaims/{name}", {"metadata": {"finalizers": None}})
         self.delete(f"namespaces/a/persistentvolumeclaims/{name}")
 

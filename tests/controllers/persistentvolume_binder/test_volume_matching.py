@@ -11,7 +11,7 @@ Thing = dict[str, Any]
 
 
 def volume(name: str, size: str = "1Gi", modes: str = "O", **spec: Any) -> Thing:
-    """Return an available volume; `meta` and `phase` are not in its spec."""
+    """Return an available PersistentVolume; `meta` and `phase` are not part of its spec."""
     meta, phase = spec.pop("meta", {}), spec.pop("phase", "Available")
     given = {"capacity": {"storage": size}, "accessModes": [MODES[each] for each in modes], "storageClassName": "c"}
     return {"metadata": {"name": name, **meta}, "spec": {**given, **spec}, "status": {"phase": phase}}

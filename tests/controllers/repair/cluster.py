@@ -1,4 +1,6 @@
-"""A cluster whose claims a test can corrupt: the real engine on a log in memory, and both repairs."""
+"""A cluster whose claims of addresses and ports a test can corrupt: the real engine on a log in memory, and both repair
+controllers.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from tests.engine.stage import Stage
 
 VANDAL = Author("vandal")
 DEFAULT = Ranges.parse("10.96.0.0/16,fd00:10:96::/112", "30000-32767")
-"""The primary range is that of the built-in Services strategy."""
+"""The primary range of addresses is the range of the built-in Services strategy."""
 
 T = TypeVar("T")
 Change = Callable[[dict[str, Any]], None]
 
 
 class RepairCluster(Stage):
-    """A cluster with namespaces `a` and `b`, two repairs, and a client that corrupts allocations."""
+    """A cluster with namespaces `a` and `b`, both repair controllers, and a client that corrupts allocations."""
 
     def __init__(self, ranges: Ranges = DEFAULT, *, log: EventLog | None = None) -> None:
         super().__init__(log=log)
@@ -72,7 +74,7 @@ class RepairCluster(Stage):
         return self.log.get(resource, Key(namespace, name))
 
     def tamper(self, obj: Object, change: Change) -> Object:
-        """Append a changed object directly to the log."""
+        """Append a changed object directly to the log, without validation."""
         fields = obj.to_dict()
         change(fields)
         events = self.log.append([Proposal(EventType.MODIFIED, Object.from_dict(fields), obj.revision)], author=VANDAL)
@@ -85,18 +87,18 @@ class RepairCluster(Stage):
         return self.log.append([Proposal(EventType.ADDED, obj, 0)], author=VANDAL)[0].object
 
     def claim(self, resource: Resource, name: str) -> str:
-        """Return the owner of a claim, "" if the claim does not exist."""
+        """Return the owner of a claim; an empty string means that the claim does not exist."""
         claim = self.find(resource, name)
         parent = claim.view(Claim).parent if claim is not None else None
         return f"{parent.namespace}/{parent.name}" if parent is not None else ""
 
     def claims(self) -> dict[str, str]:
-        """Return all claims and their owners."""
+        """Return all claims of addresses and ports, each with its owner."""
         found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
         return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
 
     def another(self) -> Repair[EngineClient]:
-        """Return the repair of addresses in another process."""
+        """Return the repair controller of addresses in another process."""
         self.broadcasters.append(EventBroadcaster(clock=self.clock, random=Random(2)))
         return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
 
@@ -119,7 +121,7 @@ class RepairCluster(Stage):
 
 
 def summary(handled: list[HandledFinding]) -> list[tuple[str, str, str]]:
-    """Return the reason, value and outcome of each finding."""
+    """Return the reason, value and outcome of each finding of a repair."""
     return [(each.finding.reason, each.finding.value, each.outcome.value) for each in handled]
 
 

@@ -17,11 +17,11 @@ from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 RANGES = Ranges.parse("10.96.0.0/28,fd00:10:96::/112", "30000-32767")
-"""A range of fourteen IPv4 addresses."""
+"""A range with fourteen usable IPv4 addresses."""
 
 
 def claim(address: str, holder: str = "default/web", **labels: str) -> Object:
-    """Return an IPAddress as the allocator creates it; `labels` replace the default ones."""
+    """Return an IPAddress as the allocator creates it; `labels` replaces the default labels."""
     namespace, _, name = holder.partition("/")
     fields = address_claim(ServiceValue(address, a_service(name, namespace=namespace))).to_dict()
     fields["metadata"] |= {"uid": f"uid-of-{address}"} | ({"labels": labels} if labels else {})
@@ -241,7 +241,7 @@ class Refusing:
 
 
 def blame(fields: dict[str, Any]) -> None:
-    """Set a wrong owner in a claim."""
+    """Write a wrong owner into a claim."""
     fields["spec"]["parentRef"]["name"] = "gone"
     fields["metadata"]["labels"] = {"mine": "yes"}
 

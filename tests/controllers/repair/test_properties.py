@@ -1,5 +1,5 @@
-"""Property tests of corrupted claims: three rounds repair all that is possible, and never remove a claim that is in
-use.
+"""Property tests of corrupted claims: three rounds repair everything that can be repaired, and never remove a claim
+that is in use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def name_of(resource: Any, index: int) -> str:
 
 
 def commit(cluster: RepairCluster, what: str, where: Any, index: int) -> None:
-    """Corrupt one object, if possible."""
+    """Corrupt one object, if the cluster has an object that this step can corrupt."""
     if what in ("move", "delete"):
         service = cluster.find(SERVICES, where, "a")
         if service is None:

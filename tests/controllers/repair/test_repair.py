@@ -26,7 +26,7 @@ from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 
 class Interfering(EngineClient):
-    """A client that lets another client act before each of its first writes."""
+    """A client that runs a write of another client before each of its first writes."""
 
     def __init__(self, cluster: RepairCluster, *interventions: Callable[[], Any]) -> None:
         super().__init__(cluster.engine, cluster.run, Requester("repair"))
@@ -50,7 +50,7 @@ def leak(address: str = "10.96.0.77", uid: str = "leaked") -> Object:
 
 
 def unclaimed(cluster: RepairCluster) -> Object:
-    """Create a Service and remove its claim."""
+    """Create a Service and remove the claim of its address."""
     service = cluster.service(clusterIP="10.96.0.5")
     cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.5"))
     return service
@@ -253,7 +253,7 @@ def test_a_namespace_that_takes_no_events_stops_no_repair() -> None:
 
 
 class Failing(EngineClient):
-    """A client whose creations fail, except of Events."""
+    """A client whose creations fail, except the creations of Events."""
 
     def __init__(self, cluster: RepairCluster, error: Exception) -> None:
         super().__init__(cluster.engine, cluster.run, Requester("repair"))

@@ -40,7 +40,7 @@ class Scene:
         return self.stage.create(PODS, {"metadata": {"name": name}, "spec": {**body, **spec}})
 
     def allocated(self, name: str, *pods: dict[str, Any]) -> None:
-        """Return a claim that a scheduler has allocated, and reserved for these pods."""
+        """Return a ResourceClaim that a scheduler has allocated, and has reserved for these pods."""
         self.stage.create(OURS, {"metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": DEVICES})
         users = [
             {"resource": "pods", "name": each["metadata"]["name"], "uid": each["metadata"]["uid"]} for each in pods

@@ -1,4 +1,6 @@
-"""Tests of quotas with the real engine: charges together with the object, refusals, and released usage."""
+"""Tests of quotas with the real engine: usage is charged together with the write of the object, excess is refused, and
+deletion releases usage.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NAMESPACED = "/api/v1/namespaces/a/pods"
 
 
 class Scene:
-    """A cluster with a namespace, and a scheduler that tests step by hand."""
+    """A cluster with a namespace, and a scheduler that tests run step by step."""
 
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)

@@ -1,4 +1,6 @@
-"""Tests of pods whose claims the scheduler allocates, from the ResourceSlices of drivers to the claim's status."""
+"""Tests of pods for which the scheduler allocates ResourceClaims, from the ResourceSlices of drivers to the claim's
+status.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ IN_VAIN = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for 
 
 
 class Devices(Scene):
-    """Return two nodes with two devices each: of model `a` on n1, and of model `b` on n2."""
+    """Return two nodes with two devices each: devices of model `a` on node n1, and of model `b` on node n2."""
 
     def __init__(self) -> None:
         super().__init__()

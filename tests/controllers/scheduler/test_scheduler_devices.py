@@ -1,5 +1,5 @@
-"""Tests of pods with resource claims: a pod is bound only after its claims exist, are allocated, and are reserved for
-it.
+"""Tests of pods with ResourceClaims: a pod is bound only after its claims exist, are allocated, and are reserved for
+the pod.
 """
 
 from __future__ import annotations

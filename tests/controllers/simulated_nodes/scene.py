@@ -1,4 +1,4 @@
-"""Two simulated nodes and their controller, in one thread."""
+"""Two simulated nodes and the controller that simulates them, in one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACE = "/api/v1/namespaces/a/pods"
 
 
 class Scene:
-    """A cluster with two simulated nodes that have pod CIDRs."""
+    """A cluster with two simulated nodes, each with a pod CIDR."""
 
     def __init__(self, **options: Any) -> None:
         self.options = Options(**{"nodes": "2", **options})

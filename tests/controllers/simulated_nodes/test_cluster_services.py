@@ -1,4 +1,4 @@
-"""Tests of the Services that pods on simulated nodes see."""
+"""Tests of the Services that pods on simulated nodes can use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def slice_of(*, ready: bool) -> Object:
 
 
 class Scene:
-    """Return a pod that runs on its node from the beginning."""
+    """Return a pod that is bound to a node when it is created."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()

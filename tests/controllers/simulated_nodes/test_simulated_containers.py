@@ -1,4 +1,4 @@
-"""Tests of unknown containers on simulated nodes, and of shared files."""
+"""Tests of simulated containers with unknown images or commands, and of files that containers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that two runs of one script with one seed give equal logs in virtual time, and that a replay gives the same."""
+"""Tests that two runs of one script with one seed in virtual time write equal logs, and that a replay produces the same
+writes.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class Cluster(WorkedStage):
-    """All parts of a simulated cluster, which run in a fixed order."""
+    """All parts of a simulated cluster; the parts run in a fixed order."""
 
     def __init__(self) -> None:
         super().__init__(lambda stage: self._nothing)
@@ -66,7 +68,7 @@ class Cluster(WorkedStage):
 
 
 def script(cluster: Cluster) -> None:
-    """Run a rollout of a Deployment on nodes, one of which is lost; and a pod that crashes."""
+    """Run a rollout of a Deployment while one of the nodes is lost, and run a pod that crashes."""
 
     def pass_by(seconds: int) -> None:
         for _ in range(seconds * 2):
@@ -108,7 +110,7 @@ def test_two_runs_are_the_same_log() -> None:
 
 
 def left(log: EventLog, resource: Resource) -> dict[str, Any]:
-    """Return the objects by name: nodes, statuses and owners, without uids and revisions."""
+    """Return the nodes, statuses and owners of all objects, by name, without uids and revisions."""
     found = {}
     for each in log.snapshot(resource).objects:
         fields = each.to_dict()

@@ -15,7 +15,7 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 
 
 class PolicyStage(EverythingStage):
-    """A cluster with the controller of policies' status, which has only the rights of its role."""
+    """A cluster with the ValidatingAdmissionPolicy status controller, which has only the permissions of its role."""
 
     def made(self) -> Controller:
         return build(StageContext(self), Options())

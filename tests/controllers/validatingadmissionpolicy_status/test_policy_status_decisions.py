@@ -61,7 +61,7 @@ def checked(path: str) -> Checked:
 
 
 def warnings(spec: Mapping[str, Any], *paths: str, params: str = "") -> list[tuple[str, str]]:
-    """Return the path of each error, and the first line of its message."""
+    """Return the path of each error in a policy's expressions, and the first line of the error's message."""
     found = expression_warnings(spec, [checked(path) for path in paths], checked(params) if params else None)
     return [(each["fieldRef"], each["warning"].splitlines()[0]) for each in found]
 

@@ -1,5 +1,5 @@
-"""Functions that create controllers for a cluster; those that create many pods do so one by one, in a reproducible
-order.
+"""Functions that create controllers for a cluster; controllers that create many pods create them one by one, in a
+reproducible order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Hashes of recorded pod templates, which Kubernetes 1.36.2 computed directly after decoding and defaulting.
 
-These templates were not converted by the API server, which copies `serviceAccountName` to `serviceAccount`, and not
-stored, which writes quantities in canonical form. `recorded_hash` reconstructs the value in Go's memory.
+The recorded templates had not passed the API server's conversion, which copies `serviceAccountName` to
+`serviceAccount`, and had not been stored, which writes quantities in canonical form. `recorded_hash` reconstructs the
+template as Go held it in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MILLI = 3
 
 
 def printed_hash(printed: str) -> str:
-    """Return the hash of a template as Go prints it."""
+    """Return the hash of a template in the form in which Go prints it."""
     return safe_encoded(str(fnv1a_32(printed.encode())))
 
 
@@ -31,7 +32,7 @@ def recorded_hash(template: dict[str, Any]) -> str:
 
 
 def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
-    """Return a template as Go has it after defaulting, with its quantities as in Go."""
+    """Return a template as Go has it in memory after defaulting, with quantities in Go's form."""
     codec = Definitions.builtin().codec("PodTemplate", "v1", "io.k8s.api.core.v1.PodTemplate")
     made: dict[str, Any] = codec.read({"template": template}).fields["template"]
     default_template(made)
@@ -56,7 +57,7 @@ def _restore_amounts(made: Any, written: Any) -> None:
 
 
 def _in_thousandths(amount: GoQuantity) -> GoQuantity:
-    """Return the result of `RoundUp` for a quantity in a ResourceList."""
+    """Return the quantity to which Go's `RoundUp` rounds a quantity in a ResourceList."""
     if amount.decimal is not None:
         return amount._replace(decimal=rounded_up(amount.decimal, _MILLI))
     if amount.scale >= -_MILLI:

@@ -1,7 +1,7 @@
-"""A cluster with several controllers that tests step by hand; its scheduler and kubelets are methods.
+"""A cluster with several controllers that tests run step by step; methods act as the scheduler and the kubelets.
 
-Time advances only on request. `killed_at_every_write` replaces the process of all controllers after each write, so that
-no controller keeps state in memory beyond one write.
+Time advances only when a test advances the clock. If `killed_at_every_write` is set, the process of all controllers is
+replaced after each write, so that no controller can rely on state in memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Maker = Callable[["WorkloadStage"], Controller]
 
 
 class Killed(BaseException):
-    """The process was killed."""
+    """Raised to simulate that the process was killed."""
 
 
 class EventList:
@@ -51,7 +51,7 @@ class EventList:
 
 
 class WorkloadStage(Stage):
-    """`makers` create the controllers; see the module's docstring."""
+    """`makers` are functions that create the controllers; see the module's docstring."""
 
     def __init__(self, *makers: Maker, killed_at_every_write: bool = False) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class WorkloadStage(Stage):
         self.start()
 
     def start(self) -> None:
-        """Start all controllers, or restart them with only the state in the log."""
+        """Start all controllers, or restart all controllers with only the state in the log."""
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         self.controllers = [make(self) for make in self._makers]
         self.informers.sync()
@@ -73,7 +73,7 @@ class WorkloadStage(Stage):
 
     @property
     def context(self) -> HandContext:
-        """A context of controllers: each controller writes with its own user and rights."""
+        """A controller context in which each controller writes with its own user and permissions."""
         return HandContext(
             informers=self.informers,
             event_log=self.log,
@@ -100,14 +100,14 @@ class WorkloadStage(Stage):
             pass
 
     def work(self, at_most: int = 5_000) -> None:
-        """Run the controllers in random order until none has work now."""
+        """Run the controllers in random order until no controller has due work."""
         for _ in range(at_most):
             if not self.one_step():
                 return
         pytest.fail("they do not come to rest")
 
     def one_step(self) -> bool:
-        """Let one controller reconcile one key; return False if none has work now."""
+        """Let one controller reconcile one key; return False if no controller has due work."""
         try:
             return self._step()
         except Killed:
@@ -158,7 +158,7 @@ class WorkloadStage(Stage):
     # Actions of schedulers and kubelets.
 
     def pods(self, *, going: bool | None = False, **labels: str) -> list[dict[str, Any]]:
-        """Return the pods with these labels: those that terminate or not, or (None) all."""
+        """Return the pods with these labels: only terminating pods, only other pods, or (None) all pods."""
         found = self.all("pods")
         return [
             pod
@@ -179,7 +179,7 @@ class WorkloadStage(Stage):
     def report(
         self, pod: Mapping[str, Any], phase: str = "Running", *, ready: bool | None = None, node: str = ""
     ) -> None:
-        """Report a pod as its kubelet, after binding it; a running pod is ready by default."""
+        """Bind a pod if necessary, and write its status as its kubelet would; a running pod is ready by default."""
         name = pod["metadata"]["name"]
         if not pod["spec"].get("nodeName"):
             self._nodes += 1

@@ -1,4 +1,6 @@
-"""Tests of ImagePolicyWebhook: its requests, the caching of verdicts, and missing answers."""
+"""Tests of ImagePolicyWebhook: the requests to the backend, the caching of verdicts, and missing responses of the
+backend.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def says(**status: Any) -> Reply:
 
 
 class Judged:
-    """A cluster whose pod images another server approves."""
+    """A cluster in which another server approves the images of pods."""
 
     def __init__(self, folder: Path, reply: Reply, **policy: Any) -> None:
         self.calls: list[Call] = []
@@ -175,7 +177,7 @@ def test_the_audit_log_is_told(tmp_path: Path) -> None:
 
 
 def annotated(plugin: ImagePolicyWebhook, reply: Reply) -> dict[str, str]:
-    """Return the audit annotations for this response of the server."""
+    """Return the audit annotations of a pod's creation for which the image backend sends this response."""
     attributes = Write("v1/pods", {"spec": {"containers": [{"name": "c", "image": "i"}]}}).attributes
     deciding = plugin.validate(attributes)
     next(deciding)

@@ -204,7 +204,7 @@ def test_limits_that_make_no_sense_are_refused_with_their_line(tmp_path: Path, l
 
 
 class MayNot(Immediate):
-    """An authorizer that allows all verbs except some."""
+    """An authorizer that allows all verbs except the given ones."""
 
     def __init__(self, *verbs: str) -> None:
         self._verbs = verbs
