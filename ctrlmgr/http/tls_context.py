@@ -11,7 +11,7 @@ Guarantees:
   (`authn.client_certificate_authenticator`).
 - Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
 
-Rules: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.
+Source: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.
 """
 
 from __future__ import annotations

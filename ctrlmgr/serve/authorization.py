@@ -6,7 +6,7 @@ Guarantees:
 - Roles, bindings and the objects of each node are indexed in every mode, because they also determine which users may
   grant permissions.
 
-Rules: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubeapiserver/options/authorization.go`.
+Source: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubeapiserver/options/authorization.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads the issuer of JSON web tokens from the settings (`--oidc-…`).
 
-Rules: Kubernetes' `pkg/kubeapiserver/options/authentication.go` (`OIDCAuthenticationOptions`).
+Source: Kubernetes' `pkg/kubeapiserver/options/authentication.go` (`OIDCAuthenticationOptions`).
 """
 
 from __future__ import annotations

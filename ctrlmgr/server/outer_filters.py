@@ -7,7 +7,7 @@ Guarantees:
 - If a probability is configured, the server requests some HTTP/2 clients to open a new connection (GOAWAY), so that a
   load balancer can choose another server. The running requests of the old connection are answered.
 
-Rules: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
+Source: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees: if a field selector requires a name, and the whole query is valid, rules with `resourceNames` apply to this
 name. A malformed selector does not affect the other selector, and the verb refuses it later with its own error.
 
-Rules: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
+Source: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Guarantees:
 - A watch, or a connection to a container, ends at most a minute after its credentials have expired or its user has lost
   the right to start it. The right is not checked again if `ends_watches` is off.
 
-Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
+Source: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees: ids are unique within a process and, with high probability, among all processes. Generating an id is cheap:
 the first part is generated randomly once per process, and the rest is a counter.
 
-Rules: apiserver `pkg/endpoints/filters/audit_init.go`.
+Source: apiserver `pkg/endpoints/filters/audit_init.go`.
 """
 
 from __future__ import annotations

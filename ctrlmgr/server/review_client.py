@@ -5,7 +5,7 @@ Guarantees:
   the review, the review is not sent again.
 - Errors contain the messages of Go's HTTP client.
 
-Rules: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
+Source: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Guarantees:
 - A stopping server sends GOAWAY at once (`leave`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 
-Rules: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
+Source: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The headers that a proxy removes, adds and rewrites.
 
-Rules: Go's `net/http/httputil` (`ReverseProxy`), and apimachinery `pkg/util/proxy/transport.go`.
+Source: Go's `net/http/httputil` (`ReverseProxy`), and apimachinery `pkg/util/proxy/transport.go`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees: the body is decompressed in parts of at most `_PART` bytes, so a small body that expands to a large one
 needs little memory. A body in an unknown encoding is not changed.
 
-Rules: apimachinery `pkg/util/proxy/transport.go` (`rewriteResponse`).
+Source: apimachinery `pkg/util/proxy/transport.go` (`rewriteResponse`).
 """
 
 from __future__ import annotations

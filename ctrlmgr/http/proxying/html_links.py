@@ -5,7 +5,7 @@ Guarantees:
 - At most `_LONGEST` bytes of an incomplete tag are held. A longer tag is passed on unchanged.
 - The time is linear in the size of the document.
 
-Rules: apimachinery `pkg/util/proxy/transport.go` (`atomsToAttrs`, `rewriteHTML`), x/net `html/token.go`.
+Source: apimachinery `pkg/util/proxy/transport.go` (`atomsToAttrs`, `rewriteHTML`), x/net `html/token.go`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Guarantees:
 - Links in HTML and in Location to the other server are rewritten to links to this server.
 - An upgrade is passed on if the client's connection supports it. Then both sides exchange bytes until one closes.
 
-Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
+Source: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Guarantees:
 - A backend without batches receives an event before the answer is sent. The last events of all requests that are
   answered in one turn of the event loop are passed in one call.
 
-Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
+Source: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Guarantees:
   buffer, or cannot be sent in `_TRIES` tries, is counted and lost.
 - When the process stops, the remaining events are sent once, without retries.
 
-Rules: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
+Source: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Guarantees: if a selector, or a term of it, cannot be parsed, it is ignored. The
 about fewer, and its status contains the error (`evaluationError`). A selector of more than `MOST_REQUIREMENTS`
 requirements is refused before a requirement is parsed.
 
-Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
+Source: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
 
 from __future__ import annotations

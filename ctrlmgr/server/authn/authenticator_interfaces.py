@@ -4,7 +4,7 @@ An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer 
 processes. Both return None if the credentials are not of a kind that they handle, and raise `CredentialsRefused` if the
 credentials are invalid.
 
-Rules: apiserver `pkg/authentication/authenticator/interfaces.go`.
+Source: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Authenticates requests with bootstrap tokens.
 
-Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
+Source: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
 """
 
 from __future__ import annotations

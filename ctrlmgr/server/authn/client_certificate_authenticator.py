@@ -7,7 +7,7 @@ Guarantees:
 
 Verified chains are cached while the authorities stay the same, and refusals for `_REFUSED_FOR` seconds.
 
-Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
+Source: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Guarantees: the key set contains exactly the public keys that this server trusts. Clients need the role
 `system:service-account-issuer-discovery` to read the key set.
 
-Rules: Kubernetes' `pkg/serviceaccount/openidmetadata.go`, `pkg/routes/openidmetadata.go`, OpenID Connect Discovery 1.0.
+Source: Kubernetes' `pkg/serviceaccount/openidmetadata.go`, `pkg/routes/openidmetadata.go`, OpenID Connect
+Discovery 1.0.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 | SubjectAccessReview, LocalSubjectAccessReview | the rights of another user |
 | TokenReview | the user of a token |
 
-Rules: `pkg/registry/authorization`, `pkg/registry/authentication`.
+Source: `pkg/registry/authorization`, `pkg/registry/authentication`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Guarantees:
 
 Only the result of a signature check is cached, by the digest of the whole token.
 
-Rules: Kubernetes' `pkg/serviceaccount/jwt.go`.
+Source: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """
 
 from __future__ import annotations

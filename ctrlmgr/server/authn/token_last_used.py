@@ -2,7 +2,7 @@
 
 Guarantees: each day is written at most once per Secret; a failed write is not retried. No request waits for the write.
 
-Rules: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.
+Source: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ service account. The lifetime of a token is at most as long as requested and as 
 token that a kubelet requests for a projected volume: its lifetime is a year, and each use after the first hour is
 recorded.
 
-Rules: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
+Source: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
 
 from __future__ import annotations

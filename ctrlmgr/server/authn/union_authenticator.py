@@ -6,7 +6,7 @@ Guarantees:
   at all.
 - Every authenticated user is in the group `system:authenticated`.
 
-Rules: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
+Source: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
 `pkg/authentication/authenticator/audagnostic.go`, Kubernetes' `pkg/kubeapiserver/authenticator/config.go`.
 """
 

@@ -5,7 +5,7 @@ Guarantees:
 - A token is sent only if no other authenticator recognises it. The cache contains digests of tokens, not the tokens.
 - The other server decides for which of the requested audiences a token is valid.
 
-Rules: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.
+Source: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Guarantees:
 - Without an answer, the verdict is no opinion, or a denial if this is configured. The verdict contains the error, so
   that the client can distinguish a failure from a refusal.
 
-Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
+Source: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
 
 from __future__ import annotations

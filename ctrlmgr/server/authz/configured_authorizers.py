@@ -5,7 +5,7 @@ Guarantees:
 - If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. It also
   remains in force if the file adds or removes Node or RBAC, because this needs a restart, as in Kubernetes.
 
-Rules: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
+Source: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ request is denied or left to the other authorizers, as configured for failures. 
 Kubernetes' names, labels and buckets, and count each evaluation; if the webhook is called for a request, the conditions
 are evaluated twice.
 
-Rules: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
+Source: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """
 
 from __future__ import annotations

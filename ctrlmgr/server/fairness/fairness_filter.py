@@ -9,7 +9,7 @@ Guarantees:
 - A request always returns its seats, even if it fails. If the client disconnects, its request is removed from the
   queue.
 
-Rules: apiserver `pkg/server/filters/priority-and-fairness.go`.
+Source: apiserver `pkg/server/filters/priority-and-fairness.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Converts a kubelet's error to an error of the API.
 
-Rules: apiserver `pkg/registry/generic/rest/response_checker.go`, apimachinery `pkg/api/errors`
+Source: apiserver `pkg/registry/generic/rest/response_checker.go`, apimachinery `pkg/api/errors`
 (NewGenericServerResponse).
 """
 

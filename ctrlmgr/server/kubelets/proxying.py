@@ -6,7 +6,7 @@ Guarantees:
 - If the client disconnects, the connection to the kubelet ends, and vice versa. All connections end when the server
   stops.
 
-Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
+Source: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
 response_checker.go).
 """
 

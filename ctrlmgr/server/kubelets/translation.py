@@ -1,7 +1,7 @@
 """Translates the channels of a command between two connections, from WebSocket to SPDY.
 
 This is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end its input.
-Rules: apiserver `pkg/util/proxy/streamtranslator.go`.
+Source: apiserver `pkg/util/proxy/streamtranslator.go`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Guarantees:
 - Messages from the client are ignored. If the client closes the WebSocket, the stream ends.
 - A client that does not read delays the stream, and is disconnected like a client without WebSocket.
 
-Rules: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go` (`HandleWS`).
+Source: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go`
+(`HandleWS`).
 """
 
 from __future__ import annotations

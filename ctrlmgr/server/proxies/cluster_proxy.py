@@ -7,7 +7,7 @@ Guarantees:
 - Requests for simulated nodes, and for pods on them, are answered by the simulation.
 - All requests end when the server stops.
 
-Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, `pkg/registry/core/node/strategy.go` (`ResourceLocation`).
+Source: apimachinery `pkg/util/proxy/upgradeaware.go`, `pkg/registry/core/node/strategy.go` (`ResourceLocation`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 | `/containerLogs/NAMESPACE/POD/CONTAINER` | the log of a container |
 | `/logs/` | an empty folder |
 
-All other paths are 404. Rules: `pkg/kubelet/server/server.go`.
+All other paths are 404. Source: `pkg/kubelet/server/server.go`.
 """
 
 from __future__ import annotations
