@@ -1,7 +1,8 @@
-"""Structural schemas: the part of a schema that describes the structure of a value, not its validation.
+"""Structural schemas describe the structure of a value: its fields, items and types, but no validation.
 
-Guarantees: a `Structural` is created once from a definition's schema and never changes; `raw` is the original schema.
-Every decoded schema is accepted: unknown keywords, nulls and zero values count as absent, as in Kubernetes.
+Guarantees: a `Structural` is created once from the schema of a CustomResourceDefinition and never changes; `raw` is the
+original schema. Every decoded schema is accepted: unknown keywords, nulls and zero values count as absent, as in
+Kubernetes.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/{structural,convert}.go`.
 """
@@ -15,10 +16,10 @@ from typing import Any, Final
 import msgspec
 
 Raw = Mapping[str, Any]
-"""A decoded schema as a definition contains it (JSONSchemaProps)."""
+"""A decoded schema (JSONSchemaProps), as a CustomResourceDefinition contains it."""
 
 MISSING: Final = msgspec.UNSET
-"""The value that stands for the `default` of a schema without a default."""
+"""The value of `Structural.default` if the schema has no default."""
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -58,7 +59,10 @@ _UNSUPPORTED_WORDS = frozenset(keyword for keyword, _ in _UNSUPPORTED)
 
 
 def refuse_unsupported(raw: Raw) -> None:
-    """Raise NotStructural for keywords that `NewStructural` cannot convert, at any depth, in Kubernetes' order."""
+    """Raise NotStructural for keywords that Kubernetes' `NewStructural` cannot convert.
+
+    Nested schemas are checked in Kubernetes' order.
+    """
     if not _UNSUPPORTED_WORDS.isdisjoint(raw):
         _refuse_words(raw)
     is_leaf = NESTING.isdisjoint(raw)
@@ -111,12 +115,12 @@ class Structural:
     """One node of a structural schema: an object, a field, a list's items or a map's values."""
 
     def __init__(self, raw: Raw) -> None:
-        """Create a node for a schema; unsupported schemas are refused by other functions."""
+        """Create a node for a schema; other functions refuse unsupported schemas."""
         self.raw = raw
         self.type: str = raw.get("type") or ""
         self.nullable: bool = bool(raw.get("nullable"))
         self.default: Any = MISSING if raw.get("default") is None else raw["default"]
-        """The default of the node; MISSING if it has none."""
+        """The default of the schema node; MISSING if the node has none."""
         self.preserves: bool = bool(raw.get(PRESERVE))
         """Whether undeclared fields of the object are kept."""
         self.embedded: bool = bool(raw.get(EMBEDDED))
@@ -149,7 +153,7 @@ class Structural:
         return Structural(raw) if isinstance(raw, Mapping) else None
 
     def below(self) -> Iterator[Structural]:
-        """Yield the child nodes."""
+        """Yield the child nodes of the schema node."""
         yield from self.properties.values()
         if self.items is not None:
             yield self.items
@@ -157,10 +161,10 @@ class Structural:
             yield self.additional
 
     def field(self, name: str) -> Structural | None:
-        """Return the schema of a field: the declared one, or that of a map's values."""
+        """Return the schema of a field: the declared schema or, in a map, the schema of the map's values."""
         return self.properties.get(name) or self.additional
 
     @cached_property
     def as_object(self) -> Structural:
-        """The same schema as the root of a whole object, whose metadata the schema does not describe."""
+        """The schema of this node as the root schema of a whole object, whose metadata the schema does not describe."""
         return self if self.embedded else Structural({**self.raw, EMBEDDED: True})

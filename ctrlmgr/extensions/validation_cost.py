@@ -1,9 +1,9 @@
-"""The relative cost of validating and defaulting a byte of an object, by its schema.
+"""Computes the relative cost of validating and defaulting a byte of an object with a given schema.
 
 From the relative cost, the engine derives the size at which an object is processed outside the event loop. The cost is
-estimated for a small list item: it is checked against the schema of items, against all alternatives in it (`anyOf`) and
-against its rules, and its defaults are set. If the item is invalid, the error explains each alternative, and lists the
-values of an enumeration.
+estimated for a small list item that is checked against the schema of items, all its alternatives (`anyOf`) and its
+rules, and then defaulted. If the item is invalid, the error explains why each alternative failed, and lists the values
+of an enumeration.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ from ctrlmgr.extensions.structural import RULES, Raw, junctors, single_items
 _PATTERN: Final = 4
 _RULE: Final = 32
 _SHARE: Final = 4
-"""The weight of a schema up to which validation takes less time than the remaining work for an object."""
+"""The maximum weight of a schema for which validation takes less time than the remaining work for an object."""
 _EXPLAINED: Final = 4
-"""The minimum factor by which explaining an invalid alternative costs more than checking it."""
+"""The minimum ratio of the cost of explaining why an alternative failed to the cost of checking it."""
 _LISTED: Final = 16
-"""The number of enumeration values in an error that cost as much as one check."""
+"""The number of enumeration values whose listing in an error costs as much as one check."""
 _BYTES: Final = 16
-"""The number of bytes of a default that cost as much as one check."""
+"""The number of bytes of a default whose insertion costs as much as one check."""
 
 
 def relative_cost(raw: Raw) -> int:
-    """Return the relative cost of a byte, which is 1 for a simple schema. `raw` is the schema of an object."""
+    """Return the relative cost of validating and defaulting a byte; it is 1 for a simple schema.
+
+    `raw` is the decoded schema of an object.
+    """
     return max(1, _weight(raw, is_repeated=False) // _SHARE)
 
 
 def _weight(raw: Raw, *, is_repeated: bool) -> int:
-    """Return the number of checks for a value of a schema, or for its most expensive part.
+    """Return the number of checks of a value against a schema, or against the most expensive part of the schema.
 
-    `is_repeated` says whether an object may contain many such values, for each of which rules are evaluated.
+    `is_repeated` says whether an object may contain many values of this schema; the rules are evaluated for each.
     """
     own = 1 + _PATTERN * bool(raw.get("pattern"))
     if is_repeated:
@@ -49,6 +52,6 @@ def _weight(raw: Raw, *, is_repeated: bool) -> int:
 
 
 def _of_defaults(raw: Raw) -> int:
-    """Return the weight of the defaults of an object's fields; an empty object gets all of these defaults."""
+    """Return the weight of the defaults of an object's fields; an empty object gets all these defaults."""
     fields = (raw.get("properties") or {}).values()
     return sum(len(msgspec.json.encode(each["default"])) for each in fields if "default" in each) // _BYTES

@@ -1,6 +1,7 @@
-"""Apps: controllers and kinds that belong together, under one name.
+"""An app consists of controllers and kinds that belong together, under one name.
 
-Guarantees: an app is only a declaration. An invalid declaration immediately raises a TypeError with the reason.
+Guarantees: an app is only a declaration, which runs nothing. An invalid declaration immediately raises a TypeError with
+the reason.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ K = TypeVar("K")
 T = TypeVar("T", bound=Kind)
 
 Reconcile: TypeAlias = "Callable[[K, Context], Result | Coroutine[Any, Any, Result | None] | None]"
-"""A plain function or an async function."""
+"""A reconcile function: a plain function or an async function."""
 Target: TypeAlias = "str | Key | Kind | Untyped"
-"""Identifies an object to reconcile: its name, if it is in the namespace of the changed object; its key; or the object
-itself.
+"""Identifies an object to reconcile: the object itself, its key or, if the object is in the namespace of the changed
+object, its name.
 """
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -42,8 +43,8 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 class Watch:
     """An additional watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
-    `to` is called with the previous and the new state, and returns names, keys or objects. The function `to` must not
-    wait.
+    The function `to` is called with the previous and the new state of the changed object, and returns names, keys or
+    objects. The function `to` must not wait for anything.
     """
 
     kind: type[Kind] | str
@@ -51,13 +52,13 @@ class Watch:
 
     @property
     def declaration(self) -> Declaration:
-        """Return the watched kind."""
+        """Return the kind whose objects are watched."""
         return declaration_of(self.kind)
 
 
 @dataclass(eq=False)
 class AppController(Generic[K]):
-    """One controller of an app, which `App.controller` creates; a call of it calls the function."""
+    """One controller of an app, which `App.controller` creates; calling the instance calls the reconcile function."""
 
     name: str
     declaration: Declaration
@@ -71,20 +72,20 @@ class AppController(Generic[K]):
     finalizer: str = ""
     cleanup: Reconcile[K] | None = field(default=None, repr=False)
     is_daemon: bool = False
-    """Whether the function is a generator or async generator, which runs as long as the object exists."""
+    """Whether the reconcile function is a generator or async generator, which runs as long as the object exists."""
 
     def __call__(self, obj: K, context: Context) -> Any:
         """Call the function.
 
-        Return its `Result` or None, or an awaitable that returns one of these.
+        Call the reconcile function; return its `Result` or None, or an awaitable that returns a `Result` or None.
         """
         return self.function(obj, context)
 
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
         """Return a decorator for the function that is called when an object is deleted.
 
-        The object exists until the function returns None. `name` is the finalizer, such as `example.com/bucket`. The
-        finalizer is added to every object before the object's first reconcile.
+        The deleted object exists until the function returns None. `name` is the finalizer, such as
+        `example.com/bucket`. The finalizer is added to every object before the object's first reconcile.
         """
         if not isinstance(name, str):
             raise TypeError(
@@ -104,13 +105,13 @@ class AppController(Generic[K]):
 
     @property
     def does(self) -> str:
-        """Return a short description of the controller."""
+        """Return a short description of the controller, for its `repr`."""
         text = (self.function.__doc__ or "").strip().split("\n")[0].rstrip(".")
         return text or f"{self.declaration.label} as {self.where} has it"
 
     @property
     def where(self) -> str:
-        """Return where the function is declared."""
+        """Return the file and line where the reconcile function is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
     @property
@@ -125,10 +126,10 @@ class AppController(Generic[K]):
 
 
 class App:
-    """Controllers and kinds under one name."""
+    """A named group of controllers and kinds."""
 
     def __init__(self, name: str, *, kinds: Sequence[type[Kind]] = ()) -> None:
-        """Start without controllers; `kinds` are additional kinds, which no controller of this app uses."""
+        """Create an app without controllers; `kinds` are additional kinds, which no controller of this app uses."""
         if not _NAME.fullmatch(name):
             raise TypeError(f"{name!r} is not a valid name of an app; write a name such as `shop`")
         self.name = name
@@ -183,14 +184,15 @@ class App:
         resync: float | None = None,
         max_retries: int | None = None,
     ) -> Callable[[Reconcile[Any]], AppController[Any]]:
-        """Return a decorator that makes a function a controller of `kind`, a class or a name such as `v1/Pod`.
+        """Return a decorator that makes a function a controller of `kind`, which is a class or a name such as `v1/Pod`.
 
-        The function is called for an object after a change of the object, or of an object that it `owns` (applied as
-        owned). The function is also called when one of its `watches` returns the object, after the time in its `Result`
-        or `resync` (seconds), and after it raised an error. `reads` are kinds that the controller only reads. At most
-        `workers` objects are reconciled at a time, each by one worker. An object that failed 1 + `max_retries` times
-        waits for its next change. `name` is by default the function's name. An async function runs on the event loop
-        that all async functions of the process share; a worker waits until it has returned.
+        The function is called for an object when the object changes, or when an object of a kind in `owns` that the
+        object owns changes. The function is also called when a watch in `watches` returns the object, after the seconds
+        in its `Result` or in `resync`, and after it raised an error. `reads` are kinds that the controller reads but
+        neither watches nor writes. At most `workers` objects are reconciled at a time, each by one worker. After 1 +
+        `max_retries` consecutive failures, an object is reconciled again only when it changes. `name` is the
+        controller's name; by default it is the function's name. An async function runs on the event loop that all async
+        functions of the process share; a worker waits until it has returned.
         """
         declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
         check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)
@@ -234,9 +236,10 @@ class App:
     ) -> Callable[[Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]], AppController[Any]]:
         """Return a decorator for a generator that runs for each object of `kind`: `yield 5` sleeps for five seconds.
 
-        The generator starts when the object is created. When the object is deleted, it ends with a `GeneratorExit` at
-        its `yield`, so that `finally` can clean up. `yield` returns the current object. At most `workers` generators
-        run at a time; blocking code occupies a worker. The generator may be async.
+        The generator starts when the object is created. When the object is deleted, `GeneratorExit` is raised at the
+        generator's `yield`, so that the generator can clean up in `finally`. In the generator, `yield` returns the
+        current object. At most `workers` generators run at a time; blocking code occupies a worker. The generator may
+        be async.
         """
 
         def decorate(function: Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]) -> AppController[Any]:
@@ -261,12 +264,12 @@ class App:
     ) -> Callable[[Admit], AppAdmission]:
         """Return a decorator for a function that is called before writes of `kind` are stored.
 
-        The function's arguments are the object and the `Write`. The function changes the object in place, raises
-        `Refused` to refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`;
-        `subresource` is for example `status`, or empty for the object itself. With `validates`, the function is called
-        with the complete object, and must not change it. `on` are fields such as `spec` or `spec.replicas`; the
-        function is then not called for an update that changes none of these fields, such as the removal of a finalizer.
-        `name` is by default the function's name; `--disable-admission-plugins` accepts it.
+        The function's arguments are the object and the `Write`. The admission function changes the object in place,
+        raises `Refused` to refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`;
+        `subresource` is for example `status`, or empty for writes of the object itself. If `validates` is set, the
+        function is called with the complete object, and must not change it. `on` are fields such as `spec` or
+        `spec.replicas`; the function is called only for updates that change one of these fields. `name` is the name
+        that `--disable-admission-plugins` accepts; by default it is the function's name.
         """
         declaration = declaration_of(kind)
         check_list("operations", operations, '["CREATE"]')

@@ -1,9 +1,10 @@
-"""Admission functions of apps: they change or refuse objects before they are stored.
+"""Admission functions of apps change or refuse objects before they are stored.
 
-Guarantees: the function is called with a copy of the object. The changes of the copy are applied; fields that the class
-does not declare stay unchanged. If the function raises an exception other than a refusal, the write fails with a 500
-that contains the exception, so that a broken plugin allows no write. The function may read the state on which the write
-is decided (`Write.cache`). While it runs, other writes are blocked, so it must not wait.
+Guarantees: an admission function is called with a copy of the object. The function's changes of the copy are applied to
+the object; fields that the class does not declare stay unchanged. If an admission function raises an exception other
+than a refusal, the write fails with a 500 that contains the exception, so that a broken plugin allows no write. An
+admission function may read the state on which the write is decided (`Write.cache`). An admission function must not
+wait, because other writes are blocked while it runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
-"""The names of the fields that `Metadata` declares."""
+"""The names of the metadata fields that `Metadata` declares."""
 
 
 class Refused(Exception):
@@ -43,19 +44,19 @@ class Write(NamedTuple):
     operation: str
     """The operation: `CREATE`, `UPDATE` or `DELETE`."""
     name: str
-    """The name of the object; empty if the server generates it later."""
+    """The name of the object; empty if the server generates the name later."""
     namespace: str
     user: str
     groups: Sequence[str]
     old: Any
-    """The previous object; None if the object is created."""
+    """The previous state of the object; None if the object is created."""
     dry_run: bool
     warnings: list[str]
     cache: Cache
     """The objects of all kinds, in the state on which the write is decided."""
 
     def warn(self, text: str) -> None:
-        """Add a warning to the response, which `kubectl` prints."""
+        """Add a warning to the response; `kubectl` prints the warning."""
         self.warnings.append(text)
 
 
@@ -64,7 +65,7 @@ Admit = Callable[[Any, Write], None]
 
 @dataclass(frozen=True)
 class AppAdmission:
-    """One admission function of an app, which `App.admission` creates; a call of it calls the function."""
+    """One admission function of an app, which `App.admission` creates; calling the instance calls the function."""
 
     name: str
     declaration: Declaration
@@ -72,10 +73,12 @@ class AppAdmission:
     operations: tuple[Verb, ...]
     subresource: str = ""
     validates: bool = False
-    """Whether the function only validates. If so, it is called with the object as it will be stored."""
+    """Whether the admission function only validates. A validating function is called with the object as it will be
+    stored.
+    """
     on: tuple[str, ...] = ()
-    """The fields, such as `spec.replicas`, of which an update must change one, so that the function is called. Empty:
-    every update.
+    """Fields such as `spec.replicas`; an update must change at least one of these fields for the function to be called.
+    Empty: every update.
     """
 
     def __call__(self, obj: Any, write: Write) -> None:
@@ -84,25 +87,25 @@ class AppAdmission:
 
     @property
     def where(self) -> str:
-        """Return where the function is declared."""
+        """Return the file and line where the admission function is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
 
 def plugin_of(declared: AppAdmission) -> Plugin:
-    """Return the plugin that calls an admission function."""
+    """Return an admission plugin that calls one admission function of an app."""
     made: type[_FunctionPlugin] = type(declared.name, (_FunctionPlugin,), {"name": declared.name})
     return made(declared)
 
 
 class _FunctionPlugin(Plugin):
-    """An admission plugin that calls one function, and has the function's name."""
+    """An admission plugin that calls one admission function of an app, and has the function's name."""
 
     def __init__(self, declared: AppAdmission) -> None:
         """Call `declared`."""
         self._declared = declared
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the function is declared for the operation of this write."""
+        """Return whether the admission function is declared for the operation of this write."""
         declared = self._declared
         return (
             resource == declared.declaration.resource
@@ -111,12 +114,12 @@ class _FunctionPlugin(Plugin):
         )
 
     def admit(self, attributes: Attributes) -> None:
-        """Call the function, which may change the object."""
+        """Call the admission function, which may change the object."""
         if not self._declared.validates:
             self._call(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Call the function to validate the object."""
+        """Call the admission function to validate the object."""
         if self._declared.validates:
             self._call(attributes)
 
@@ -151,8 +154,8 @@ def decide(
 ) -> Unstructured | None:
     """Call an admission function for a write of `new` over `old`, and return the object to store.
 
-    If the function does not change the object, `new` itself is returned. `write` does not contain the previous object
-    yet. Raises the errors of the function, and `msgspec.ValidationError` for an object that does not match the declared
+    If the function does not change the object, `new` itself is returned. The previous object is not set in `write` yet.
+    Raises the errors of the function, and `msgspec.ValidationError` for an object that does not match the declared
     class.
     """
     if _passes(declared, new, old, write):
@@ -166,12 +169,15 @@ def decide(
 
 
 def refusal_text(declared: AppAdmission, refusal: Refused) -> str:
-    """Return the message of a refusal."""
+    """Return the message of the 403 response for a refusal by an admission function."""
     return str(refusal) or f"admission plugin {declared.name} refuses it"
 
 
 def failed(declared: AppAdmission, error: Exception) -> InternalError:
-    """Return the 500 for a function that raised `error`, with the place in its code; log the error."""
+    """Return the 500 response for an admission function that raised `error`, with the line that raised it.
+
+    Log the error.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}:{frames[-1].lineno})"
     log.error("admission function failed", plugin=declared.name, declared=declared.where, exc_info=error)
@@ -183,14 +189,14 @@ def failed(declared: AppAdmission, error: Exception) -> InternalError:
 
 
 def _passes(declared: AppAdmission, new: Unstructured | None, old: Unstructured | None, write: Write) -> bool:
-    """Return whether a write is an update that changes none of the fields in `on`."""
+    """Return whether a write is an update that changes none of the fields on which the admission function depends."""
     if not declared.on or write.operation != Verb.UPDATE or new is None or old is None:
         return False
     return all(_field(new, each) == _field(old, each) for each in declared.on)
 
 
 def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
-    """Return fields as an instance of the declared class; the caller may change the result."""
+    """Return an object's fields as an instance of the declared class; the caller may change the instance."""
     cls = declared.declaration.cls
     if cls is not None:
         return msgspec.convert(fields, cls)
@@ -199,14 +205,14 @@ def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
 
 
 def _field(fields: Any, path: str) -> Any:
-    """Return the value at a path such as `spec.replicas`; None if there is no value."""
+    """Return the value at a path such as `spec.replicas`; None if the object has no such value."""
     for part in path.split("."):
         fields = fields.get(part) if isinstance(fields, dict) else None
     return fields
 
 
 def _plain(obj: Any) -> Unstructured:
-    """Return an object as plain data."""
+    """Return an object as dictionaries, lists and scalars."""
     if isinstance(obj, Untyped):
         rest = {key: value for key, value in obj.fields["metadata"].items() if key not in _KNOWN}
         metadata = {**rest, **msgspec.to_builtins(obj.metadata)}
@@ -216,7 +222,7 @@ def _plain(obj: Any) -> Unstructured:
 
 
 def _changed(fields: Unstructured, before: Unstructured, after: Unstructured) -> Unstructured:
-    """Return `fields` with the changes from `before` to `after`."""
+    """Return a copy of `fields` to which the differences between `before` and `after` are applied."""
     if before == after:
         return fields
     merged: Unstructured = _merged(fields, before, after)

@@ -1,6 +1,6 @@
 """Finds apps by name: `module:attribute`, a file such as `website.py`, or a name in an installed package.
 
-Guarantees: any problem with an app is one `SettingsError`, in one line with the reason and the location.
+Guarantees: any problem with an app raises one `SettingsError`, whose one line contains the reason and the location.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ctrlmgr.framework.options_checks import remedy
 from ctrlmgr.framework.typed_kinds import Kind
 
 GROUP: Final = "ctrlmgr.apps"
-"""The group of entry points with which packages declare apps."""
+"""The entry point group with which packages declare apps."""
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _STANDARD: Final = Path(traceback.__file__).parent
-"""The folders of Python's own modules; installed packages may be in a subfolder of one."""
+"""The folders of Python's standard library; installed packages may be in a subfolder of one of these folders."""
 
 
 def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
-    """Return the apps with these names, without duplicates; raises `SettingsError`."""
+    """Return the apps with these names, without duplicates; raises `SettingsError` if an app cannot be loaded."""
     found: dict[int, App] = {}
     for name in names:
         app = load_app(name, origin=origin)
@@ -38,7 +38,7 @@ def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
 
 
 def load_app(name: str, *, origin: str = "--app") -> App:
-    """Return one app; modules are also searched in the working directory. Raises `SettingsError`."""
+    """Return the app with this name; its module may also be in the working directory. Raises `SettingsError`."""
     place = name if ":" in name or _is_file(name) else _installed(name, origin)
     loaded = load(place, origin=origin)
     if not isinstance(loaded, App):
@@ -47,7 +47,10 @@ def load_app(name: str, *, origin: str = "--app") -> App:
 
 
 def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
-    """Return apps with the kinds that these places name: classes, or apps; raises `SettingsError`."""
+    """Return apps for the classes of kinds and the apps at these places.
+
+    Raises `SettingsError` if a place contains neither.
+    """
     found = []
     for place in places:
         loaded = load(place, origin=origin)
@@ -102,7 +105,7 @@ def _imported(module_name: str, place: str, origin: str) -> ModuleType:
 
 
 def _only_app(module: ModuleType, file: str, origin: str) -> App:
-    """Return the app in a file: the one called `app`, or the only one."""
+    """Return the app in a file: the attribute `app`, or the only app in the file."""
     apps = {name: each for name, each in vars(module).items() if isinstance(each, App)}
     if "app" in apps or len({*map(id, apps.values())}) == 1:
         return apps.get("app") or next(iter(apps.values()))
@@ -139,7 +142,7 @@ def _told(error: BaseException) -> str:
 
 
 def _apps_of(module: Any) -> str:
-    """Return a text that lists the apps in a module."""
+    """Return a list of the apps in a module, for an error message."""
     found = (
         [name for name, each in vars(module).items() if isinstance(each, App)] if isinstance(module, ModuleType) else []
     )

@@ -1,7 +1,7 @@
-"""The permissions that an app needs: those that its controllers declare, and those that its tests have used.
+"""Computes the permissions that an app needs: those that its controllers declare, and those that its tests have used.
 
-Guarantees: permissions are as narrow as RBAC allows, and in the same order each time. Deletions, and writes of kinds
-that no controller names in `owns=`, are only known if tests observe them.
+Guarantees: permissions are as narrow as RBAC allows, and their order is always the same. The permissions for deletions,
+and for writes of kinds that no controller names in `owns=`, are known only if tests make such requests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WEBHOOKS: Final = (GROUP, (MUTATING.plural, VALIDATING.plural))
 
 
 class Right(NamedTuple):
-    """One verb on one resource; `resource` may include a subresource, as `pods/status`."""
+    """The permission for one verb on one resource; `resource` may include a subresource, as in `pods/status`."""
 
     group: str
     resource: str
@@ -32,7 +32,8 @@ class Right(NamedTuple):
 def declared_rights(app: App, *, definitions: bool = True) -> Iterator[Right]:
     """Yield the permissions that an app's declarations need.
 
-    With `definitions`, include those to write the CustomResourceDefinitions of its kinds.
+    If `definitions` is set, the result includes the permissions to write the CustomResourceDefinitions of the app's
+    kinds.
     """
     for group, resource in _EVENTS:
         yield from (Right(group, resource, verb) for verb in ("create", "patch"))
@@ -62,7 +63,10 @@ def _has_status(cls: type[Any]) -> bool:
 
 
 def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
-    """Return permissions as rules of a Role: one for each group and set of verbs, with all their resources."""
+    """Return permissions as rules of a Role.
+
+    Each rule has one API group, its verbs, and all resources with these verbs.
+    """
     verbs: dict[tuple[str, str], set[str]] = {}
     for each in rights:
         verbs.setdefault((each.group, each.resource), set()).add(each.verb)
@@ -76,9 +80,10 @@ def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
 
 
 def webhook_rules(app: App, within: str = "") -> list[dict[str, Any]]:
-    """Return the rules to register an app's admission functions as webhooks; none if it has no such functions.
+    """Return the RBAC rules for registering an app's admission functions as webhooks.
 
-    `within` is the only namespace that the app follows, empty for all.
+    Empty if the app has no such functions. `within` is the only namespace that the app follows; an empty namespace
+    means all namespaces.
     """
     if not app.admissions:
         return []
@@ -95,10 +100,10 @@ def manifests(
     within: str = "",
     webhooks: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return a ServiceAccount with these permissions, and with the permissions for its Lease in `namespace`.
+    """Return a ServiceAccount, and roles with these permissions and those for its Lease in `namespace`.
 
-    The permissions apply only in the namespace `within`; empty for all namespaces. `webhooks` are the rules of
-    `webhook_rules`.
+    The permissions apply only in the namespace `within`; an empty namespace means all namespaces. `webhooks` are the
+    RBAC rules that `webhook_rules` returns.
     """
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     lease = rules_of(Right(*_LEASES, verb) for verb in (*_READ, "create", "update"))
@@ -119,7 +124,7 @@ def manifests(
 
 
 def _cluster_role(name: str, rules: Sequence[dict[str, Any]], subject: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a ClusterRole with its binding; no objects if there are no rules."""
+    """Return a ClusterRole with its ClusterRoleBinding; the result is empty if there are no rules."""
     metadata = {"name": name}
     return (
         [
@@ -155,7 +160,7 @@ def service(name: str, namespace: str) -> dict[str, Any]:
 def deployed(name: str, namespace: str, image: str, place: str, app: App) -> list[dict[str, Any]]:
     """Return the Deployment of an app, and the Service of its webhooks if it has any.
 
-    `place` names the app for `ctrlmgr run`.
+    `place` is the argument with which `ctrlmgr run` finds the app.
     """
     found = [deployment(name, namespace, image, place, webhooks=bool(app.admissions))]
     return [*found, service(name, namespace)] if app.admissions else found
@@ -164,7 +169,7 @@ def deployed(name: str, namespace: str, image: str, place: str, app: App) -> lis
 def deployment(name: str, namespace: str, image: str, app: str, *, webhooks: bool = False) -> dict[str, Any]:
     """Return a Deployment of an image that starts `ctrlmgr run` with the argument `app`.
 
-    With `webhooks` it serves the app's admission functions through the Service of the same name.
+    If `webhooks` is set, the container serves the app's admission functions through the Service of the same name.
     """
     labels = {"app.kubernetes.io/name": name}
     arguments = [app, f"--leader-elect-resource-namespace={namespace}", "--status-address=0.0.0.0:8080"]

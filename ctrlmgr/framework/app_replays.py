@@ -1,7 +1,8 @@
-"""Apps in replays: their controllers run on a recording, and their writes are compared with the recorded ones.
+"""In replays of a recording, the controllers of apps run, and their writes are compared with the recorded writes.
 
-Guarantees: the recorded writes of an app's controller, to its kind and the kinds that it owns, are not inputs. At every
-checkpoint, the recorded writes are compared with those of the app's code for the same inputs.
+Guarantees: the writes that an app's controller made to its kind and to the kinds that it owns are not replayed as
+inputs. At every checkpoint, the recorded writes are compared with the writes that the app's code makes for the same
+inputs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ctrlmgr.recording.replayed_controllers import ControllerBuilder, builder_of
 
 
 class Replayed(NamedTuple):
-    """The arguments of `Replay` that apps determine, by the names of their controllers."""
+    """The arguments of `Replay` that depend on apps, such as the names of their controllers."""
 
     builders: Mapping[str, ControllerBuilder]
     shares: Mapping[str, Sequence[Resource]]

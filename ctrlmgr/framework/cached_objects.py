@@ -1,6 +1,6 @@
-"""Decodes cached objects as users' classes, or as plain data.
+"""Decodes cached objects as instances of users' classes, or as plain data.
 
-Guarantees: results are copies that the caller may change; caches are shared and never changed.
+Guarantees: results are copies that the caller may change; the caches themselves are never changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _decoder(cls: type[Any]) -> Callable[[bytes], Any]:
 
 
 def read(declaration: Declaration, obj: Object) -> Any:
-    """Return an object as an instance of its class, or as `Untyped`.
+    """Return an object as an instance of its class, or as `Untyped` if its kind has no class.
 
     Raises `msgspec.ValidationError` if the object does not match the class.
     """
@@ -42,13 +42,13 @@ def read(declaration: Declaration, obj: Object) -> Any:
 
 
 class Cache:
-    """The caches of a controller's declared kinds (its own, `owns`, `watches`, `reads`), typed; thread-safe.
+    """The caches of the kinds that a controller declares (its own, `owns`, `watches`, `reads`); thread-safe.
 
-    A cache is slightly outdated: it may not contain the latest write yet.
+    A cache may be slightly outdated, so it may not contain the latest write yet.
     """
 
     def __init__(self, listers: Mapping[Resource, Lister], who: str) -> None:
-        """Read these caches for the controller `who`."""
+        """Create a reader of these caches for the controller with the name `who`."""
         self._listers = listers
         self._who = who
 
@@ -59,7 +59,10 @@ class Cache:
     def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if it does not exist; raises LookupError for a kind that is not declared."""
+        """Return one object, None if it does not exist.
+
+        Raises LookupError if the controller does not declare the kind.
+        """
         declaration = declaration_of(kind)
         obj = self.lister(declaration).get(Key(namespace, name))
         return None if obj is None else read(declaration, obj)
@@ -75,12 +78,15 @@ class Cache:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of a namespace (None: of all) that have all these labels, by key; raises as `get`."""
+        """Return the objects of a namespace (None for all namespaces) that have all these labels, by key.
+
+        Raises LookupError if the controller does not declare the kind.
+        """
         declaration = declaration_of(kind)
         return [read(declaration, obj) for obj in self.lister(declaration).list(namespace, labels)]
 
     def lister(self, declaration: Declaration) -> Lister:
-        """Return the store of a kind; raises LookupError for a kind that is not declared."""
+        """Return the store of a kind; raises LookupError if the controller does not declare the kind."""
         found = self._listers.get(declaration.resource)
         if found is None:
             raise LookupError(
@@ -93,7 +99,7 @@ class ViewCache(Cache):
     """The state of the log at one revision, in the form of a cache of all kinds."""
 
     def __init__(self, view: View, who: str) -> None:
-        """Read `view`; error messages name the reader `who`."""
+        """Create a reader of `view`; error messages contain the name `who`."""
         super().__init__({}, who)
         self._view = view
 
@@ -104,7 +110,7 @@ class ViewCache(Cache):
         return None if obj is None else read(declaration, obj)
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of a namespace (None: of all) that have all these labels, by key."""
+        """Return the objects of a namespace (None for all namespaces) that have all these labels, by key."""
         declaration, wanted = declaration_of(kind), (labels or {}).items()
         found = self._view.list(declaration.resource, namespace)
         return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]

@@ -1,6 +1,7 @@
 """Converts the objects that a controller writes to manifests: plain data without fields that the server sets.
 
-Guarantees: all functions are pure. A manifest contains only the author's fields, as server-side apply requires.
+Guarantees: all functions are pure; they depend on their arguments alone. A manifest contains only the author's fields,
+as server-side apply requires.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Fields: TypeAlias = dict[str, Any]
 Child: TypeAlias = "Kind | Untyped | Mapping[str, Any]"
 
 _OURS = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
-"""The fields of metadata that an author sets."""
+"""The metadata fields that the author of an object sets."""
 
 
 def declared(child: Child) -> Declaration:
@@ -34,7 +35,8 @@ def declared(child: Child) -> Declaration:
 
 
 def manifest(child: Child) -> Fields:
-    """Return the author's fields of an object: without status, and without fields that the server sets."""
+    """Return the fields of an object that its author sets: all except the status and the fields that the server sets.
+    """
     declaration = declared(child)
     fields = plain(child.fields if isinstance(child, Untyped) else child)
     metadata = {name: value for name, value in fields.pop("metadata", {}).items() if name in _OURS and value}
@@ -55,7 +57,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def owner_reference(owner: Object, declaration: Declaration) -> Fields:
-    """Return a controller reference to an object (`metav1.NewControllerRef`)."""
+    """Return an owner reference that names an object as the controller (`metav1.NewControllerRef`)."""
     return {
         "apiVersion": declaration.api_version,
         "kind": declaration.kind,
@@ -67,9 +69,9 @@ def owner_reference(owner: Object, declaration: Declaration) -> Fields:
 
 
 def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
-    """Return a manifest with an owner; raises ValueError if Kubernetes forbids it.
+    """Return a manifest with an owner reference; raises ValueError if Kubernetes forbids this owner.
 
-    An object that a namespaced object owns must be in the same namespace (`controllerutil.SetControllerReference`).
+    The owner, if it is namespaced, must be in the namespace of the manifest (`controllerutil.SetControllerReference`).
     """
     metadata = dict(fields["metadata"])
     if owner.namespace and metadata.get("namespace", owner.namespace) != owner.namespace:
@@ -88,7 +90,10 @@ def to_object(fields: Mapping[str, Any], resource: Resource) -> Object:
 
 
 def says(current: Any, wanted: Any) -> bool:
-    """Return whether `current` contains all fields of `wanted`; lists are compared item by item."""
+    """Return whether `current` contains all fields of `wanted`.
+
+    Lists are compared item by item, and must have the same length.
+    """
     if isinstance(wanted, dict):
         return isinstance(current, dict) and all(
             name in current and says(current[name], each) for name, each in wanted.items()

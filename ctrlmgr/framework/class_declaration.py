@@ -1,4 +1,4 @@
-"""The declaration of a kind: from the class statement, or from a name such as `v1/ConfigMap`.
+"""Declares a kind from a class statement, or from a name such as `v1/ConfigMap`.
 
 Guarantees: a declaration is immutable and valid; the same class or name always gives the same declaration.
 """
@@ -36,9 +36,10 @@ _CLUSTER_SCOPED = {
 
 
 class Column(NamedTuple):
-    """A column of `kubectl get`: the value at `path` (`.spec.size`).
+    """A column of `kubectl get`, which shows the value at `path` (such as `.spec.size`).
 
-    The column's type is by default the field's type. With `priority` above 0, the column is only shown with `-o wide`.
+    The column's type is by default the field's type. If `priority` is above 0, the column is only shown with `kubectl
+    get -o wide`.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Declaration:
 
     @property
     def where(self) -> str:
-        """Return where the kind is declared, for messages."""
+        """Return the file and line where the kind is declared, for messages."""
         return f"{self.cls.__module__}:{self.cls.__qualname__}" if self.cls is not None else self.label
 
     @property
@@ -116,15 +117,16 @@ def declare(
 
 
 def is_builtin(group: str) -> bool:
-    """Return whether a group is one of Kubernetes' own groups, whose kinds need no definition."""
+    """Return whether a group is one of Kubernetes' own API groups, whose kinds need no CustomResourceDefinition."""
     return "." not in group or group.endswith(".k8s.io")
 
 
 @lru_cache(maxsize=256)
 def named(name: str) -> Declaration:
-    """Return the kind with a name such as `v1/ConfigMap` or `apps/v1/Deployment`; raises TypeError.
+    """Return the declaration of the kind with a name such as `v1/ConfigMap` or `apps/v1/Deployment`.
 
-    A cluster-scoped kind outside Kubernetes' own groups needs a class, which contains the scope.
+    Raises TypeError if the name is invalid. A cluster-scoped kind outside Kubernetes' own groups can be declared only
+    by a class, because a name does not contain the scope.
     """
     api_version, _, kind = name.rpartition("/")
     resource = _resource(api_version, kind, name)
@@ -163,6 +165,6 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
 
 
 def sequence_of(kinds: Sequence[Any], option: str) -> tuple[Declaration, ...]:
-    """Return the declarations of the kinds in the value of `option`."""
+    """Return the declarations of the kinds in the value of the decorator's option `option`."""
     check_list(option, kinds, f"[{kinds!r}]" if isinstance(kinds, str) else '["v1/ConfigMap"]')
     return tuple(declaration_of(each) for each in kinds)

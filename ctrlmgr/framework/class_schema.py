@@ -1,7 +1,7 @@
 """Derives the structural schema of a class: OpenAPI v3, as in CustomResourceDefinitions.
 
-Guarantees: all functions are pure; the same class gives the same schema. The class can decode every object that the
-schema accepts. If a field's type has no structural schema, a TypeError with the path of the field is raised.
+Guarantees: all functions are pure, so the same class always gives the same schema. The class can decode every object
+that its schema accepts. If a field's type has no structural schema, a TypeError with the path of the field is raised.
 
 Sources: Kubernetes' "structural schemas" (KEP-1185), and controller-gen's output for the same types.
 """
@@ -93,7 +93,10 @@ def _bounds(info: Any) -> Schema:
 
 
 def _pattern(pattern: str | None, path: str) -> Schema:
-    """Return the regular expression of a text; raises TypeError for one that Python accepts and API servers refuse."""
+    """Return a regular expression as it is in the schema.
+
+    Raises TypeError if Python accepts it but API servers refuse it.
+    """
     if not pattern:
         return {}
     try:
@@ -138,7 +141,7 @@ def _map(info: inspect.DictType, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _union(info: inspect.UnionType, path: str, seen: tuple[type, ...]) -> Schema:
-    """Return the schema of an optional field, or of a number or text.
+    """Return the schema of a field whose type is a union: an optional type, or a number or string.
 
     Other unions of types are not supported.
     """
@@ -181,7 +184,10 @@ def _field(field: inspect.Field, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _check_defaults(info: Any, path: str) -> None:
-    """Raise TypeError for a default that the field's schema does not allow; API servers refuse such definitions."""
+    """Raise TypeError if a field's schema does not allow its default.
+
+    API servers refuse such CustomResourceDefinitions.
+    """
     hints = get_type_hints(info.cls, include_extras=True)
     for field in info.fields:
         default = _default(field)
@@ -193,7 +199,7 @@ def _check_defaults(info: Any, path: str) -> None:
 
 
 def _default(field: inspect.Field) -> Any:
-    """Return a field's default; NODEFAULT for an empty default, so that the field remains omitted."""
+    """Return a field's default; NODEFAULT for an empty default, because objects omit fields that are empty."""
     value = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         value = field.default_factory()
@@ -205,7 +211,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """Return a status' schema without defaults: a missing field means that the controller has not set it yet."""
+    """Return the schema of a status without defaults, because a controller sets the fields of a status."""
     found = {name: value for name, value in schema.items() if name != "default"}
     if "properties" in found:
         found["properties"] = {name: _without_defaults(each) for name, each in found["properties"].items()}

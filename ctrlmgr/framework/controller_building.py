@@ -1,7 +1,8 @@
-"""Builds a controller of an app; it is declared, built and run like the built-in controllers.
+"""Builds the controllers of an app, which are declared, built and run like the built-in controllers.
 
-Guarantees: an object is reconciled after a change of the object, of an object that it owns, or of one that a watch maps
-to it. If a mapping raises an error, this is logged and counted, and all other mappings continue.
+Guarantees: an object is reconciled after a change of the object itself, of an object that it owns, or of an object that
+a watch maps to it. If a mapping function of a watch raises an error, the error is logged and counted, and all other
+mappings continue.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ from ctrlmgr.manager import Watch as KeyWatch
 log = structlog.get_logger(__name__)
 
 _EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)),)
-"""The permissions of apps in `serve`, unless the cluster's administrator restricts the apps' roles."""
+"""The RBAC rules that controllers of apps have in `serve`, unless the cluster's administrator restricts the apps'
+roles.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppDescriptor(ControllerDescriptor[NoOptions]):
-    """The declaration of an app's controller."""
+    """The declaration of a controller of an app, from which `serve` and `run` build the controller."""
 
     controller: AppController[Any] = field(compare=False)
 
     def build(self, context: ControllerContext, options: NoOptions) -> Controller:
-        """Build the controller, before the informers sync."""
+        """Build the controller; the caller must do this before the informers sync."""
         return build(self, context)
 
 
@@ -73,11 +76,14 @@ def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]
 
 
 Failed: TypeAlias = Callable[[str, Object, Exception], None]
-"""A function that is called with a controller's name, the object and the exception."""
+"""A callback that is called with a controller's name, the object and the exception."""
 
 
 def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Failed | None = None) -> Controller:
-    """Build a controller from its declaration; `failed` is called for each exception."""
+    """Build a controller from its declaration.
+
+    `failed` is called for each exception that the reconcile function raises.
+    """
     controller = descriptor.controller
     informers = {kind.resource: context.informers.informer(kind.resource) for kind in controller.kinds}
     cache = Cache({resource: informer.lister for resource, informer in informers.items()}, controller.name)
@@ -98,7 +104,7 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
 
 
 def _states(change: Change) -> Iterator[Object]:
-    """Yield the previous and the new state of an object."""
+    """Yield those of the previous and the new state of an object that exist."""
     yield from (each for each in (change.old, change.new) if each is not None)
 
 

@@ -1,10 +1,10 @@
-"""Runs async functions of apps on one event loop for the process, which runs on its own thread.
+"""Runs async functions of apps on one event loop, which runs on its own thread and serves the whole process.
 
 Guarantees:
-- The caller waits until the function has returned or raised, and gets its result or its error.
+- The caller waits until the async function has returned or raised, and gets its result or its error.
 - All async functions of a process share the loop, so they can share sessions and connections of async libraries.
-- The function sees the context variables of the caller, such as those of log lines.
-- The loop starts with the first call, and ends with the process.
+- An async function runs with the context variables of its caller, such as those of log lines.
+- The event loop starts with the first call, and ends with the process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, awaitable: Awaitable[T]) -> T:
-        """Return the result of `awaitable`, or raise its error."""
+        """Wait on the calling thread until `awaitable` has ended; return its result, or raise its error."""
         result, error = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._running()).result()
         if error is not None:
             raise error

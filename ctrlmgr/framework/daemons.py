@@ -1,12 +1,12 @@
-"""Daemons: tasks that run as long as an object exists, written as generators that yield the seconds to sleep.
+"""A daemon is a task that runs as long as an object exists; it is a generator that yields the seconds to sleep.
 
 Guarantees:
 
-- A daemon runs until its object is deleted, its function returns, or its controller stops. If it has not returned,
-  `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon needs no thread of its own, and
-  tests step it with their clock.
+- A daemon runs until its object is deleted, its function returns, or its controller stops. If the generator has not
+  returned when its daemon ends, `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon
+  needs no thread of its own, and tests run it step by step with their clock.
 - Changes of the object do not end a daemon's sleep. Each `yield` returns the current object.
-- A daemon that raises is retried with backoff, from its beginning.
+- If a daemon raises an exception, it is started again from its beginning after a backoff.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Daemon:
     uid: str
     """Its object."""
     steps: Steps | None
-    """The running generator; None if the daemon has returned."""
+    """The running generator; None if the generator has returned."""
     context: Context
     due: int = 0
     """The time when the daemon's sleep ends, in microseconds since 1970."""
 
     def wait(self, uid: str, now: int) -> Result | None:
-        """Return the remaining sleep, or `Result(None)` if the daemon has returned.
+        """Return a `Result` with the remaining sleep, or `Result(None)` if the daemon has returned.
 
-        Return None if the daemon should be stepped or started now.
+        Return None if the daemon should now be started, or run to its next `yield`.
         """
         if uid != self.uid:
             return None
@@ -48,7 +48,7 @@ class Daemon:
         return Result(requeue_after=(self.due - now) / _SECOND) if now < self.due else None
 
     def step(self, obj: Any, context: Context, *, where: str) -> Result | None:
-        """Run the daemon up to its next `yield`; raises its errors."""
+        """Run the daemon up to its next `yield`; raises the errors that the daemon raises."""
         assert self.steps is not None, "a daemon that has returned is not stepped"
         is_first = context is self.context
         self.context.continue_as(context)
@@ -64,7 +64,7 @@ class Daemon:
         return Result(requeue_after=float(seconds))
 
     def stop(self) -> None:
-        """Let the daemon clean up and end; its errors are logged."""
+        """Let the daemon clean up and end; errors that it raises are logged."""
         steps, self.steps = self.steps, None
         try:
             if steps is not None:
@@ -78,5 +78,5 @@ def _is_pause(seconds: Any) -> bool:
 
 
 def begin(function: Callable[[Any, Context], Any], obj: Any, context: Context, uid: str) -> Daemon:
-    """Return the daemon for an object, before its first step."""
+    """Return a new daemon for an object; the generator has not run yet."""
     return Daemon(uid, function(obj, context), context)

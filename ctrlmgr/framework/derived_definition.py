@@ -1,8 +1,8 @@
-"""Derives the CustomResourceDefinition of a class, and checks whether a stored one contradicts it.
+"""Derives the CustomResourceDefinition of a class, and checks whether a stored CustomResourceDefinition contradicts it.
 
-Guarantees: all functions are pure; the manifest is valid for `kubectl apply`. A contradiction is a difference in the
-scope, the names, the version, or a field's type. Applying the manifest cannot remove such a difference, or it would
-make stored objects unreadable.
+Guarantees: all functions are pure; `kubectl apply` accepts the manifest. A contradiction is a difference in the scope,
+the names, the version, or a field's type. Applying the manifest cannot remove a contradiction, or it would make stored
+objects unreadable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from ctrlmgr.framework.class_schema import Schema, schema_of
 
 
 def definition_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the definition of a kind as plain data; raises TypeError if the class is a view of an existing kind."""
+    """Return the CustomResourceDefinition of a kind as plain data.
+
+    Raises TypeError if the class is a view of an existing kind.
+    """
     declaration = declaration_of(kind)
     if declaration.existing:
         raise TypeError(f"{declaration.where}: {declaration.label} is defined elsewhere")
@@ -91,7 +94,7 @@ def _type_at(path: str, schema: Schema) -> str:
 
 
 def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """Return how a stored definition contradicts the wanted definition of the same name, None if it does not."""
+    """Return how a stored CustomResourceDefinition contradicts the wanted one of the same name; None if it does not."""
     have, want = stored["spec"], wanted["spec"]
     if have["scope"] != want["scope"]:
         return f"its scope is {have['scope']}, not {want['scope']}"
@@ -106,7 +109,10 @@ def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str |
 
 
 def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
-    """Yield the fields whose types differ; a field in only one of the schemas is no contradiction."""
+    """Yield the fields whose types differ between two schemas.
+
+    A field in only one of the schemas is no contradiction.
+    """
     types = have.get("type"), want.get("type")
     if None not in types and types[0] != types[1]:
         yield f"{path} is of type {types[0]}, not {types[1]}"

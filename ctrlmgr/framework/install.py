@@ -1,8 +1,8 @@
-"""Installs the definitions of an app's kinds: creates or updates them, unless stored ones contradict them.
+"""Creates or updates the CustomResourceDefinitions of an app's kinds, unless stored ones contradict the classes.
 
-Guarantees: a stored definition that contains all fields of the class's definition is not changed. A stored definition
-that contradicts the class (`derived_definition.contradiction`) is never changed. All other definitions are server-side
-applied, so that their other fields remain.
+Guarantees: a stored CustomResourceDefinition that contains all fields of the one for the class is not changed. A stored
+CustomResourceDefinition that contradicts the class (`derived_definition.contradiction`) is never changed. All other
+CustomResourceDefinitions are written with server-side apply, which keeps the fields that other field managers have set.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from ctrlmgr.framework.class_declaration import Declaration
 from ctrlmgr.framework.derived_definition import contradiction, definition_of
 
 MANAGER: Final = "ctrlmgr-app"
-"""The field manager of definitions that are installed for an app."""
+"""The field manager of the CustomResourceDefinitions that are installed for an app."""
 
 
 def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[Object]:
-    """Return the definitions to apply so that every kind of these apps is defined; `find` returns stored definitions.
+    """Return the CustomResourceDefinitions to apply so that every kind of these apps is defined.
 
-    Raises `SettingsError` if a kind contradicts the stored definition, or another app.
+    `find` returns the stored ones. Raises `SettingsError` if a kind contradicts its stored CustomResourceDefinition, or
+    the same kind of another app.
     """
     wanted: dict[str, tuple[Declaration, dict[str, Any]]] = {}
     for app in apps:
@@ -45,7 +46,10 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
 
 
 def checked_definition(kind: Declaration) -> dict[str, Any]:
-    """Return the definition of a kind; raises `SettingsError` with the place where its class is declared."""
+    """Return the CustomResourceDefinition of a kind.
+
+    Raises `SettingsError` with the place where its class is declared if the class is invalid.
+    """
     try:
         return definition_of(kind.cls)
     except TypeError as error:
@@ -77,9 +81,9 @@ def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -
 def install(
     apps: Iterable[App], find: Callable[[Key], Object | None], apply: Callable[[Object], Object]
 ) -> list[Object]:
-    """Apply the definitions in `changes`, and return the stored ones.
+    """Apply the CustomResourceDefinitions in `changes`, and return them as stored.
 
-    Raises `SettingsError`, also if the API refuses a definition.
+    Raises `SettingsError`, also if the API server refuses a CustomResourceDefinition.
     """
     stored = []
     for definition in changes(apps, find):

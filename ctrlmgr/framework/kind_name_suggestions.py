@@ -1,7 +1,7 @@
-"""Refuses names of kinds that cannot exist in any cluster, and suggests a similar name.
+"""Refuses names of kinds that cannot exist in any cluster, and suggests a similar kind.
 
-Guarantees: the kinds of Kubernetes' own groups are those of 1.36, from the discovery documents in this package. A kind
-of a group that a CustomResourceDefinition could define is never refused.
+Guarantees: the kinds of Kubernetes' own groups are the kinds of Kubernetes 1.36, read from the discovery documents in
+this package. A kind of a group that a CustomResourceDefinition could define is never refused.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from functools import cache
 from ctrlmgr.schema import published_schema
 
 _ALIKE = 0.7
-"""The minimum similarity of a name that is suggested, from 0 to 1, as in `difflib`."""
+"""The minimum similarity of a suggested name to the given name, from 0 to 1, as in `difflib`."""
 
 
 def check_spelling(group: str, kind: str, name: str) -> None:
-    """Raise TypeError for a kind that Kubernetes does not have, if no definition can add it.
+    """Raise TypeError for a kind that Kubernetes does not have, if no CustomResourceDefinition can add it.
 
-    The group of a CustomResourceDefinition must contain a dot. In a group with a dot, such as `networking.k8s.io`, only
-    a name that is similar to a built-in kind is refused. Other kinds may exist in a later version of Kubernetes, or in
-    an add-on.
+    The group of a CustomResourceDefinition must contain a dot. In a group with a dot, such as `networking.k8s.io`, a
+    kind is refused only if its name is similar to a built-in kind. A kind with another name may exist in a later
+    version of Kubernetes, or in an add-on.
     """
     known = _builtin().get(group)
     if known is None:
@@ -36,7 +36,7 @@ def check_spelling(group: str, kind: str, name: str) -> None:
 
 
 def suggested(group: str, kind: str) -> str:
-    """Return a question with the kind that was probably meant; empty if there is none."""
+    """Return a question that names the kind that was probably meant; empty if no kind has a similar name."""
     kinds = {each: (other, version) for other, found in _builtin().items() for each, version in found.items()}
     own = _builtin().get(group, {})
     if similar := get_close_matches(kind, own, n=1, cutoff=_ALIKE):
@@ -52,7 +52,7 @@ def _label(group: str, version: str, kind: str) -> str:
 
 @cache
 def _builtin() -> dict[str, dict[str, str]]:
-    """Return the kinds of each built-in group, with the preferred version of each."""
+    """Return the kinds of each built-in API group in the group's preferred version."""
     documents = published_schema.discovery()
     found = {"": _kinds(documents["/api/v1"], "v1")}
     for group in documents["/apis"]["groups"]:

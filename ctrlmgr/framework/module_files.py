@@ -1,6 +1,7 @@
-"""Imports modules from files: `website.py`, or `operator.py`, whose name belongs to another module already.
+"""Imports modules from files such as `website.py`, even if another module has the name already, as `operator.py` does.
 
-Guarantees: a file is imported once. A file whose name is taken never replaces the module that has the name.
+Guarantees: a file is imported only once. If another module has the name of a file, importing the file does not replace
+that module.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 
 def import_file(file: Path) -> ModuleType:
-    """Return the module of a file, which may belong to a package; raises the errors of the module."""
+    """Return the module of a file, which may belong to a package; raises the errors that its import raises."""
     file = file.resolve()
     folder, name = _named(file)
     search(str(folder))
@@ -26,7 +27,8 @@ def import_file(file: Path) -> ModuleType:
 def search(folder: str) -> None:
     """Add a folder to the search path for modules, before installed packages but after the standard library.
 
-    Python imports some modules of its library late, and a user's file calendar.py must not replace these.
+    Python imports some modules of its standard library late, and a user's file `calendar.py` must not replace the
+    module of that name.
     """
     if folder not in sys.path:
         installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)
@@ -37,7 +39,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def _named(file: Path) -> tuple[Path, str]:
-    """Return the folder that must be on the search path, and the dotted name of the file below that folder."""
+    """Return the folder from which a file can be imported, and the file's dotted module name below that folder."""
     folder, parts = file.parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
@@ -46,7 +48,7 @@ def _named(file: Path) -> tuple[Path, str]:
 
 
 def _is_taken(name: str, file: Path) -> bool:
-    """Return whether an import of this name returns another module than this file's."""
+    """Return whether an import of this name returns a module other than the one in this file."""
     if name in sys.stdlib_module_names:
         return True
     try:

@@ -1,6 +1,6 @@
-"""Checks the options of decorators and class statements, because mistakes would otherwise be reported late.
+"""Checks the options of decorators and class statements early, because mistakes would otherwise be reported late.
 
-Guarantees: a wrong option raises a TypeError with the option, its value and an example of a correct value.
+Guarantees: an invalid option raises a TypeError with the option, its value and an example of a valid value.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def check_list(name: str, value: Any, example: str, *, of: type | None = None) -> None:
-    """Raise TypeError unless `value` is a sequence with members of the type `of`; `example` is a correct value.
+    """Raise TypeError unless `value` is a sequence whose members have the type `of`; `example` is a valid value.
 
-    A text is refused, because Python iterates over its letters.
+    A string is refused, because Python would iterate over its characters.
     """
     is_listed = not isinstance(value, str | bytes) and hasattr(value, "__iter__")
     if not is_listed or (of is not None and not all(isinstance(each, of) for each in value)):
@@ -36,7 +36,7 @@ def check_seconds(name: str, value: Any) -> None:
 
 
 def remedy(error: BaseException) -> str:
-    """Return a suggestion for a keyword or an attribute that Python does not know; empty if nothing is similar."""
+    """Return a suggestion for an unknown keyword or attribute; empty if no known name is similar."""
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
         return _meant(error.name, [each for each in dir(error.obj) if not each.startswith("_")])
     if (
@@ -58,12 +58,12 @@ def _meant(word: str, known: list[str], ending: str = "") -> str:
 
 
 def _snake(word: str) -> str:
-    """Return the Python spelling of a word in JSON, such as `minLength`."""
+    """Return the Python spelling of a JSON schema keyword such as `minLength`."""
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in word)
 
 
 def _keywords(owner: str, method: str) -> list[str]:
-    """Return the keywords of a method of one of our public classes; empty for any other method."""
+    """Return the keyword arguments of a method of one of our public classes; empty for any other method."""
     import ctrlmgr
 
     found = getattr(ctrlmgr, owner, None)

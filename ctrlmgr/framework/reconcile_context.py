@@ -1,12 +1,12 @@
-"""The second argument of a reconcile function: it reads the caches, and makes all writes.
+"""The second argument of a reconcile function, which reads caches and makes all writes.
 
 Guarantees:
 
 - Objects are written with server-side apply, with the controller's name as the field manager. An object is written only
-  if it differs from the last applied or the existing object.
+  if it differs from the object that was last applied, or from the existing object.
 - An object that another controller owns is not changed.
-- Changes to `object.status` are written once, after the reconcile.
-- Every write contains this reconcile as its cause.
+- If the function changes `object.status`, the status is written once, after the reconcile.
+- Every write names this reconcile as its cause.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Writer(ReconcileClient, Protocol):
     """The client with which a context writes."""
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Server-side apply an object or a part of it; return the stored object."""
+        """Server-side apply a whole object or some of its fields; return the stored object."""
 
 
 class Applied(NamedTuple):
-    """The last applied object, and the object that was stored."""
+    """The object that was last applied, and the object that was stored as a result."""
 
     wanted: Mapping[str, Any]
     uid: str
@@ -55,11 +55,11 @@ class Memory:
 
     applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
     seen: Object | None = None
-    """The object at the last reconcile that succeeded."""
+    """The object as it was at the last reconcile that succeeded."""
 
 
 class Context:
-    """The context of one reconcile of one object; the module's docstring lists its guarantees."""
+    """The context of one reconcile of one object."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class Context:
         random: Random,
         memory: Memory,
     ) -> None:
-        """Create a context; only the framework calls this."""
+        """Create a context; only the framework calls this constructor."""
         self.cache = cache
-        """The caches, for reads in any namespace."""
+        """The caches of the controller, for reads in any namespace."""
         self.random = random
-        """The source of random numbers; deterministic in tests."""
+        """The source of random numbers, which is deterministic in tests."""
         self.log = structlog.get_logger(f"ctrlmgr.app.{controller}").bind(
             kind=declaration.kind, object=str(raw.key), revision=raw.revision
         )
@@ -95,15 +95,16 @@ class Context:
 
     @property
     def old(self) -> Any:
-        """The object at the last successful reconcile; None at the first one since the process started.
+        """The object as it was at the last successful reconcile.
 
-        The result is only a hint about changes, because a reconcile does not see every change.
+        None before the first success since the process started. The previous object is only a hint about changes,
+        because a reconcile does not see every change.
         """
         seen = self._memory.seen
         return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
 
     def continue_as(self, other: Context) -> None:
-        """Take the state of a later context of the same object, so that a daemon's context is current."""
+        """Take over the state of a newer context of the same object, so that the context of a daemon is current."""
         self.log, self._raw, self._obj, self._client = other.log, other._raw, other._obj, other._client
 
     def now(self) -> int:
@@ -111,7 +112,10 @@ class Context:
         return self._clock.now()
 
     def at(self, text: str) -> int:
-        """Convert an object's timestamp (RFC 3339) to the unit of `now`; raises ValueError."""
+        """Convert an object's timestamp (RFC 3339) to microseconds since 1970.
+
+        Raises ValueError if it is not a timestamp.
+        """
         return parse_time(text)
 
     @overload
@@ -121,9 +125,10 @@ class Context:
     def get(self, kind: str, name: str, namespace: str | None = None) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str | None = None) -> Any:
-        """Return an object from the caches, None if it does not exist; `namespace` is by default this object's.
+        """Return an object from the caches, None if it does not exist.
 
-        Raises LookupError for a kind that the controller does not declare.
+        `namespace` is by default the namespace of the reconciled object. Raises LookupError if the controller does not
+        declare the kind.
         """
         return self.cache.get(kind, name, self._namespace(declaration_of(kind), namespace))
 
@@ -138,9 +143,9 @@ class Context:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects in a namespace, by default this object's.
+        """Return the objects in a namespace, by default the namespace of the reconciled object.
 
-        If this object is cluster-scoped, return the objects in all namespaces.
+        If the reconciled object is cluster-scoped, return the objects in all namespaces.
         """
         where = namespace if namespace is not None else self._raw.namespace or None
         return self.cache.list(kind, where, labels)
@@ -152,7 +157,7 @@ class Context:
     def owned(self, kind: str) -> Sequence[Untyped]: ...
 
     def owned(self, kind: Any) -> Any:
-        """Return the objects of a kind that this object controls."""
+        """Return the objects of a kind that the reconciled object controls."""
         declaration = declaration_of(kind)
         found = self.cache.lister(declaration).list(self._raw.namespace or None)
         return [read(declaration, each) for each in found if is_controlled_by(each, self._raw)]
@@ -166,9 +171,10 @@ class Context:
     def apply(self, child: Child, *, owned: bool = True) -> Any:
         """Apply `child`, and return the stored object.
 
-        Fields that `child` does not contain stay unchanged; fields that it contained at the last apply are removed.
-        This object becomes the owner of `child`, unless `owned` is False. If `child` has no namespace, it gets the
-        namespace of this object. Raises `AlreadyExists` if another object controls it, and the errors of the API.
+        Fields that `child` does not contain stay unchanged; fields that only the previous apply contained are removed.
+        The reconciled object becomes the owner of `child`, unless `owned` is False. If `child` has no namespace, it
+        gets the namespace of the reconciled object. Raises `AlreadyExists` if another object controls `child`, and
+        `ApiError` if the API server refuses the write.
         """
         declaration = declared(child)
         wanted = self._wanted(manifest(child), declaration, is_owned=owned)
@@ -185,7 +191,7 @@ class Context:
         return read(declaration, stored)
 
     def delete(self, child: Kind | Untyped) -> None:
-        """Delete an object that was read, unless another object of the same name has replaced it."""
+        """Delete an object that was read before, unless another object of the same name has replaced it."""
         declaration = declared(child)
         raw = self.cache.lister(declaration).get(Key(child.namespace, child.name))
         if raw is None or raw.uid != child.metadata.uid or raw.is_terminating:
@@ -199,9 +205,10 @@ class Context:
     def condition(
         self, type: str, status: bool | None, reason: str, message: str = "", *, generation: int | None = None
     ) -> None:
-        """Set a condition in the object's status (`meta.SetStatusCondition`); a `status` of None is stored as Unknown.
+        """Set a condition in the status of the reconciled object (`meta.SetStatusCondition`).
 
-        Raises TypeError unless the object's class has a `status` that is a `Status`.
+        A `status` of None is stored as Unknown. Raises TypeError unless the object's class has a `status` that is a
+        `Status`.
         """
         holder = getattr(self._obj, "status", None)
         if not isinstance(holder, Status):
@@ -226,7 +233,7 @@ class Context:
         holder.conditions = [*others[:at], condition, *others[at:]]
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Record an Event about this object; `reason` is one word in CamelCase."""
+        """Record an Event about the reconciled object; `reason` is one word in CamelCase."""
         self._recorder.event(self._raw, WARNING if warning else NORMAL, reason, message)
 
     def _wanted(self, fields: dict[str, Any], declaration: Declaration, *, is_owned: bool) -> dict[str, Any]:

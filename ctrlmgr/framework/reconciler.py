@@ -1,12 +1,13 @@
-"""Calls a controller's function: decodes its object, manages its finalizer, writes its status, and counts failures.
+"""Calls a reconcile function: decodes the object, manages its finalizer, writes its status, and counts failures.
 
 Guarantees:
 
-- An exception of the function does not end the controller. The exception is counted and logged with the object, and the
-  reconcile is retried with backoff. From the third consecutive failure on, an Event reports it. A call of `sys.exit()`,
-  and an object that its class cannot decode, are handled in the same way.
+- An exception in the reconcile function does not end the controller. The exception is counted and logged with the
+  object, and the reconcile is retried with backoff. From the third consecutive failure of a reconcile on, an Event
+  reports the failure. If the function calls `sys.exit()`, or the class cannot decode an object, the reconcile fails in
+  the same way.
 - The finalizer is added to an object before its first reconcile, and removed after the cleanup.
-- The status is written after the function, even if it raised, and only if it has changed.
+- The status is written after the function has returned or raised, and only if the status has changed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ctrlmgr.framework.typed_kinds import Status
 from ctrlmgr.manager import Result
 
 TOLD_AT: Final = 3
-"""The number of consecutive failures from which on an Event is recorded."""
+"""The number of consecutive failures of a reconcile from which on an Event is recorded."""
 
 
 class AppReconciler:
@@ -49,7 +50,7 @@ class AppReconciler:
         random: Random,
         failed: Callable[[str, Object, Exception], None] | None = None,
     ) -> None:
-        """Call `controller`, which reads `cache`; `failed` is called with each exception."""
+        """Create a reconciler that calls `controller`, which reads `cache`; `failed` is called with each exception."""
         self._tell_failed = failed
         self._controller = controller
         self._function = blocking(controller.function)
@@ -67,7 +68,7 @@ class AppReconciler:
         self._failures: dict[Key, int] = {}
 
     def reconcile(self, key: Key, client: Writer) -> Result | None:
-        """Reconcile one object; if the object was deleted, delete its state."""
+        """Reconcile one object; if the object was deleted, delete the state that the controller keeps about it."""
         raw = self._objects.get(key)
         if raw is None:
             self._memory.pop(key, None)
@@ -87,7 +88,7 @@ class AppReconciler:
         return result
 
     def on_stop(self) -> None:
-        """Stop all daemons, because the controller has stopped."""
+        """End all daemons, because the controller has stopped."""
         for key in [*self._daemons]:
             self._stop(key)
 
@@ -154,7 +155,7 @@ class AppReconciler:
     def _call(
         self, function: Callable[[Any, Context], Any], raw: Object, client: Writer
     ) -> tuple[Result | None, Object]:
-        """Call the function and write the status; return the function's result, and the stored object."""
+        """Call the reconcile function and write the status; return the function's result, and the stored object."""
         obj = self._read(raw)
         context = Context(
             self._controller.name,
@@ -201,7 +202,7 @@ class AppReconciler:
 
 
 def _status(obj: Any) -> Any:
-    """Return the status of an object as its class declares it, as JSON values; None if the class declares none."""
+    """Return the status of an object as JSON values; None if the object's class declares no status."""
     status = getattr(obj, "status", None)
     return plain(status) if isinstance(status, msgspec.Struct) else None
 

@@ -1,7 +1,7 @@
 """A typed client for scripts and tests: it reads and writes objects of users' classes over HTTP.
 
-Guarantees: results are the server's current state, decoded as instances of the given class. Refusals are raised as
-errors of `ctrlmgr`. Controllers use their `Context` instead, which reads caches.
+Guarantees: results are the server's current state, decoded as instances of the given class. If the server refuses a
+request, the client raises an error of `ctrlmgr`. Controllers do not use this client; their `Context` reads caches.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _APPLY: Final = "application/apply-patch+yaml"
 class Client:
     """A client for one cluster, as one user; thread-safe.
 
-    The default namespace is that of the kubeconfig's context, or `default`.
+    The default namespace is the namespace of the kubeconfig's context, or `default`.
     """
 
     def __init__(self, api: Api, *, namespace: str = "default", manager: str = "ctrlmgr") -> None:
-        """Use `connect` instead; `manager` is the field manager of the client's writes."""
+        """Users call `connect` instead; `manager` is the field manager of the client's writes."""
         self._api = api
         self._namespace = namespace
         self._manager = manager
@@ -49,10 +49,10 @@ class Client:
     def connect(
         cls, kubeconfig: str | Path | None = None, *, context: str = "", qps: float = 0, manager: str = "ctrlmgr"
     ) -> Client:
-        """Return a client for a kubeconfig's cluster, by default kubectl's or, in a pod, the pod's own cluster.
+        """Return a client for the cluster of a kubeconfig.
 
-        `qps` is the maximum number of requests per second, 0 for no limit. No request is sent yet. Raises
-        `SettingsError` if the kubeconfig is unusable.
+        Without one, kubectl's or, in a pod, the pod's cluster is used. `qps` is the maximum number of requests per
+        second; 0 means no limit. No request is sent yet. Raises `SettingsError` if the kubeconfig is unusable.
         """
         files = [Path(kubeconfig)] if kubeconfig else kubeconfigs.default_files(os.environ, Path.home())
         inside = None if kubeconfig or any(each.exists() for each in files) else kubeconfigs.in_cluster(os.environ)
@@ -86,7 +86,7 @@ class Client:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of one namespace, or of all if it is None, that have all these labels.
+        """Return the objects of one namespace (None for all namespaces) that have all these labels.
 
         The list is read in pages.
         """
@@ -109,7 +109,10 @@ class Client:
     def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
 
     def create(self, obj: Child) -> Any:
-        """Create an object and return the stored object; raises `AlreadyExists`, `Invalid` and so on."""
+        """Create an object and return the stored object.
+
+        Raises `ApiError` (such as `AlreadyExists` or `Invalid`) if the server refuses it.
+        """
         declaration, fields = declared(obj), manifest(obj)
         path = self._path(declaration, fields["metadata"].get("namespace", ""))
         return self._write(declaration, "POST", path, fields, {"fieldManager": self._manager})
@@ -121,9 +124,10 @@ class Client:
     def apply(self, obj: Untyped | Mapping[str, Any], *, force: bool = False) -> Untyped: ...
 
     def apply(self, obj: Child, *, force: bool = False) -> Any:
-        """Server-side apply an object and return the stored object; `force` takes fields from other managers.
+        """Server-side apply an object and return the stored object.
 
-        Without `force`, raises `Conflict` if a field to change has another manager; also raises `Invalid` and so on.
+        If `force` is set, take over fields of other field managers. If `force` is not set, raises `Conflict` if another
+        field manager owns a field that would change; raises `Invalid` if validation fails.
         """
         declaration, fields = declared(obj), manifest(obj)
         metadata = fields["metadata"]
@@ -140,16 +144,16 @@ class Client:
     def patch(
         self, kind: Any, name: str, patch: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
     ) -> Any:
-        """Apply a merge patch to an object, or to its `status`, and return it.
+        """Apply a merge patch to an object, or to its `status`, and return the stored object.
 
-        Raises `NotFound`, `Invalid` and so on.
+        Raises `NotFound` if the object does not exist, and `Invalid` if validation fails.
         """
         declaration = declaration_of(kind)
         path = self._path(declaration, namespace, name, subresource)
         return self._write(declaration, "PATCH", path, patch, {"fieldManager": self._manager}, _MERGE)
 
     def delete(self, kind: type[Kind] | str, name: str, namespace: str = "") -> None:
-        """Delete an object, which exists until its finalizers are removed. Raises `NotFound`."""
+        """Delete an object; if it has finalizers, it exists until they are removed. Raises `NotFound`."""
         self._api.call(
             "DELETE", self._path(declaration_of(kind), namespace, name), b'{"propagationPolicy":"Background"}'
         )
@@ -161,7 +165,7 @@ class Client:
     def watch(self, kind: str, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Untyped]]: ...
 
     def watch(self, kind: Any, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Any]]:
-        """Yield the existing objects (as ADDED) and then each change: ADDED, MODIFIED or DELETED.
+        """Yield each existing object (as ADDED) and then each change (ADDED, MODIFIED or DELETED).
 
         The watch ends after `seconds`. `namespace` is by default the client's namespace. Raises `ServiceUnavailable` if
         the connection breaks; the caller must then watch again.

@@ -1,10 +1,10 @@
-"""Kinds as typed classes: a subclass of `Kind` is a kind of the Kubernetes API, with the object's fields.
+"""A kind of the Kubernetes API is a subclass of `Kind`, whose annotations declare the object's fields.
 
 Guarantees:
 
 - The class statement's keywords (`api_version`, `columns` and so on) are checked when the class is created.
-- Fields are camelCase in JSON and snake_case here. Fields that the class does not declare are ignored but not lost,
-  because objects are written field by field (server-side apply), never as a whole.
+- Fields are camelCase in JSON and snake_case in Python. Fields that the class does not declare are ignored when an
+  object is decoded, but kept when it is written with server-side apply.
 - Decoding an object as a class checks its constraints; a violation raises `msgspec.ValidationError`.
 """
 
@@ -26,10 +26,10 @@ NAMESPACED: Final = "Namespaced"
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Allows a struct as the default of a field; each object gets its own copy."""
+    """A metaclass that allows a struct as the default of a field; each object gets its own copy of the default."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        """Create the class of a struct."""
+        """Create the class of a struct, with copied defaults."""
         for field, value in namespace.items():
             if isinstance(value, msgspec.Struct):
                 namespace[field] = msgspec.field(default_factory=partial(copy.deepcopy, value))
@@ -39,14 +39,14 @@ class ModelMeta(msgspec.StructMeta):
 class Model(msgspec.Struct, rename="camel", omit_defaults=True, metaclass=ModelMeta):
     """A part of an object: a struct whose fields are camelCase in JSON.
 
-    A field that equals its default is not written, because the definition has the same default.
+    A field that equals its default is not written, because the CustomResourceDefinition has the same default.
     """
 
 
 class Metadata(Model, kw_only=True):
     """The metadata of every object (meta/v1 ObjectMeta), with the fields that controllers use.
 
-    Times are RFC 3339 texts.
+    Times are RFC 3339 strings.
     """
 
     name: str = ""
@@ -74,10 +74,13 @@ class Condition(Model, kw_only=True):
 
 
 class Status(Model, kw_only=True, omit_defaults=False):
-    """A status with the usual fields. Subclass it, and give each additional field a default."""
+    """A status with the usual fields: conditions and the observed generation.
+
+    Declare a subclass for additional status fields; each needs a default.
+    """
 
     observed_generation: int | None = None
-    """The generation that the controller has observed; the framework sets it."""
+    """The generation of the object that the controller has reconciled last; the framework sets it."""
     conditions: list[Condition] = []
 
 
@@ -132,7 +135,7 @@ _KEYWORDS: Final = (
     *("tag", "tag_field", "omit_defaults", "forbid_unknown_fields", "frozen", "eq", "order", "kw_only", "dict", "gc"),
     *("repr_omit_defaults", "array_like", "weakref", "cache_hash", "rename"),
 )
-"""The keywords of class statements: first those of kinds, then those of structs."""
+"""The keywords of class statements: the keywords of kinds, followed by the keywords of structs."""
 
 
 def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
@@ -145,7 +148,7 @@ def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
 
 
 class Described:
-    """Shortcuts to the metadata of an object."""
+    """Properties that return the metadata of an object."""
 
     __slots__ = ()
 
@@ -173,11 +176,12 @@ class Described:
 
 
 class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, metaclass=KindMeta):
-    """An object of the API. `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind.
+    """The base class of kinds; an instance is an object of the Kubernetes API.
 
-    Class keywords: `kind` (by default the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`,
-    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, such as a kind of
-    Kubernetes' own groups. If the class has a field `status`, the kind has the status subresource.
+    `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind. Class keywords: `kind` (by default
+    the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`, `categories`, `columns`, `scale`;
+    `existing` (True if the kind is defined elsewhere, as Kubernetes' own kinds are). If the class has a field `status`,
+    the kind has the status subresource.
     """
 
     declaration: ClassVar[Declaration]
@@ -185,19 +189,19 @@ class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_default
     metadata: Metadata = Metadata()
 
     def __init_subclass__(cls, **declared: Any) -> None:
-        """Accept the keywords of `KindMeta`, for type checkers."""
+        """Accept the keywords of `KindMeta`; this method exists for type checkers."""
 
 
 class Untyped(Described, msgspec.Struct):
-    """An object of a kind without a class, for example `v1/ConfigMap`: its fields as plain data."""
+    """An object of a kind without a class, such as `v1/ConfigMap`, with its fields as plain data."""
 
     metadata: Metadata
     fields: dict[str, Any]
 
     def __getitem__(self, field: str) -> Any:
-        """Return a top-level field (`data`, `spec`); raises KeyError."""
+        """Return a top-level field such as `data` or `spec`; raises KeyError if the object does not have it."""
         return self.fields[field]
 
     def get(self, field: str, default: Any = None) -> Any:
-        """Return a top-level field, or `default`."""
+        """Return a top-level field such as `data`, or `default` if the object does not have it."""
         return self.fields.get(field, default)

@@ -1,1 +1,1 @@
-"""Go's behaviour on which Kubernetes' output depends: how Go reads and writes numbers, texts, times and URLs."""
+"""Implements Go's parsing and formatting of numbers, strings, times and URLs, on which Kubernetes' output depends."""

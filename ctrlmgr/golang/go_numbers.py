@@ -1,7 +1,7 @@
 """Parses and formats numbers as Go does (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits).
 
-Guarantees: only ASCII digits and a sign are accepted; any number of digits is allowed. Error messages are the same as
-in Go.
+Guarantees: only ASCII digits and a sign are accepted; the number of digits is not limited. Error messages are the same
+as in Go.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _unsigned = re.compile(r"[0-9]+", re.ASCII).fullmatch
 _LONGEST = 20
 """The number of digits of 2**64.
 
-A longer number is out of range and is not parsed, because Python refuses to parse very long numbers.
+A number with more digits is out of range and is not parsed, because Python refuses to parse very long numbers.
 """
 
 
 _PRECISION = 6
-"""Go uses an exponent for floats of at least this power of ten, and for floats below 10**-4."""
+"""The power of ten from which on Go formats a float with an exponent; Go also uses an exponent below 10**-4."""
 
 
 def write_float(number: float) -> str:
@@ -39,7 +39,7 @@ def write_float(number: float) -> str:
 
 
 def parse_int(text: str) -> int:
-    """Parse an int64; raises `ValueError`."""
+    """Parse an int64; raises `ValueError` with Go's message if the string is not an int64."""
     if not _signed(text):
         raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     value = -_amount(text.lstrip("+-0")) if text[0] == "-" else _amount(text.lstrip("+0"))
@@ -49,7 +49,7 @@ def parse_int(text: str) -> int:
 
 
 def parse_uint(text: str) -> int:
-    """Parse a uint64; raises `ValueError`."""
+    """Parse a uint64; raises `ValueError` with Go's message if the string is not a uint64."""
     if not _unsigned(text):
         raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
     value = _amount(text.lstrip("0"))
@@ -59,5 +59,5 @@ def parse_uint(text: str) -> int:
 
 
 def _amount(digits: str) -> int:
-    """Return the number that digits without leading zeros represent; 2**64 if the number is larger."""
+    """Return the number that the digits represent; 2**64 if the number is out of range."""
     return int(digits or "0") if len(digits) <= _LONGEST else 2**64

@@ -17,7 +17,7 @@ def quote(text: str) -> str:
 
 
 def quote_byte(code: int) -> str:
-    """Format a byte as error messages of encoding/json do (`quoteChar`), even if it is a part of a longer character."""
+    """Format a byte as error messages of encoding/json do (`quoteChar`), even within a multi-byte character."""
     character = chr(code)
     if character in _QUOTED:
         return _QUOTED[character]

@@ -1,9 +1,9 @@
-"""The errors of Go's `time.Parse` for a text that is not a valid time.
+"""Returns the errors of Go's `time.Parse` for a string that is not a valid time.
 
 Guarantees: the messages are the same as Go's for the two layouts with which Kubernetes parses times (RFC 3339 with
-seconds, and with microseconds). The caller must know that the text is invalid.
+seconds, and with microseconds). The caller must ensure that the string is not a valid time.
 
-Rules come from Go's `time/format.go`, `parse`, `skip` and `ParseError.Error`.
+Source: Go's `time/format.go`, `parse`, `skip` and `ParseError.Error`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 
 _FRACTION = ".000000"
 _SEPARATORS = ("-", "-", "T", ":", ":")
-"""The text that precedes each number except the year."""
+"""The characters that precede each number of a time except the year."""
 
 
 class _Bad(Exception):
-    """Raised if the text does not match a part of the layout."""
+    """Raised if the string does not match a part of the layout."""
 
 
 class _OutOfRange(Exception):
-    """Raised if a number is out of range; the text of the error names the number."""
+    """Raised if a number is out of range; the message names the number."""
 
 
 class _Number(NamedTuple):
-    """A number that has two digits in the layout, or one digit if `fixed` is false."""
+    """A number in a time; it has two digits, or one digit if `fixed` is false."""
 
     layout: str
     name: str
@@ -49,12 +49,12 @@ _NUMBERS = (
 
 
 def parse_problem(text: str, layout: str) -> str:
-    """Return Go's error for `text`, which is not a time in `layout`: `parsing time "x" as "2006…": cannot parse …`."""
+    """Return Go's error for a string that is not a time in `layout`: `parsing time "x" as "2006…": cannot parse …`."""
     return _Reading(text, layout).problem()
 
 
 class _Reading:
-    """The current position in a text that is being parsed."""
+    """The current position in a string that is being parsed."""
 
     def __init__(self, text: str, layout: str) -> None:
         self._text, self._layout, self._rest = text, layout, text
@@ -76,9 +76,9 @@ class _Reading:
         return f"parsing time {_quote(self._text)}: {self._last_problem()} out of range"
 
     def _last_problem(self) -> str:
-        """Return the name of the number that is out of range although all parts match.
+        """Return the name of the number that is out of range, although the whole string matches the layout.
 
-        This is the day, or a year that Python's `date` does not support.
+        The number is the day, or a year that Python's `date` does not support.
         """
         year, month, day = self._date[:3]
         try:
@@ -145,7 +145,7 @@ def _are_digits(text: str) -> bool:
 
 
 def _quote(text: str) -> str:
-    """Quote a text as Go's package time does: non-ASCII bytes and control characters are escaped."""
+    """Quote a string as Go's package time does: non-ASCII bytes and control characters are escaped."""
     quoted = "".join(
         f"\\{each}" if each in '"\\' else each if " " <= each <= "\x7f" else _escaped(each) for each in text
     )

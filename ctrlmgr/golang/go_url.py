@@ -24,18 +24,18 @@ class Url(NamedTuple):
 
     scheme: str = ""
     user: str | None = None
-    """The part before the `@`; None without one."""
+    """The user information before the `@`; None if the URL has no `@`."""
     host: str = ""
-    """The host, together with the port."""
+    """The host and, if present, the port."""
     path: str = ""
     query: str = ""
     fragment: str = ""
     opaque: str = ""
-    """The part after the scheme if this part does not start with a slash, as in `mailto:`."""
+    """The part after the scheme if that part does not start with a slash, as in `mailto:`."""
 
 
 def parse(text: str) -> Url:
-    """Return the parts of a URL or a relative reference; raises ValueError with Go's message."""
+    """Return the parts of a URL or a relative reference; raises ValueError with Go's message if it is malformed."""
     rest, _, fragment = text.partition("#")
     try:
         url = _parse(rest, is_request=False)
@@ -49,7 +49,10 @@ def parse(text: str) -> Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """Return the parts of an absolute URI or an absolute path; raises ValueError with Go's message."""
+    """Return the parts of an absolute URI or an absolute path.
+
+    Raises ValueError with Go's message if it is malformed.
+    """
     try:
         return _parse(text, is_request=True)
     except ValueError as error:

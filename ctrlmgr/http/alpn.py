@@ -15,9 +15,9 @@ from ctrlmgr.http.tls_context import HTTP2
 
 
 class AlpnProtocol(asyncio.BufferedProtocol):
-    """The asyncio protocol of a transport until its handshake ends; it is then replaced.
+    """The asyncio protocol of a connection until its TLS handshake ends; then another protocol replaces it.
 
-    The replacement is an HTTP/1.1 or an HTTP/2 connection.
+    The replacement is an HTTP/1.1 or an HTTP/2 connection, depending on the handshake.
     """
 
     __slots__ = ("_context",)

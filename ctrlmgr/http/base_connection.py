@@ -1,10 +1,11 @@
-"""The common part of all connections: a transport with timeouts for slow, idle and expired clients.
+"""The common part of all connections: a transport, with timeouts for slow, idle and expired clients.
 
 Guarantees:
 - A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected.
-- If a client certificate expires, its connection is closed. This module checks only the expiry.
-- A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading, or at once if it has
-  been idle for longer.
+- If a client certificate expires, its connection is closed. This module checks only whether a client certificate has
+  expired.
+- A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading; if the client has been
+  idle for longer, it is dropped at once.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from ctrlmgr.http.size_limits import Bounds
 log = structlog.get_logger(__name__)
 
 _FLUSH = 0.05
-"""Seconds until a closing connection is dropped, if the client read its last answer long ago."""
+"""Seconds until a closing connection is dropped, if the client read its last response long ago."""
 _LONGEST = 86_400.0
-"""Maximum seconds of a timer; a longer timer is set in steps."""
+"""Maximum duration of one timer in seconds; a longer wait uses several timers."""
 
 
 class _LostTransport(asyncio.Transport):
@@ -63,7 +64,7 @@ _GONE = _LostTransport()
 
 
 class BaseConnection(asyncio.BufferedProtocol):
-    """The common part of HTTP/1.1 and HTTP/2 connections. Used on the event loop only."""
+    """The base class of HTTP/1.1 and HTTP/2 connections. Used on the event loop's thread only."""
 
     __slots__ = (
         "_certificate",
@@ -84,11 +85,11 @@ class BaseConnection(asyncio.BufferedProtocol):
     def __init__(self, context: ServerContext) -> None:
         """Create a connection of the server with this `context`."""
         self.is_paused = False
-        """Whether the client is behind with reading."""
+        """Whether the client does not read its pending output."""
         self.peer = ""
         """The client's address; empty if it has none."""
         self.certificates: Sequence[bytes] = ()
-        """The client's certificates (DER), the client's own first; not yet verified."""
+        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
         self._context = context
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
@@ -113,19 +114,20 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def leave(self) -> None:
-        """Tell the client not to continue on this connection, because the server is stopping."""
+        """Tell the client to send no further requests on this connection, because the server is stopping."""
 
     @abstractmethod
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the running requests."""
+        """Close the connection now if it is idle, otherwise after the running requests have ended."""
 
     @abstractmethod
     def _reads_again(self) -> None:
-        """Continue, because the client has caught up with reading."""
+        """Resume sending, because the client has read its pending output."""
 
     @abstractmethod
     def _cut_off(self) -> None:
-        """Abort streams, and close after the other requests, because the client's certificate has expired."""
+        """Abort streams, and close after the other requests have ended, because the client's certificate has expired.
+        """
 
     # Methods that the transport calls.
 
@@ -152,25 +154,25 @@ class BaseConnection(asyncio.BufferedProtocol):
         self._transport = _GONE  # uvloop's transport refers to this object and to large buffers, so drop the reference
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer that all connections share."""
+        """Return the read buffer that all connections share."""
         return self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Process the bytes in the buffer."""
+        """Process the received bytes in the buffer."""
         self.receive(bytes(self._context.buffer[:nbytes]))
 
     def eof_received(self) -> None:
-        """Let the transport close when the client sends no more."""
+        """Let the transport close when the client has closed its sending side."""
 
     def pause_writing(self) -> None:
-        """Note that the client does not read, and start the write timeout."""
+        """Record that the client does not read, and start the write timeout."""
         self.is_paused = True
         self._write_timer = self.loop.call_later(
             self.bounds.write_timeout, self._look_at_reader, self._transport.get_write_buffer_size()
         )
 
     def resume_writing(self) -> None:
-        """Note that the client reads again."""
+        """Record that the client reads again."""
         self.is_paused = False
         if self._write_timer is not None:
             self._write_timer.cancel()
@@ -193,7 +195,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop for timers."""
+        """The event loop that runs the timers."""
         return self._context.loop
 
     @property
@@ -218,15 +220,15 @@ class BaseConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def reserve(self, count: int) -> bool:
-        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
+        """Reserve `count` bytes for a request body; return False if that exceeds a budget."""
         return self._context.reserve(count, self.peer)
 
     def release(self, count: int) -> None:
-        """Release reserved bytes of a body."""
+        """Release the reserved bytes of a request body."""
         self._context.release(count, self.peer)
 
     def reserve_head(self, cost: int) -> bool:
-        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
+        """Reserve `cost` bytes for a request head; return False if that exceeds a budget."""
         if not self._heads.reserve(cost):
             return False
         if self._context.heads.reserve(cost):
@@ -235,12 +237,12 @@ class BaseConnection(asyncio.BufferedProtocol):
         return False
 
     def release_head(self, cost: int) -> None:
-        """Release reserved bytes of a head."""
+        """Release the reserved bytes of a request head."""
         self._heads.release(cost)
         self._context.heads.release(cost)
 
     def _start(self, exchange: Exchange) -> None:
-        """Start to answer a request."""
+        """Start to process a request that was read from this connection."""
         exchange.is_started = True
         task = start(self._answer(exchange), self.loop)
         if task is not None:
@@ -273,22 +275,21 @@ class BaseConnection(asyncio.BufferedProtocol):
             self._cut_off()
 
     def _end_idleness(self) -> None:
-        """Close an idle connection, even if the client has not read its last answer."""
+        """Close an idle connection, even if the client has not read its last response."""
         if self._transport.get_write_buffer_size():
             self._transport.abort()
         elif not self._transport.is_closing():
             self._transport.close()
 
     def _close(self) -> None:
-        """Close after the client has read the pending output."""
+        """Close the connection after the client has read the pending output."""
         self._transport.close()
         self._drop_soon()
 
     def _drop_soon(self) -> None:
         """Ensure that a closing connection ends, because TLS would wait for the client's reply.
 
-        An idle client, such as a client with a connection pool, does not read from the connection and so does not
-        reply.
+        An idle client, such as one with a connection pool, does not read from the connection and so does not reply.
         """
         if self._transport.is_closing():
             unread = self._transport.get_write_buffer_size()

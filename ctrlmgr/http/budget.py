@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Budget:
-    """Counts the bytes that are held in memory. Used on the event loop only."""
+    """Counts the bytes that are held in memory. Used on the event loop's thread only."""
 
     __slots__ = ("_most", "held")
 
@@ -12,10 +12,10 @@ class Budget:
         """Create a budget of `most` bytes."""
         self._most = most
         self.held = 0
-        """Bytes that are held now."""
+        """The number of bytes that are held now."""
 
     def reserve(self, count: int) -> bool:
-        """Reserve `count` bytes; return False if they exceed the budget."""
+        """Reserve `count` bytes; return False if the bytes exceed the budget."""
         if self.held + count > self._most:
             return False
         self.held += count

@@ -1,14 +1,14 @@
-"""Accepts any client certificate in the TLS handshake; the certificate is verified later, at each request.
+"""Accepts any client certificate in the TLS handshake; each request verifies the certificate later.
 
 Guarantees:
-- A handshake never fails because a client's certificate is expired or from an unknown authority. As with
-  kube-apiserver, such a client may still have a token; without a token, its requests get a 401 answer. The handshake
-  proves that the client has the certificate's key.
-- This module does not determine the certificate's user; see `authn.client_certificate_authenticator`.
+- A handshake does not fail if the client's certificate is expired or signed by an unknown authority. As in
+  kube-apiserver, a client with such a certificate may authenticate with a token; without a token, its requests get a
+  401 response. The handshake proves that the client has the certificate's key.
+- This module does not determine the user of the certificate; see `authn.client_certificate_authenticator`.
 
-Python's `ssl` either requests no certificate, or refuses the handshake. OpenSSL allows a callback for the verification
-(`SSL_CTX_set_cert_verify_callback`). If OpenSSL's library cannot be found in the interpreter, the handshake verifies
-certificates with the loaded authorities.
+Python's `ssl` module can only request no certificate, or fail the handshake if the certificate is not trusted.
+Therefore this module sets OpenSSL's callback for the verification (`SSL_CTX_set_cert_verify_callback`). If OpenSSL's
+library cannot be found in the interpreter, the handshake verifies certificates with the loaded authorities.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def _accept(store: int | None, argument: int | None) -> int:
 
 
 _take = _Callback(_accept)
-"""This callback is a global, because OpenSSL may call it until the process exits."""
+"""The callback that accepts certificates; it is a global, because OpenSSL may call it until the process exits."""
 
 
 def take_any_certificate(context: ssl.SSLContext) -> bool:
-    """Configure `context` to request a certificate and to accept any certificate or none; return whether that worked.
+    """Configure `context` to request a client certificate and accept any or none; return whether that worked.
 
-    If it did not work, the context accepts only certificates of the loaded authorities.
+    If the configuration fails, the context accepts only certificates of the loaded authorities.
     """
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
@@ -54,7 +54,10 @@ def take_any_certificate(context: ssl.SSLContext) -> bool:
 
 
 def presented_certificates(connection: ssl.SSLObject | None) -> Sequence[bytes]:
-    """Return the client's certificates (DER), the client's own first; empty without TLS or without a certificate."""
+    """Return the client's certificates (DER), beginning with the client's own.
+
+    Empty without TLS or without a certificate.
+    """
     own = connection.getpeercert(binary_form=True) if connection is not None else None
     if connection is None or own is None:
         return ()
@@ -68,7 +71,11 @@ def _pointer(context: ssl.SSLContext) -> int:
 
 
 def _chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
-    """Return the whole certificate chain. Before Python 3.13, only the private `_sslobj` provides the chain."""
+    """Return the client's whole certificate chain.
+
+    Before Python 3.13, only the private attribute `_sslobj` provides the certificate chain.
+
+    """
     within: Any = connection if hasattr(connection, "get_unverified_chain") else getattr(connection, "_sslobj", None)
     found = within.get_unverified_chain() if within is not None else None
     return tuple(each if isinstance(each, bytes) else each.public_bytes(_ssl.ENCODING_DER) for each in found or ())

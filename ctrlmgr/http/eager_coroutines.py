@@ -1,7 +1,7 @@
 """Starts coroutines immediately, so a coroutine that never waits needs no task and no turn of the event loop.
 
-Guarantees: a coroutine behaves as in a task, in the same order. Until the coroutine first waits, it runs within
-`start`, so it must not use the current task (`asyncio.timeout` and task groups do). In Python 3.12,
+Guarantees: a coroutine behaves as in a task; its steps have the same order. Until the coroutine first waits, it runs
+within `start`, so it must not use the current task (`asyncio.timeout` and task groups do). In Python 3.12,
 `asyncio.eager_task_factory` does the same.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
-    """Run `work` until it waits; return the task that continues `work`, or None if `work` has ended.
+    """Run the coroutine `work` until it waits; return the task that continues `work`, or None if `work` has ended.
 
     Raises the errors that `work` raises before it waits.
     """

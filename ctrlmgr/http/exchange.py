@@ -1,12 +1,12 @@
-"""One request and its answer: the interface between the server and the application.
+"""One request and its response: the interface between the HTTP server and the application.
 
 Guarantees:
-- A body is read only if the application asks for it, and never beyond the limit. The server sends 100 Continue only
-  then.
-- If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` and one read of the connection are in memory. If
-  more is pending, the client must wait.
-- A request has exactly one answer: whole (`answer`), in pieces (`begin`), or a switch to another protocol (`switch`).
-  Output after the client has disconnected is dropped.
+- The server reads the body of a request only when the application asks for it, and never beyond the limit. The server
+  sends 100 Continue only when the application asks for the body.
+- If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` bytes and one read of the connection are in
+  memory. If the application has not read these bytes, the client must wait before it can send more.
+- A request has exactly one response: whole (`answer`), in pieces (`begin`), or a switch to another protocol (`switch`).
+  Output that is written after the client has disconnected is dropped.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ctrlmgr.http.tunnel import Side
 
 
 class BodyTooLarge(CtrlmgrError):
-    """The body is larger than the application allows."""
+    """Raised if the body is larger than the application allows."""
 
 
 class BodyTooSlow(CtrlmgrError):
-    """The body has not arrived in the time that the application allows."""
+    """Raised if the body has not arrived in the time that the application allows."""
 
 
 class TooManyBodies(CtrlmgrError):
-    """The bodies of all requests together exceed the server's memory budget."""
+    """Raised if the bodies of all requests together exceed the server's memory budget."""
 
 
 class Wire(BodyWriter, Protocol):
-    """The connection of a request and its answer. Used on the event loop only."""
+    """The connection of a request and its response. Used on the event loop's thread only."""
 
     @property
     def peer(self) -> str:
@@ -45,22 +45,22 @@ class Wire(BodyWriter, Protocol):
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), the client's own first; not yet verified."""
+        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
 
     def go_ahead(self) -> None:
         """Send 100 Continue."""
 
     def retire(self) -> None:
-        """Ask an HTTP/2 client to send later requests on a new connection; a connection of HTTP/1 stays."""
+        """Ask an HTTP/2 client to send later requests on a new connection; an HTTP/1 connection is not affected."""
 
     def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
-        """Write a whole answer, with the header for its length; `own` is an additional header."""
+        """Write a whole response with its Content-Length; `own` is an additional header."""
 
     def begin(self, exchange: Exchange, code: int, headers: Sequence[Header], length: int | None) -> Framing:
-        """Write the head of an answer whose body follows; `length` is its size in bytes, None if unknown."""
+        """Write the head of a response whose body follows; `length` is the body's size in bytes, None if unknown."""
 
     def finished(self, *, keep_alive: bool) -> None:
-        """Note that the current request has been answered."""
+        """Record that the current request has been answered."""
 
     def pause_reading(self) -> None:
         """Stop reading from the client."""
@@ -69,27 +69,30 @@ class Wire(BodyWriter, Protocol):
         """Continue reading from the client."""
 
     def reserve(self, count: int) -> bool:
-        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
+        """Reserve `count` bytes for a request body; return False if that exceeds a budget."""
 
     def release(self, count: int) -> None:
-        """Release reserved bytes of a body."""
+        """Release the reserved bytes of a request body."""
 
     def reserve_head(self, cost: int) -> bool:
-        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
+        """Reserve `cost` bytes for a request head; return False if that exceeds a budget."""
 
     def release_head(self, cost: int) -> None:
-        """Release reserved bytes of a head."""
+        """Release the reserved bytes of a request head."""
 
 
 class Switch(Protocol):
-    """A connection that can switch to another protocol after the current request. Used on the event loop only."""
+    """A connection that can switch to another protocol after the current request.
+
+    Used on the event loop's thread only.
+    """
 
     def switch(self, headers: Sequence[Header]) -> Side:
         """Write 101 Switching Protocols with these headers, and return the connection for raw bytes."""
 
 
 class Exchange:
-    """One request and its answer. Used on the event loop only."""
+    """One request and its response. Used on the event loop's thread only."""
 
     __slots__ = (
         "_allowed",
@@ -120,30 +123,31 @@ class Exchange:
     )
 
     def __init__(self, head: Head, wire: Wire, bounds: Bounds) -> None:
-        """Create the exchange of the request with this head; its answer is written to `wire`."""
+        """Create the exchange of the request with this head; its response is written to `wire`."""
         self.method = head.method
         self.path = head.path
-        """The path as it was sent, with escapes."""
+        """The URL path as it was sent, with percent escapes."""
         self.query = head.query
         """The query without the question mark; empty if the request has no query."""
         self.headers = head.headers
-        """The headers in their order, with names in lower case, without Content-Length."""
+        """The request headers in the order in which they were sent, with names in lower case, without Content-Length.
+        """
         self.length = head.length
-        """The Content-Length in bytes; None if it was not sent."""
+        """The Content-Length in bytes; None if the request has no such header."""
         self.version = head.version
         """The version of HTTP: `2`, `1.1` or `1.0`."""
         self.keep_alive = head.keep_alive
-        """Whether the connection stays open after the answer."""
+        """Whether the connection stays open after the response."""
         self.is_started = False
         """Whether the application has received the request."""
         self.is_begun = False
-        """Whether a part of the answer has been written."""
+        """Whether a part of the response has been written."""
         self.is_answered = False
-        """Whether the answer is complete."""
+        """Whether the response is complete."""
         self.is_disconnected = False
         """Whether the client has disconnected or sent a malformed body."""
         self.stream: Stream | None = None
-        """The stream for the body of the answer, if the body is written in pieces."""
+        """The stream for the body of the response, if the body is written in pieces."""
         self.switching: Switch | None = None
         """The connection, if the client asks to switch to another protocol (RFC 9110, section 7.8)."""
         self.side: Side | None = None
@@ -162,7 +166,7 @@ class Exchange:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), the client's own first; not yet verified."""
+        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
         return self._wire.certificates
 
     @property
@@ -176,9 +180,10 @@ class Exchange:
         return self._has_ended
 
     async def body(self, limit: int, patience: float) -> bytes:
-        """Return the body, which may have at most `limit` bytes; wait for it up to `patience` seconds.
+        """Return the request body, which may have at most `limit` bytes; wait for it up to `patience` seconds.
 
-        Raises `BodyTooLarge`, `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
+        Raises `BodyTooLarge`, `BodyTooSlow` or `TooManyBodies` if a limit is exceeded, and `Disconnected` if the client
+        disconnects.
         """
         self._go_ahead()
         self._allowed = limit
@@ -198,7 +203,7 @@ class Exchange:
         return taken
 
     def _go_ahead(self) -> None:
-        """Send 100 Continue if the client waits for that before it sends the body."""
+        """Send 100 Continue if the client waits for that response before it sends the body."""
         if self._expects and not self.is_disconnected:
             self._expects = False
             self._wire.go_ahead()
@@ -206,7 +211,7 @@ class Exchange:
     async def piece(self, patience: float) -> bytes:
         """Return the next part of the body, empty at its end; wait for it up to `patience` seconds.
 
-        Raises `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
+        Raises `BodyTooSlow` or `TooManyBodies` if a limit is exceeded, and `Disconnected` if the client disconnects.
         """
         self._go_ahead()
         if not (self._body or self._has_ended or self.is_disconnected or self._is_refused):
@@ -230,14 +235,17 @@ class Exchange:
         return bool(self.length or self._body or not self._has_ended)
 
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
-        """Write a whole answer (head and body), with the header for its length; `own` is an additional header."""
+        """Write a whole response (head and body) with its Content-Length; `own` is an additional header."""
         self._begin()
         if not self.is_disconnected:
             self._wire.answer(self, code, headers, body, own)
             self._finish()
 
     def begin(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Write the head of an answer, and return the stream for its body; raises `Disconnected`."""
+        """Write the head of a response, and return the stream for its body.
+
+        Raises `Disconnected` if the client has disconnected.
+        """
         self._begin()
         if self.is_disconnected:
             raise Disconnected
@@ -247,9 +255,10 @@ class Exchange:
         return self.stream
 
     def switch(self, headers: Sequence[Header]) -> Side:
-        """Answer 101 Switching Protocols, and return the connection for raw bytes; raises `Disconnected`.
+        """Answer with 101 Switching Protocols, and return the connection for raw bytes.
 
-        Callers must check that `switching` is set. The caller must close the connection.
+        Raises `Disconnected` if the client has disconnected. Before a switch, the caller must check that `switching` is
+        set. The caller must close the connection after the switch.
         """
         if self.is_disconnected or self.switching is None:
             raise Disconnected
@@ -260,17 +269,20 @@ class Exchange:
         return self.side
 
     def retire(self) -> None:
-        """Ask an HTTP/2 client to send later requests on a new connection; a connection of HTTP/1 stays."""
+        """Ask an HTTP/2 client to send later requests on a new connection; an HTTP/1 connection is not affected."""
         self._wire.retire()
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""
+        """Call `call` when the client disconnects, or now if the client has disconnected already.
+
+        If `call` is None, the callback of an earlier call is removed.
+        """
         self._on_lost = call
         if self.is_disconnected and call is not None:
             call()
 
     def abandon(self) -> None:
-        """Abort the connection if the answer is incomplete, so that the client sees an error."""
+        """Abort the connection if the response is incomplete, so that the client detects an error."""
         if not (self.is_answered or self.is_disconnected):
             self._wire.abort()
 
@@ -291,7 +303,7 @@ class Exchange:
     def hold_head(self, head: Head) -> bool:
         """Reserve the memory of a long head; return False if that exceeds a budget.
 
-        The method must be called only once.
+        This method must be called only once for each exchange.
         """
         cost = head.cost
         if cost <= self._bounds.short_head:
@@ -302,7 +314,10 @@ class Exchange:
         return True
 
     def forget_head(self) -> None:
-        """Release the memory of a long head when the application has ended; the client may still read the answer."""
+        """Release the memory of a long head when the application has ended.
+
+        The client may still be reading the response.
+        """
         if self._held:
             self._wire.release_head(self._held)
             self._held = 0
@@ -324,12 +339,12 @@ class Exchange:
             self._wake()
 
     def end(self) -> None:
-        """Note that the whole request has been received."""
+        """Record that the whole request has been received."""
         self._has_ended = True
         self._wake()
 
     def lose(self) -> None:
-        """Note that the client has disconnected."""
+        """Record that the client has disconnected."""
         self.is_disconnected = True
         self._forget_body()
         if not self.is_started:
@@ -355,7 +370,8 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Wait until the body is complete, too large, lost or stalled, or until `patience` seconds have passed."""
+        """Wait until the body is complete, too large, interrupted or stalled, or until `patience` seconds have passed.
+        """
         left, had = patience, len(self._body)
         while await self._waited(min(left, self._bounds.body_pause)):
             left -= self._bounds.body_pause
@@ -365,7 +381,7 @@ class Exchange:
             had += came
 
     async def _waited(self, seconds: float) -> bool:
-        """Wait for a change of the body; return True if the body has not changed within the time."""
+        """Wait until the body changes; return True if it has not changed within the time."""
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
         timer = loop.call_later(seconds, self._give_up)

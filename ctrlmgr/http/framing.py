@@ -1,6 +1,7 @@
-"""Encodes HTTP/1.1 answers (RFC 9112): status lines, heads, chunks.
+"""Encodes HTTP/1.1 responses (RFC 9112): status lines, heads, chunks.
 
-Guarantees: the value of a header cannot add lines to a head. An answer that must not have a body has no Content-Length.
+Guarantees: the value of a header cannot add lines to a head. A response that must not have a body has no
+Content-Length.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 _CLOSE = b"connection: close\r\n"
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of a cached head; an answer with many Warning headers rarely repeats."""
+"""Maximum number of headers of a cached head; a response with many Warning headers rarely repeats."""
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
 
 def has_body(code: int) -> bool:
-    """Return whether an answer with this status may have a body (RFC 9110, section 6.4.1)."""
+    """Return whether a response with this status may have a body (RFC 9110, section 6.4.1)."""
     return code >= 200 and code not in (204, 304)
 
 
 def chunk(body: bytes) -> bytes:
     """Encode a part of a body as a chunk (RFC 9112, section 7.1).
 
-    The part must not be empty, because an empty chunk ends the body.
+    A chunk must not be empty, because an empty chunk ends the body.
     """
     return b"%x\r\n%b\r\n" % (len(body), body)
 
@@ -61,9 +62,9 @@ def whole(
     keep_alive: bool,
     head_only: bool,
 ) -> bytes:
-    """Return an encoded answer; for a HEAD request, only the head of the answer, with the length of the body.
+    """Return an encoded response; for a HEAD request, only its head, with the length of the body.
 
-    `own` is a header that differs in each answer. The other headers are encoded once and cached.
+    `own` is a header that differs in each response. The headers other than `own` are encoded once and cached.
     """
     head = _head(code, date, tuple(headers), keep_alive)
     if own is not None:
@@ -74,23 +75,26 @@ def whole(
 
 
 def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive: bool, chunked: bool) -> bytes:
-    """Return the head of an answer whose body follows in pieces."""
+    """Return the head of a response whose body follows in pieces."""
     return b"%b%b\r\n" % (_head(code, date, tuple(headers), keep_alive), _CHUNKED if chunked else b"")
 
 
 def switching_protocols(headers: Sequence[Header]) -> bytes:
-    """Return the head of an answer after which the connection uses another protocol."""
+    """Return the head of a response after which the connection uses another protocol."""
     return b"%b%b\r\n" % (_status_line(101), b"".join(map(_line, headers)))
 
 
 def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    """Return the head of an answer without its last line. Only the date changes every second and is not cached."""
+    """Return the head of a response without its last line.
+
+    The whole head except the date, which changes every second, is cached.
+    """
     return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)
 
 
 @memoized(entries=256, longest=_MOST_REMEMBERED)
 def _lines(headers: tuple[Header, ...]) -> bytes:
-    """Return the encoded headers, cached because most answers have one of a few sets of headers."""
+    """Return the encoded headers, which are cached because most responses have one of a few sets of headers."""
     return b"".join(map(_line, headers))
 
 

@@ -1,10 +1,10 @@
-"""The client certificate with which this server authenticates as a front proxy, which names users to extension servers.
+"""Provides the client certificate with which this server, as a front proxy, authenticates to extension API servers.
 
 Guarantees:
 - If no certificate is configured, the server issues one with an authority that signs nothing else. Only the owner of
-  the key file can read it.
-- A certificate that is replaced on disk is used for the next connection. If the new certificate cannot be read, the
-  error is reported and the old certificate stays in use.
+  the key file can read the file.
+- If a certificate is replaced on disk, the next connection uses the new certificate. If the new certificate cannot be
+  read, the error is reported and the old certificate stays in use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.http.tls import CertificateFiles, ensure_authority, issue_client_ce
 from ctrlmgr.metrics import FILE_RELOADS
 
 NAME: Final = "front-proxy-client"
-"""The common name of an issued certificate."""
+"""The common name of a front-proxy certificate that this server issues."""
 _AUTHORITY: Final = "ctrlmgr-front-proxy-ca"
 _RENEW_BEFORE: Final = timedelta(days=30)
 _SETTING: Final = "proxy_client_cert_file"
@@ -32,9 +32,9 @@ class FrontProxyCertificate:
     """A client certificate and its key, reloaded when the files change."""
 
     def __init__(self, certificate: Path, key: Path, authority: Path | None = None) -> None:
-        """Read the files; `authority` is the certificate of this server's own front-proxy authority.
+        """Read the certificate and key files.
 
-        Raises `SettingsError`.
+        `authority` is the certificate of this server's own front-proxy authority. Raises `SettingsError`.
         """
         self.files = certificate, key
         """The paths of the certificate and the key."""
@@ -42,14 +42,18 @@ class FrontProxyCertificate:
             "front-proxy certificate", self.files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
         )
         self.authority_file = authority
-        """The path of the certificate of this server's own front-proxy authority; None if another one is used."""
+        """The path of the certificate of this server's own front-proxy authority; None if an administrator provides the
+        client certificate.
+        """
         self.authority = authority.read_text(encoding="ascii") if authority is not None else ""
-        """The certificate of the authority as PEM; empty if an administrator provides the client certificate."""
+        """The certificate of the front-proxy authority as PEM; empty if an administrator provides the client
+        certificate.
+        """
         self.pem = self._read()
-        """The certificate and its key, both in one PEM text."""
+        """The certificate and its key in one PEM string."""
 
     def reload(self) -> bool:
-        """Reload the files if they have changed; return whether they were reloaded."""
+        """Reload the certificate and key files if they have changed; return whether they were reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
@@ -64,7 +68,7 @@ class FrontProxyCertificate:
 
 
 def own_front_proxy(directory: Path, *, clock: Clock) -> tuple[Path, Path, Path]:
-    """Return the paths of a certificate, its key and its authority in `directory`; create the files that are missing.
+    """Return the paths of a certificate, its key and its authority in `directory`; create missing files.
 
     Raises `SettingsError` if the directory cannot be used.
     """

@@ -1,10 +1,10 @@
 """Caches the header lines of earlier requests, so that a request with the same lines is not parsed again.
 
 Guarantees:
-- A cache belongs to one connection. For each method, the cache holds the header lines of the last request.
+- A header cache belongs to one connection. For each HTTP method, the cache holds the header lines of the last request.
 - A request matches only if it is the whole input and its header lines are equal byte for byte. Only the value of
-  Content-Length may differ; it must be the number of bytes that follow the head. So a match is never ambiguous, and the
-  application receives the same request as from the parser.
+  Content-Length may differ; this value must be the number of bytes that follow the head. Therefore a match is never
+  ambiguous, and the application receives the same request as from the parser.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.AS
 _LONGEST = 2048
 """Maximum size of cached header lines, in bytes."""
 _DIGITS = 12
-"""Maximum digits of a Content-Length; one read never returns more bytes than such a number."""
+"""Maximum digits of a Content-Length in a cached request; one read never returns as many bytes as a longer number
+states.
+"""
 _UNUSUAL = frozenset({b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-"""Headers that change how a request is processed; header lines that contain one of these are not cached."""
+"""Headers that change how a request is processed; header lines with one of these headers are not cached."""
 
 
 class _Lines(NamedTuple):
@@ -46,9 +48,9 @@ class HeadCache:
         self._known: dict[bytes, _Lines] = {}
 
     def recognise(self, data: bytes) -> tuple[Head, bytes] | None:
-        """Return the head and body of a request whose header lines are cached, otherwise None.
+        """Return the head and body of a request whose header lines are cached; None if they are not cached.
 
-        The caller must not call this while the parser is within a request.
+        The caller must not call this method while the parser is within a request.
         """
         beginning = _BEGINNING.match(data)
         if beginning is None:

@@ -16,7 +16,10 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 def compile_clean(schema: Structural, *, is_root: bool = True) -> Check:
-    """Return the check for values of a schema; a value that passes needs neither pruning nor removal of nulls."""
+    """Return a function that checks values of a schema.
+
+    A value that passes needs neither pruning nor removal of nulls.
+    """
     return _node(schema.as_object if is_root else schema)
 
 
@@ -83,7 +86,7 @@ def _anything(value: Any) -> bool:
 
 
 def _without_fields(value: Any) -> bool:
-    """Return whether a value without a schema contains no fields, because all of its fields would be pruned."""
+    """Return whether a value without a schema has no fields; pruning would remove all its fields."""
     if type(value) is dict:
         return not value
     return all(map(_without_fields, value)) if type(value) is list else True

@@ -19,7 +19,7 @@ Steps: TypeAlias = tuple[str | None, ...]
 
 
 def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
-    """Yield the child nodes of a node, each with its step in the path."""
+    """Yield the child nodes of a schema node, each with its step in the path."""
     if schema.additional is not None:
         yield "*", schema.additional
     if schema.items is not None:
@@ -28,7 +28,7 @@ def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
 
 
 def surround(value: Any, steps: Steps) -> Any:
-    """Return the smallest object that contains a value at a path."""
+    """Return the smallest object that contains `value` at `path`."""
     for step in reversed(steps):
         value = [value] if step is None else {step: value}
     return value
@@ -45,9 +45,9 @@ def at_end(value: Any, steps: Steps) -> Any:
 
 
 def pruned_defaults(root: Structural) -> Mapping[int, Any]:
-    """Return the defaults that pruning changes, by the identity of their node.
+    """Return the defaults that pruning changes; the key is the `id()` of the schema node that has the default.
 
-    A default of which nothing is left is MISSING.
+    If pruning removes a whole default, its value is MISSING.
     """
     changed: dict[int, Any] = {}
     waiting: list[tuple[Steps, Structural]] = [((), root)]

@@ -1,7 +1,7 @@
 """Removes the fields that a schema does not declare, and returns their paths.
 
-Guarantees: pruning is idempotent. Metadata, kind and apiVersion are kept at the root and in embedded objects. Source:
-apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
+Guarantees: pruning a pruned value changes nothing. Metadata, kind and apiVersion are kept at the root and in embedded
+objects. Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
 """
 
 from __future__ import annotations

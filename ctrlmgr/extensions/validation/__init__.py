@@ -1,4 +1,4 @@
-"""Validates CustomResourceDefinitions: every cause of a 422, and every warning.
+"""Validates CustomResourceDefinitions; returns every cause of a 422 response, and every warning.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 """

@@ -21,9 +21,10 @@ _STRATEGIES: Final = ("None", "Webhook")
 def conversion_errors(
     conversion: Raw | None, path: Path, *, known_review: bool, checked_ca: bool
 ) -> Iterator[FieldError]:
-    """Yield the errors of `spec.conversion`.
+    """Yield the validation errors of `spec.conversion`.
 
-    `known_review` requires a supported version of ConversionReview, and `checked_ca` requires valid certificates.
+    If `known_review` is set, a supported version of ConversionReview is required; if `checked_ca` is set, the
+    certificates must be valid.
     """
     if conversion is None:
         return

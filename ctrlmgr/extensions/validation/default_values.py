@@ -1,4 +1,4 @@
-"""Validates each default by its own schema, and checks that it has no unknown fields.
+"""Validates each default of a schema by the schema at the same place, and refuses unknown fields in defaults.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go`.
 """
@@ -24,7 +24,7 @@ _TYPE_META = {"kind": "Validation", "apiVersion": "validation/v1"}
 
 
 class _Place(NamedTuple):
-    """The position of a node: its object, the path within that object, and whether it is in metadata."""
+    """The position of a schema node: its object, the path within that object, and whether the node is in metadata."""
 
     path: Path
     root: Structural
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
 
 
 def validate_defaults(schema: Structural, path: Path, *, require_pruned: bool = True) -> list[FieldError]:
-    """Return the errors of the defaults in a structural schema of an object."""
+    """Return the validation errors of the defaults in a structural schema of an object."""
     root = schema.as_object
     return list(_validate(root, _Place(path, root), require_pruned))
 

@@ -1,4 +1,4 @@
-"""Validates the names of a definition: plural, singular, kind, list kind, short names, categories.
+"""Validates the names of a CustomResourceDefinition: plural, singular, kind, list kind, short names, categories.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`ValidateCustomResourceDefinitionNames`).
@@ -14,7 +14,7 @@ from ctrlmgr.extensions.structural import Raw
 
 
 def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of the names that are set."""
+    """Yield the validation errors of the names of a CustomResourceDefinition that are set."""
     for field in ("plural", "singular"):
         yield from _label(raw.get(field) or "", path.child(field))
     for field in ("kind", "listKind"):

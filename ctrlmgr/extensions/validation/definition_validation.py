@@ -1,8 +1,9 @@
-"""Validates a whole definition, new or changed.
+"""Validates a whole CustomResourceDefinition that is created or updated.
 
-Guarantees: errors and their paths are the same as in Kubernetes. Errors in parts that all versions share are reported
-at `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`, `spec.selectableFields`. Of the metadata,
-this module validates only the name and the approval annotation, because they depend on the spec.
+Guarantees: validation errors and their paths are the same as in Kubernetes. Errors in parts that all versions of a
+CustomResourceDefinition share are reported at `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`,
+`spec.selectableFields`. Of the metadata of a CustomResourceDefinition, this module validates only the name and the
+approval annotation, because they depend on the spec.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -29,7 +30,7 @@ _SCOPES = ("Cluster", "Namespaced")
 
 
 def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return the errors of a definition that has its defaults and was prepared by its strategy."""
+    """Return the validation errors of a CustomResourceDefinition that its strategy has defaulted and prepared."""
     spec = internal_spec(new.get("spec") or {})
     needed = tentatively(lambda: requirements(spec, old))
     errors: list[FieldError] = []
@@ -50,7 +51,7 @@ def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
 
 
 def validate_status(new: Raw) -> list[FieldError]:
-    """Return the errors of a definition's status."""
+    """Return the validation errors of the status of a CustomResourceDefinition."""
     accepted = (new.get("status") or {}).get("acceptedNames") or {}
     return list(name_errors(accepted, _STATUS.child("acceptedNames")))
 
@@ -150,7 +151,7 @@ def _names(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _changes(new: Raw, old: Raw, needed: Requirements) -> Iterator[FieldError]:
-    """Yield errors for changes of fields that are part of the storage key, such as the group and the plural name."""
+    """Yield validation errors for changes of fields that are part of the storage key, such as the group."""
     fields: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if needed.same_names:
         fields = [("scope",), ("names", "kind"), *fields]

@@ -1,4 +1,4 @@
-"""Warnings about parts of valid definitions that have no effect.
+"""Returns warnings about parts of valid CustomResourceDefinitions that have no effect.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -13,9 +13,9 @@ from ctrlmgr.golang.go_text import quote
 
 
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:
-    """Return the texts of the warnings.
+    """Return the warnings about a CustomResourceDefinition.
 
-    For a changed definition, only the warnings that the old definition did not cause.
+    If the CustomResourceDefinition is updated, return only the warnings that its old state did not cause.
     """
     known = set(_formats(old)) if old is not None else set()
     return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]
@@ -27,7 +27,7 @@ def _schemas(definition: Raw) -> list[Raw]:
 
 
 def _formats(definition: Raw) -> list[str]:
-    """Return the formats that validation ignores; a format may occur several times."""
+    """Return the `format` values in a schema that validation ignores; a value may occur several times."""
     return [
         each["format"]
         for each in _schemas(definition)

@@ -1,4 +1,4 @@
-"""Formats versions and schemas for error messages as Kubernetes does: internal structs as JSON, with all fields.
+"""Formats versions of CustomResourceDefinitions and schemas for error messages in Kubernetes' internal form.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/{types,types_jsonschema}.go`.
 """
@@ -15,7 +15,7 @@ from ctrlmgr.extensions.validation.internal_form import InternalSpec, Part
 
 class _Field(NamedTuple):
     key: str
-    """The name of the field in a definition."""
+    """The JSON name of the field in a CustomResourceDefinition."""
     name: str
     """The name of the field in Kubernetes' internal struct."""
     zero: Any = None
@@ -109,7 +109,7 @@ SCHEMA_FIELDS: Final[Sequence[_Field]] = (
     _Field("x-kubernetes-map-type", "XMapType"),
     _Field("x-kubernetes-validations", "XValidations", None, _list_of(_RULE)),
 )  # fmt: skip
-"""The keywords of a schema, in the order of the fields of Kubernetes' struct."""
+"""The keywords of a schema, in the order of the fields of Kubernetes' struct `JSONSchemaProps`."""
 
 _SCALE: Final = (
     _Field("specReplicasPath", "SpecReplicasPath", ""), _Field("statusReplicasPath", "StatusReplicasPath", ""),
@@ -132,7 +132,10 @@ _VERSION: Final = (
 
 
 def printed_versions(spec: InternalSpec) -> list[dict[str, Any]] | None:
-    """Return `spec.versions` as Kubernetes prints it, without shared parts; None if there are no versions."""
+    """Return the `spec.versions` of a CustomResourceDefinition as Kubernetes prints it.
+
+    None if there are no versions.
+    """
     if spec.raw.get("versions") is None:
         return None
     return [_version(version, part) for version, part in zip(spec.versions, spec.own, strict=True)]

@@ -1,8 +1,8 @@
-"""Converts a definition's spec to Kubernetes' internal form, in which shared parts of versions are in the spec.
+"""Converts the spec of a CustomResourceDefinition to Kubernetes' internal form, in which the spec has the shared parts.
 
-Kubernetes converts a definition to its internal version. In the internal version, schemas, subresources, columns and
-selectable fields that are equal in all versions are in the spec. Therefore errors have paths such as
-`spec.validation…`.
+Kubernetes converts a CustomResourceDefinition to its internal version before validation. In the internal version,
+schemas, subresources, columns and selectable fields that are equal in all versions are in the spec. Therefore
+validation errors have paths such as `spec.validation…`.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 """
@@ -23,49 +23,50 @@ SPEC = Path("spec")
 
 
 class Part(NamedTuple):
-    """The parts that belong either to one version or to the whole spec."""
+    """The parts of a CustomResourceDefinition that belong either to one version or to the whole spec."""
 
     place: int | None
-    """The index of the version; None for the spec."""
+    """The index of the version to which the parts belong; None for the spec."""
     version: str
-    """The name of the version; empty for the spec."""
+    """The name of the version to which the parts belong; empty for the spec."""
     validation: Raw | None
-    """The `schema` of a version; None if it is not set."""
+    """The `schema` of a version of a CustomResourceDefinition; None if it is not set."""
     subresources: Raw | None
     columns: Sequence[Raw]
     selectable: Sequence[Raw]
 
     @property
     def path(self) -> Path:
-        """The path of the version or of the spec."""
+        """The path of the version or of the spec, for validation errors."""
         return SPEC if self.place is None else SPEC.child("versions").at(self.place)
 
 
 @dataclass(frozen=True)
 class InternalSpec:
-    """A spec, divided into parts that all versions share and parts of single versions."""
+    """The spec of a CustomResourceDefinition, divided into parts of single versions and parts that all versions share."""
 
     raw: Raw
     versions: Sequence[Raw]
-    """The versions as the definition contains them."""
+    """The versions as the CustomResourceDefinition contains them."""
     top: Part
-    """The parts that all versions share."""
+    """The parts of the spec that all versions share."""
     own: Sequence[Part]
-    """The parts of each version that the versions do not share."""
+    """The parts of each version that differ between versions."""
 
     def parts(self) -> Sequence[Part]:
-        """Return all parts, first those of versions."""
+        """Return the parts of all versions, followed by the parts that all versions share."""
         return (*self.own, self.top)
 
     def schemas(self) -> Sequence[Raw]:
-        """Return all schemas, first those of versions."""
+        """Return the schemas of all versions, followed by the schema that all versions share."""
         found = [schema_of(part.validation) for part in (self.top, *self.own)]
         return [each for each in found if each is not None]
 
     def has_status(self, part: Part) -> bool:
-        """Return whether objects have a status subresource.
+        """Return whether custom objects have a status subresource.
 
-        For a version's part, that version decides; for the spec, any version.
+        For the parts of a version, the result depends on that version; for the parts of the spec, any version with the
+        subresource is sufficient.
         """
         if not part.version:
             return self._has_any_status
@@ -77,7 +78,7 @@ class InternalSpec:
 
     @cached_property
     def has_own_subresources(self) -> bool:
-        """Return whether versions have subresources of their own."""
+        """Return whether versions declare subresources that are not shared by all versions."""
         return any(each.subresources is not None for each in self.own)
 
 
@@ -86,7 +87,7 @@ def _has_status(part: Part) -> bool:
 
 
 def schema_of(validation: Raw | None) -> Raw | None:
-    """Return the schema in the `schema` of a version."""
+    """Return `schema.openAPIV3Schema` of a version of a CustomResourceDefinition."""
     return None if validation is None else validation.get("openAPIV3Schema")
 
 
@@ -96,11 +97,11 @@ _FIELDS: Mapping[str, Any] = {
     "additionalPrinterColumns": (),
     "selectableFields": (),
 }
-"""The fields of a part, in their order, each with its empty value."""
+"""The names of the fields of a version that can be shared, in Kubernetes' order, each with its empty value."""
 
 
 def internal_spec(spec: Raw) -> InternalSpec:
-    """Divide a spec into shared parts and parts of single versions."""
+    """Divide the spec of a CustomResourceDefinition into parts that all versions share and parts of single versions."""
     versions: Sequence[Raw] = spec.get("versions") or ()
     names = [version.get("name") or "" for version in versions]
     top: list[Any] = []

@@ -1,6 +1,7 @@
-"""The requirements that a definition must meet.
+"""Determines the requirements that a CustomResourceDefinition must meet.
 
-A new definition must meet all requirements. A changed definition may keep violations that the old definition had.
+A new CustomResourceDefinition must meet all requirements. An updated CustomResourceDefinition may keep violations that
+its old state had.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`require…`, `allow…`).
 """
@@ -34,21 +35,26 @@ from ctrlmgr.extensions.validation.version_validation import MOST_SELECTABLE_FIE
 
 
 class Requirements(NamedTuple):
-    """The requirements that apply to a definition; the defaults are those for new definitions."""
+    """The requirements that apply to a CustomResourceDefinition.
+
+    The defaults are those for a new CustomResourceDefinition.
+    """
 
     known_review: bool = True
-    """Whether a supported version of ConversionReview must be listed."""
+    """Whether the conversion webhook must list a supported version of ConversionReview."""
     same_names: bool = False
     """Whether scope and kind must not change, because both are part of the key of stored objects."""
     schemas: bool = True
-    """Whether every version must have a schema, even if it is not served."""
+    """Whether every version of the CustomResourceDefinition must have a schema, even a version that is not served."""
     known_types: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     atomic_set_items: bool = True
     strict_lists: bool = True
     checked_ca: bool = False
-    """Whether certificates must be valid; a definition that is not established yet may have invalid ones."""
+    """Whether the certificates of the conversion webhook must be valid; a CustomResourceDefinition that is not
+    established yet may have invalid certificates.
+    """
     many_selectable: frozenset[str] = frozenset()
     """The versions that may have too many selectable fields; "" stands for the spec."""
     unchanged: frozenset[str] = frozenset()
@@ -56,7 +62,7 @@ class Requirements(NamedTuple):
 
 
 def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
-    """Return the requirements for a definition that replaces `old`."""
+    """Return the requirements for a CustomResourceDefinition that replaces `old`."""
     if old is None:
         return Requirements()
     before = internal_spec(old.get("spec") or {})
@@ -91,7 +97,7 @@ def _all_have_schemas(spec: InternalSpec) -> bool:
 
 
 def has_invalid_ca(spec: Raw) -> bool:
-    """Return whether the certificates of a definition's conversion webhook are invalid."""
+    """Return whether the CA certificates of a CustomResourceDefinition's conversion webhook are invalid."""
     webhook: Raw = (spec.get("conversion") or {}).get("webhook") or {}
     bundle: str = (webhook.get("clientConfig") or {}).get("caBundle") or ""
     return bool(bundle and validate_ca_bundle(ROOT, bundle))
@@ -124,7 +130,7 @@ _WITHIN = (
     *((keyword, False) for keyword in ("items", "not", "additionalProperties", "additionalItems", *JUNCTORS)),
     *((keyword, True) for keyword in ("properties", "patternProperties", "definitions", "dependencies")),
 )
-"""The keywords that contain schemas, each with whether its value is a map of schemas."""
+"""The keywords that contain schemas; the value says whether the keyword contains a map of schemas."""
 
 
 def schemas_within(raw: Raw) -> Iterator[Raw]:

@@ -1,4 +1,4 @@
-"""Validates one part of a definition: its schema as a whole, and the fields next to it.
+"""Validates one part of a CustomResourceDefinition: its root schema, and the fields next to the schema.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`validateCustomResourceDefinitionValidation`).
@@ -30,16 +30,17 @@ _BESIDE_STATUS: Final = (
     "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
     "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
-"""The keywords allowed at the root of a schema with a status subresource.
+"""The keywords that are allowed in the root schema if the CustomResourceDefinition has a status subresource.
 
-All other keywords are forbidden at the root, because the status is also validated alone.
+All other keywords are forbidden in the root schema, because the status is also validated without the rest of the
+object.
 """
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
 
 
 def part_errors(part: Part, required: Requirements, *, has_status: bool) -> Iterator[FieldError]:
-    """Yield the errors of the parts of one version, or of the parts that all versions share."""
+    """Yield the validation errors of the parts of one version, or of the parts that all versions share."""
     schema = schema_of(part.validation)
     if schema is not None:
         below = "schema" if part.version else "validation"
@@ -63,16 +64,16 @@ def _selectable(part: Part, schema: Raw | None, required: Requirements) -> Itera
 
 
 def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of the fields that only versions have."""
+    """Yield the validation errors of the fields that only a version has, such as its deprecation warning."""
     yield from deprecation_errors(version, path)
 
 
 def schema_errors(
     schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
 ) -> list[FieldError]:
-    """Return the errors of a schema; errors are sorted only where Kubernetes sorts errors.
+    """Return the validation errors of a schema; errors are sorted only where Kubernetes sorts errors.
 
-    `is_unchanged` says that the old definition has an equal schema.
+    `is_unchanged` says that the old CustomResourceDefinition has an equal schema.
     """
     errors = list(_beside_status(schema, path)) if has_status else []
     if schema.get("nullable"):

@@ -1,4 +1,4 @@
-"""Validates the CEL expressions of a definition's rules: compilation and estimated cost.
+"""Validates `x-kubernetes-validations` in a CustomResourceDefinition: syntax, types and costs of the CEL expressions.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/{validation,cel_validation}.go`
 (`ValidateCustomResourceDefinitionOpenAPISchema`, `CELSchemaContext`).
@@ -23,7 +23,7 @@ RULE_LIMIT: Final = 10_000_000
 SCHEMA_LIMIT: Final = 100_000_000
 """The maximum total cost of all rules of a schema (`StaticEstimatedCRDCostLimit`)."""
 _NAMED: Final = 4
-"""The number of rules that the error names if the total cost is too high."""
+"""The maximum number of rules that the validation error lists if the total cost is too high."""
 
 
 class _Cost(NamedTuple):
@@ -35,10 +35,10 @@ class _Cost(NamedTuple):
 def expression_errors(
     schema: Raw, path: Path, *, is_unchanged: bool = False, known: Sequence[FieldError] = ()
 ) -> Iterator[FieldError]:
-    """Yield the errors of rules and messages: compilation errors, unavailable old values, and too high costs.
+    """Yield the errors of CEL rules and message expressions: compilation errors, unavailable old values, high costs.
 
-    In an unchanged schema, no single rule is refused because of its cost, because the rule was accepted before. If a
-    schema contains other errors (`known`), its rules are not checked.
+    If the schema is unchanged, no single rule is refused because of its cost, because the rule was accepted before. If
+    a schema contains other errors (`known`), its rules are not checked.
     """
     node = compile_rules(schema)
     if node is None:
@@ -64,9 +64,9 @@ def _is_within(field: str, path: Path) -> bool:
 
 
 def _costs(rule: Rule, place: Place, sizes: Sizes | None) -> Iterator[_Cost]:
-    """Yield the cost of a rule for all its values in an object, and the cost of its message.
+    """Yield the cost of a CEL rule for all its values in an object, and the cost of the rule's message expression.
 
-    The message is evaluated only once.
+    The message expression of a rule is evaluated only once.
     """
     if sizes is None or rule.expression is None:
         return

@@ -1,4 +1,4 @@
-"""Validates a schema in a definition: supported keywords, consistent `x-kubernetes-…` keywords, static rules.
+"""Validates the keywords of a schema in a CustomResourceDefinition, including the `x-kubernetes-…` keywords.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3`).
@@ -43,25 +43,27 @@ _UNSUPPORTED: Final = (
 )
 _JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
 _EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
-"""The keywords that need checks; most schemas have none of them and are skipped."""
+"""The keywords that need checks; a schema without any of these keywords is skipped."""
 _breaks_line = re.compile(r"[\n\r]").search
 
 
 class Rules(NamedTuple):
-    """The requirements that a schema must meet; on an update, violations in the old schema are allowed."""
+    """The requirements that a schema must meet; in an update, violations that the old schema contains are allowed."""
 
     known_types: bool = True
     atomic_set_items: bool = True
-    """Whether the items of sets must be atomic."""
+    """Whether the items of lists of type `set` must be atomic."""
     strict_lists: bool = True
-    """Whether the keys of list maps must always be set, and the items of sets and maps must never be null."""
+    """Whether the keys of lists of type `map` must always be set, and the items of lists of type `set` and `map` must
+    never be null.
+    """
     no_defaults: str | None = None
     """The reason why defaults are forbidden in this schema; None if defaults are allowed."""
     inside_metadata: bool = False
 
 
 def validate_schema(raw: Raw, path: Path, rules: Rules, *, is_root: bool = True) -> Iterator[FieldError]:
-    """Yield the errors of a schema and of all schemas nested in it."""
+    """Yield the validation errors of a schema and of all schemas nested in it."""
     if not _JUDGED.isdisjoint(raw) or (raw.get("type") or "string") not in TYPES:
         yield from _keywords(raw, path, rules)
     if not NESTING.isdisjoint(raw):
@@ -190,7 +192,7 @@ def _list_type(raw: Raw, path: Path, rules: Rules) -> Iterator[FieldError]:
 
 
 def set_item_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield an error if the items of a set are neither scalars nor atomic."""
+    """Yield an error if the items of a list of type `set` are neither scalars nor atomic."""
     items = single_items(raw)
     if raw.get(LIST_TYPE) != "set" or items is None:
         return
@@ -235,7 +237,7 @@ def _list_map_keys(items: Raw, keys: Sequence[str], path: Path) -> Iterator[Fiel
 
 
 def strict_list_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for items of sets and maps that may be null, and for keys that may be absent."""
+    """Yield errors for items of lists of type `set` or `map` that may be null, and for map keys that may be absent."""
     items, list_type = single_items(raw), raw.get(LIST_TYPE)
     if items is None or list_type not in ("set", "map"):
         return

@@ -63,7 +63,7 @@ _BELOW: Final = frozenset(("items", "properties", "additionalProperties"))
 
 
 def validate_structure(raw: Raw, path: Path) -> list[FieldError]:
-    """Return the reasons why a schema is not structural; `refuse_unsupported` must have accepted the schema."""
+    """Return the reasons why a schema is not structural; the caller must have called `refuse_unsupported` before."""
     errors = [*_invariants(raw, "root", path), *_completeness(raw, raw, path, path)]
     return sorted(errors, key=lambda error: error.message)
 
@@ -78,9 +78,9 @@ def is_structural(raw: Raw) -> bool:
 
 
 def condition(definition: Raw) -> dict[str, str] | None:
-    """Return the condition NonStructuralSchema of a definition, without timestamps.
+    """Return the condition NonStructuralSchema of a CustomResourceDefinition, without timestamps.
 
-    Return None if all schemas are structural.
+    Return None if all schemas of the CustomResourceDefinition are structural.
     """
     spec: Raw = definition.get("spec") or {}
     path = Path("spec")
@@ -195,7 +195,7 @@ def _is_root_metadata(metadata: Raw) -> bool:
 
 
 def _value_validation(raw: Raw, path: Path, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
-    """Yield the errors of a schema's value validation; two notations of "integer or string" are allowed."""
+    """Yield the errors of the value validation (`allOf`, `anyOf`, `oneOf`, `not`) of a schema."""
     for where, below in junctors(raw):
         if where.startswith("anyOf") and skips_any:
             continue
@@ -232,12 +232,12 @@ def _nested_words(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _is_said(keyword: str, value: Any) -> bool:
-    """Return whether a value counts as set although it is false in Python, such as a default of 0."""
+    """Return whether a value such as a default of 0 counts as set, although it is false in Python."""
     return keyword in ("default", LIST_TYPE, MAP_TYPE) and value is not None
 
 
 def _completeness(raw: Raw, structure: Raw, s_path: Path, v_path: Path) -> Iterator[FieldError]:
-    """Yield errors for fields that occur in junctors but not in the structural part of the schema."""
+    """Yield errors for fields that occur in a junctor (such as `allOf`) but not in the schema's structural part."""
     if _VALUES.isdisjoint(raw):
         return
     if isinstance(negated := raw.get("not"), dict):

@@ -1,4 +1,4 @@
-"""Validates the parts of a version or of the spec: deprecation, columns, selectable fields, subresources.
+"""Validates the parts of a CustomResourceDefinition's version: deprecation, columns, selectable fields, subresources.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -23,7 +23,7 @@ _SELECTABLE_TYPES: Final = ("string", "boolean", "integer")
 
 
 def deprecation_errors(version: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a version's deprecation warning."""
+    """Yield the validation errors of a version's deprecation warning."""
     text: str | None = version.get("deprecationWarning")
     at = path.child("deprecationWarning")
     if text is None:
@@ -44,13 +44,13 @@ def deprecation_errors(version: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _invalid_text(path: Path, text: str, detail: str) -> FieldError:
-    """Return the error for a pointer to a string, which Go formats as JSON rather than quoted."""
+    """Return the validation error for a value that Go holds as a pointer to a string, and therefore formats as JSON."""
     shown = escape_html(msgspec.json.encode(text)).decode()
     return FieldError("FieldValueInvalid", str(path), f"Invalid value: {shown}: {detail}")
 
 
 def column_errors(columns: Sequence[Raw], path: Path) -> Iterator[FieldError]:
-    """Yield the errors of printer columns."""
+    """Yield the validation errors of the printer columns of a CustomResourceDefinition."""
     for index, column in enumerate(columns):
         yield from _column_errors(column, path.child("additionalPrinterColumns").at(index))
 
@@ -77,9 +77,9 @@ def _path_errors(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def selectable_errors(fields: Sequence[Raw], schema: Raw, path: Path, *, allow_many: bool) -> Iterator[FieldError]:
-    """Yield the errors of selectable fields.
+    """Yield the validation errors of the selectable fields of a CustomResourceDefinition.
 
-    `allow_many` accepts too many fields, because the old definition had too many.
+    If `allow_many` is set, too many fields are allowed, because the old CustomResourceDefinition had too many.
     """
     try:
         refuse_unsupported(schema)
@@ -117,7 +117,7 @@ def _selectable_errors(text: str, schema: Structural, path: Path, seen: set[str]
 
 
 def subresource_errors(subresources: Raw | None, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of the paths of a scale subresource."""
+    """Yield the validation errors of the paths of a scale subresource."""
     scale: Raw | None = (subresources or {}).get("scale")
     if scale is None:
         return

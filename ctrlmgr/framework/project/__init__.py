@@ -1,7 +1,7 @@
-"""Creates a new project: a kind, a controller, tests that pass, and the files to install and run the project.
+"""Creates a new project with a kind, a controller, tests that pass, and the files to install and run the project.
 
-Guarantees: an existing file is never overwritten. The files depend only on the name, the group and the source of
-ctrlmgr.
+Guarantees: an existing file is never overwritten. The content of the files depends only on the project's name, its API
+group and the source of ctrlmgr.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _FILES: Final[Mapping[str, str]] = {
     "tests/conftest.py": "conftest.txt",
     "tests/test_operator.py": "test_operator.txt",
 }
-"""The path of each file, and its template in this package."""
+"""The path of each file of a project, and its template in this package."""
 _DEPLOY: Final[Mapping[str, str]] = {"Dockerfile": "dockerfile.txt", ".dockerignore": "dockerignore.txt"}
-"""The path and template of each file of a project that will be deployed."""
+"""The path and template of each additional file of a project that will be deployed."""
 _MANIFESTS: Final = "deploy/operator.yaml"
 
 
 def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[Path]:
-    """Write a project called `name` into `folder`, which is created; return the project's files.
+    """Write a project called `name` into `folder`, which is created; return the paths of the project's files.
 
-    With `deploy` it also contains the files to build an image and deploy it.
+    If `deploy` is set, the project also contains the files to build an image and deploy it.
     """
     words = _words(name, group)
     found = [*_rendered(words, {**_FILES, **(_DEPLOY if deploy else {})})]
@@ -55,7 +55,7 @@ def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[
 
 
 def _manifests(file: Path, words: Mapping[str, str]) -> str:
-    """Return the Deployment of the operator in a file, and the permissions that the operator declares, as YAML."""
+    """Return the Deployment of the operator in a file, and the RBAC objects that the operator needs, as YAML."""
     import yaml
 
     from ctrlmgr.framework.app_loading import load_app

@@ -1,4 +1,4 @@
-"""Finds the source of this ctrlmgr, as a requirement that pip and uv can install.
+"""Finds the place from which this ctrlmgr was installed, as a requirement that pip and uv can install.
 
 Guarantees: the requirement contains the folder, wheel or commit that was installed (PEP 610); it is not guessed. If
 ctrlmgr was installed from a package index, the requirement contains no location.

@@ -1,6 +1,7 @@
 """Runs controllers in their own process against any Kubernetes API server, including ours.
 
-The controllers are the same as in `serve`, but built with other dependencies. `remote_api` sends requests to the server
-over HTTP, `reflector` lists and watches one resource, and `informers` are the caches that the streams fill. Controllers
-write and read through `http_client` and `api_server_log`. `controller_process` combines all these modules.
+The controllers are the same as in `serve`, but they are built with other dependencies. `remote_api` sends requests to
+the server over HTTP, `reflector` lists and watches one resource, and `informers` keeps the caches that the reflectors
+fill. Controllers write and read through `http_client` and `api_server_log`. `controller_process` combines these
+modules.
 """

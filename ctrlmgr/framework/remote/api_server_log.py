@@ -1,7 +1,7 @@
-"""Implements the event log that controllers use with an API server: current objects, and writes of the Lease.
+"""Implements the event log for controllers of another API server: it returns current objects and writes the Lease.
 
 Guarantees: a write returns after the server has acknowledged it. Reconciles are not recorded, because an API server
-cannot store them. Methods that read old revisions raise `LogUnavailable`.
+cannot store them. Methods that would read old revisions raise `LogUnavailable`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NoFeed:
         return 0
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Never call `wake`, because the feed has no events."""
+        """Do not call `wake`, because the feed has no events."""
 
 
 class _CompletedAppend:
@@ -70,7 +70,7 @@ class _CompletedAppend:
 
 
 class RemoteLog:
-    """An `EventLog`, as far as an API server can implement one."""
+    """An `EventLog` whose objects are stored in an API server, as far as the API allows."""
 
     def __init__(self, api: Api, *, clock: Clock) -> None:
         """Use `api`."""
@@ -78,17 +78,17 @@ class RemoteLog:
         self._clock = clock
         self._served: dict[Resource, Served] = {}
         self.consistency = ConsistencyStore()
-        """Tracks which writes of this process the caches contain."""
+        """The store that tracks which writes of this process the caches contain."""
 
     def served(self, resource: Resource) -> Served:
-        """Return the path under which a resource is served; raises `NotFound`."""
+        """Return the URL path under which a resource is served; raises `NotFound` if the resource is not served."""
         found = self._served.get(resource)
         if found is None:
             found = self._served[resource] = self._api.find(resource)
         return found
 
     def wrote(self, obj: Object) -> None:
-        """Record a write of this process, given the server's response."""
+        """Record a write of this process with the revision in the server's response."""
         self.consistency.wrote(obj.resource, obj.key, obj.revision)
 
     def peek(self) -> Revision | None:
@@ -118,11 +118,11 @@ class RemoteLog:
         return Snapshot(revision, sorted((Object(resource, each.body, each.revision) for each in objects), key=_key))
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return the current objects of each of `resources`."""
+        """Return the current objects of each of the `resources`."""
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of these objects that exist now."""
+        """Return the existing objects among those with these keys."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 
@@ -135,16 +135,16 @@ class RemoteLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Make the write of one proposal, and return when it is done.
+        """Send the write of one proposal to the server, and return when the server has acknowledged it.
 
-        Raises the server's refusals. The fence is ignored.
+        Raises `ApiError` if the server refuses the write. The fence of the proposal is ignored.
         """
         return _CompletedAppend([self._write(each, author) for each in proposals])
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Make the writes of several proposals one by one, as `submit` does."""
+        """Send the writes of several proposals one by one, as `submit` does."""
         return [self._write(each, author) for each in proposals]
 
     def _write(self, proposal: Proposal, author: Author) -> Event:
@@ -170,18 +170,18 @@ class RemoteLog:
         """Do nothing, because an API server cannot store this."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return no records, because an API server cannot store them."""
+        """Return no records, because an API server cannot store records of reconciles."""
         return ()
 
     def flush(self) -> None:
         """Do nothing, because there is no queue of writes."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return None, because an API server does not store this."""
+        """Return None, because an API server does not store this value."""
         return None
 
     def close(self) -> None:
-        """Do nothing, because no resources are held."""
+        """Do nothing, because this log holds no resources to close."""
 
     # The methods below need a log.
 

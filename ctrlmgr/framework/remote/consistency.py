@@ -1,13 +1,14 @@
-"""Tracks which of this process's own writes the caches contain, like Kubernetes' `ConsistencyStore`.
+"""Tracks which writes of this process the caches contain, like Kubernetes' `ConsistencyStore`.
 
 Guarantees:
 
-- A cache contains a write once it has reached the write's revision. The response to a deletion has no revision, so the
-  cache contains the deletion once it has no object with that uid, or a terminating one.
-- A write's response and its watch event may arrive in either order. A write that changed nothing causes no event; the
-  cache has reached its revision already, or will reach it.
-- The store does not wait for writes that no cache will contain: writes of resources that are not followed, in other
-  namespaces, and of kinds that are no longer served.
+- A cache contains a write once the cache has reached the revision of the write. The response to a deletion has no
+  revision, so the cache contains the deletion once it has no object with the uid of the deleted object, or shows that
+  object as terminating.
+- A write's response and its watch event may arrive in either order. A write that changed nothing causes no watch event;
+  the cache has reached the write's revision already, or will reach it.
+- The store does not wait for writes that no cache will contain, such as writes in other namespaces, or of resources
+  that are not followed or no longer served.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 
 LookUp = Callable[[Key], Object | None]
-"""A function that returns a cached object."""
+"""A function that returns a cached object by its key."""
 
 
 class _Deletion(NamedTuple):
@@ -32,7 +33,7 @@ class _Deletion(NamedTuple):
 
 
 class _FollowedResource:
-    """One resource that a cache follows; guarded by the store's lock."""
+    """One resource that a cache follows; the lock of the `ConsistencyStore` guards it."""
 
     def __init__(self, look_up: LookUp, shows: Callable[[Key], bool]) -> None:
         self.look_up = look_up
@@ -51,7 +52,8 @@ class _FollowedResource:
             self.written = [each for each in self.written if each > revision]
 
     def look_again(self, key: Key | None = None) -> None:
-        """Remove the deletions that the cache contains: those of one object, or of all if `key` is None."""
+        """Forget the deletions that the cache contains: the deletion of one object, or all deletions if `key` is None.
+        """
         if self.deleted:
             self.deleted = [each for each in self.deleted if key not in (None, each.key) or self._holds(each)]
 
@@ -63,7 +65,10 @@ class _FollowedResource:
         self.written, self.deleted = [], []
 
     def oldest(self) -> Revision | None:
-        """Return the revision of the oldest write that the cache does not contain; None if it contains all."""
+        """Return the revision of the oldest write that the cache does not contain.
+
+        None if the cache contains all writes.
+        """
         return min([*self.written, *(each.revision for each in self.deleted)], default=None)
 
 
@@ -71,7 +76,7 @@ class ConsistencyStore:
     """Tracks the writes of this process, as the module's docstring guarantees; thread-safe."""
 
     def __init__(self) -> None:
-        """Start without any writes and without followed resources."""
+        """Start without any recorded writes and without followed resources."""
         self._lock = threading.Lock()
         self._followed: dict[Resource, _FollowedResource] = {}
         self._newest: Revision = 0
@@ -100,9 +105,9 @@ class ConsistencyStore:
     # The state of the caches; these methods are called once the cache contains the change.
 
     def follow(self, resource: Resource, look_up: LookUp, shows: Callable[[Key], bool] = lambda key: True) -> None:
-        """Expect the writes of a resource in the cache that `look_up` reads.
+        """Track writes of a resource until the cache that `look_up` reads contains them.
 
-        `shows` says which keys the cache follows.
+        The function `shows` returns whether the cache follows a key.
         """
         with self._lock:
             self._followed[resource] = _FollowedResource(look_up, shows)
@@ -121,7 +126,7 @@ class ConsistencyStore:
     def listed(self, resource: Resource, revision: Revision) -> None:
         """Record that a list has replaced the content of a cache.
 
-        The revision 0 means that the resource is not served; then its writes are forgotten.
+        The revision 0 means that the resource is not served; its recorded writes are then dropped.
         """
         with self._lock:
             followed = self._followed[resource]

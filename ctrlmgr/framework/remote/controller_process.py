@@ -1,12 +1,12 @@
-"""A process that runs controllers against an API server: caches, leader election, and the controllers.
+"""Runs controllers against an API server in one process: caches, leader election, and the controllers.
 
 Guarantees:
 
 - These problems are reported before any write: unknown names, two controllers with one name, a kind that contradicts
-  the stored definition. A controller that needs more than an API server provides, and admission functions that the API
-  server cannot call, are also reported before any write.
-- Of several processes with the same Lease, one works at a time, and it stops if it cannot renew the Lease.
-- A process stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
+  the stored CustomResourceDefinition. A controller that needs more than an API server provides, and admission functions
+  that the API server cannot call, are also reported before any write.
+- Of several processes with the same Lease, only one works at a time; a process that cannot renew the Lease stops.
+- A process stops in this order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _IN_SERVE_ALONE: Final[Mapping[str, str]] = {
     "root-ca-certificate-publisher-controller": "publishes the authority of the control plane",
     "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
 }
-"""The controllers, in addition to those that need keys, for which a connection to an API server is not sufficient, with
-the reasons.
+"""The controllers for which a connection to an API server is not sufficient, with the reasons; controllers that need
+keys are not listed.
 """
 _RETRY: Final = 1.0
 
@@ -77,7 +77,7 @@ class SelectedControllers(NamedTuple):
     apps: Sequence[App]
     builtin: Sequence[ControllerDescriptor[Any]]
     admits: bool = True
-    """Whether the apps' admission functions are served as webhooks."""
+    """Whether the apps' admission functions are served as webhooks to the API server."""
 
     @property
     def has_admission(self) -> bool:
@@ -86,7 +86,7 @@ class SelectedControllers(NamedTuple):
 
     @property
     def descriptors(self) -> list[ControllerDescriptor[Any]]:
-        """Return every controller that was chosen."""
+        """Return all chosen controllers, of apps and built-in."""
         return [*self.builtin, *(each for app in self.apps for each in descriptors(app))]
 
     @property
@@ -97,9 +97,9 @@ class SelectedControllers(NamedTuple):
 
     @property
     def versions(self) -> Mapping[Resource, str]:
-        """Return the versions in which apps read kinds.
+        """Return the API versions in which apps read kinds.
 
-        Raises `SettingsError` if a kind is read in two versions.
+        Raises `SettingsError` if apps read a kind in two versions.
         """
         found: dict[Resource, Declaration] = {}
         for kind in (kind for app in self.apps for each in app.controllers for kind in each.declared):
@@ -112,9 +112,9 @@ class SelectedControllers(NamedTuple):
 
 
 def choose(names: Iterable[str], *, without_admission: bool = False) -> SelectedControllers:
-    """Return the controllers that `module:app`, `file.py`, an installed app's name or `builtin:NAME,…` selects.
+    """Return the controllers that arguments (such as `module:app`, `file.py` or `builtin:NAME,…`) select.
 
-    Raises `SettingsError`. The apps' admission functions are served too, unless `without_admission`.
+    Raises `SettingsError`. The apps' admission functions are served as webhooks, unless `without_admission` is set.
     """
     apps: list[App] = []
     builtin: list[ControllerDescriptor[Any]] = []
@@ -136,10 +136,10 @@ def _nor(chosen: SelectedControllers) -> str:
 
 
 def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
-    """Return the built-in controllers that `names` select, in the form of `--controllers`.
+    """Return the built-in controllers that `names` selects; the form is that of the option `--controllers`.
 
-    `*` selects the controllers that can run outside of `serve`. Raises `SettingsError` if `names` contains another
-    controller.
+    `*` selects the controllers that can run outside of `serve`. Raises `SettingsError` if `names` contains a controller
+    that cannot run outside of `serve`.
     """
     found = []
     for descriptor in registry.enabled(names).descriptors:
@@ -153,7 +153,7 @@ def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
 
 
 def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
-    """Return why a controller cannot run against an API server; None if it can run."""
+    """Return the reason why a controller cannot run against an API server; None if it can run."""
     if reason := _IN_SERVE_ALONE.get(descriptor.name):
         return f"{reason}, and runs in serve alone"
     module, _, function = descriptor.builder.partition(":")
@@ -164,7 +164,10 @@ def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
 
 
 def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
-    """Install the definitions of apps in a cluster, and return those that changed; raises `SettingsError`."""
+    """Install the CustomResourceDefinitions of apps in a cluster, and return those that changed.
+
+    Raises `SettingsError` if a stored one contradicts its class.
+    """
     api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
     event_log = RemoteLog(api, clock=clock)
     writer = RemoteClient(
@@ -181,7 +184,7 @@ def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) ->
 
 
 class _Parts(NamedTuple):
-    """The dependencies with which controllers are built: the `ControllerContext` of this process."""
+    """The dependencies with which the controllers of this process are built."""
 
     api: Api
     informers: RemoteInformers
@@ -227,23 +230,23 @@ class Options(NamedTuple):
     """The options of a process that runs controllers."""
 
     qps: float = 20.0
-    """The number of requests per second; 0 for no limit."""
+    """The maximum number of requests per second; 0 means no limit."""
     burst: int = 30
     defines: bool = True
-    """Whether definitions are installed."""
+    """Whether the CustomResourceDefinitions of apps are installed."""
     lease: Key = Key("kube-system", "")
     """The Lease for leader election; its default name is `SelectedControllers.name`."""
     elects: bool = True
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
-    """The address that serves metrics and health, None for none."""
+    """The address on which metrics and health are served; None if they are not served."""
     namespace: str = ""
-    """The only namespace that the process follows; empty for all."""
+    """The only namespace that the process follows; an empty namespace means all namespaces."""
     webhooks: WebhookOptions = WebhookOptions()
 
 
 class RemoteProcess:
-    """The process, ready to be started."""
+    """A process that runs controllers against an API server."""
 
     def __init__(
         self,
@@ -255,7 +258,10 @@ class RemoteProcess:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Prepare to run `chosen` against the cluster of `access`; raises `SettingsError`."""
+        """Prepare to run the controllers in `chosen` against the cluster of `access`.
+
+        Raises `SettingsError` if they cannot run there.
+        """
         options.timing.check()
         self._chosen = chosen
         self._options = options
@@ -304,7 +310,7 @@ class RemoteProcess:
         return pages
 
     def _serving(self, access: Access) -> AppWebhooks:
-        """Return the webhooks of the apps; raises `SettingsError` if the API server cannot reach this process."""
+        """Return the webhooks of the apps; raises `SettingsError` if the API server cannot connect to this process."""
         # While these functions read objects, the API server waits, so their requests are not throttled.
         api = Api(access, Throttle(0, 1, clock=self._clock), program=PROGRAM, versions=self._chosen.versions)
         return AppWebhooks(
@@ -332,7 +338,8 @@ class RemoteProcess:
         return Elector(lock, self._sessions, self._options.timing, clock=clock)
 
     def _registrations(self) -> Iterator[Runnable]:
-        """Yield the runnable that registers webhooks, or that removes those of an earlier version of the apps."""
+        """Yield the runnable that registers webhooks, or that removes the webhooks of an earlier version of the apps.
+        """
         if self._webhooks is not None:
             yield self._webhooks.registration
         elif self._chosen.admits and self._chosen.apps:
@@ -360,7 +367,7 @@ class RemoteProcess:
         return [election]
 
     def run(self, stop: threading.Event) -> None:
-        """Install definitions, and run until `stop` is set; raises `Unauthorized`, and the errors of the manager."""
+        """Install CustomResourceDefinitions, and run the controllers until `stop` is set."""
         self._until_done(self._check_credentials, stop)
         if self._options.defines and self._chosen.apps:
             self._until_done(self._define, stop)
@@ -375,22 +382,22 @@ class RemoteProcess:
             self._sessions.close()
 
     def _shown(self) -> Mapping[str, Sequence[str]]:
-        """Return a description of what runs, for the log line at the start."""
+        """Return a description of the running controllers, for the log line at the start."""
         controllers = [each.name for each in self._chosen.descriptors]
         webhooks = self._webhooks.functions if self._webhooks is not None else []
         found = {"controllers": controllers, "webhooks": webhooks}
         return {name: each for name, each in found.items() if each}
 
     def _check_credentials(self) -> None:
-        """Send a request that needs no permissions.
+        """Send a request that needs no permissions, to check the credentials.
 
-        Raises `Unauthorized`, because wrong credentials stay wrong in a retry.
+        Raises `Unauthorized` if the credentials are wrong, because a retry would not help.
         """
         with suppress(Forbidden):
             self._parts.api.call("GET", "/version")
 
     def _define(self) -> None:
-        """Install the apps' definitions; raises `CtrlmgrError`."""
+        """Install the CustomResourceDefinitions of the apps; raises `CtrlmgrError` if this fails."""
         writer = self._parts.writer(MANAGER)
         for each in install(
             self._chosen.apps,
@@ -400,7 +407,7 @@ class RemoteProcess:
             log.info("definition installed", name=each.name)
 
     def _until_done(self, act: Callable[[], None], stop: threading.Event) -> None:
-        """Call `act` until it succeeds, or until `stop` is set; raises the errors after which a retry is useless."""
+        """Call `act` until it succeeds, or until `stop` is set; raises errors that a retry cannot mend."""
         while not stop.is_set():
             try:
                 act()

@@ -1,7 +1,7 @@
-"""The client with which controllers write over HTTP: each write is a request.
+"""The client with which controllers write over HTTP; each write is one request.
 
-Guarantees: the client behaves like the client inside the control plane: it has the same verbs and raises the same
-errors. A request is sent only while this process certainly is the leader.
+Guarantees: this client has the same methods, and raises the same errors, as the client inside the control plane. A
+request is sent only while this process is certain to be the leader.
 """
 
 from __future__ import annotations
@@ -34,22 +34,25 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class RemoteClient(EngineClient):
-    """A client over HTTP, as the module's docstring describes; thread-safe."""
+    """A client that writes objects over HTTP; thread-safe."""
 
     def __init__(
         self, api: Api, log: RemoteLog, engine: WriteEngine, *, manager: str, fence: Fencing | None = None
     ) -> None:
-        """Write through `api` as the field manager `manager`; `engine` is only used to find kinds."""
+        """Create a client that writes through `api` with the field manager `manager`.
+
+        `engine` is used only to find kinds.
+        """
         super().__init__(engine, _no_runner, Requester(manager), fence=fence, manager=manager)
         self._api = api
         self._log = log
 
     def for_reconcile(self, cause: Cause) -> RemoteClient:
-        """Return this client for one reconcile; raises `Fenced` if this process does not lead."""
+        """Return this client for one reconcile; raises `Fenced` if this process is not the leader."""
         return RemoteClient(self._api, self._log, self.engine, manager=self._manager, fence=pinned(self._fence))
 
     def of_canonical_objects(self) -> RemoteClient:
-        """Return this client, because the server canonicalizes objects."""
+        """Return this client unchanged, because the API server canonicalizes objects."""
         return self
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
@@ -66,7 +69,7 @@ class RemoteClient(EngineClient):
         return self._send("POST", path, obj.resource, obj.at(0).wire())
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object that was read at `obj.revision`, or a part of it; see `EngineClient`."""
+        """Replace the object that was read at `obj.revision`, or one of its subresources; see `EngineClient`."""
         return self._send("PUT", _path(obj, subresource), obj.resource, obj.wire())
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
@@ -110,7 +113,7 @@ class RemoteClient(EngineClient):
         self._log.consistency.deleted(obj)
 
     def expire(self, objects: Sequence[Object]) -> None:
-        """Delete these objects one by one; an object that does not exist is ignored."""
+        """Delete these objects one by one; ignore objects that do not exist."""
         for each in objects:
             try:
                 self.delete(each)

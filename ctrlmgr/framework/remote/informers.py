@@ -1,11 +1,13 @@
-"""Informers of a cluster; each is filled by one list and watch of its resource.
+"""Informers of a cluster; one list and watch fills each informer.
 
 Guarantees:
 
-- Handlers run on one thread, as with a log. Each store is the server's last known state of its resource.
-- Resources are followed independently: two stores may have the states of different moments, as in client-go.
-- `revision` includes a write of this process only once the cache of the resource contains the write. So a controller
-  that waits for its own writes (`Controller.seen`) reads them afterwards.
+- Event handlers run on one thread, as in a control plane with its own log. Each store contains the server's last known
+  state of its resource.
+- Resources are followed independently of each other, so two stores may show the states of different points in time, as
+  in client-go.
+- The property `revision` covers a write of this process only once the cache of the resource contains the write.
+  Therefore a controller that waits for its own writes (`Controller.seen`) finds them in the cache afterwards.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5
-"""Seconds after which `run` checks again whether to stop."""
+"""Seconds after which `run` checks again whether it must stop."""
 
 
 class RemoteInformers(Informers):
     """The informers of one process for an API server; a Runnable."""
 
     def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random, namespace: str = "") -> None:
-        """Follow the resources of `api`, in one namespace or, if it is "", in all.
+        """Follow the resources of `api` in one namespace; an empty namespace means all namespaces.
 
-        `log` tracks this process's writes. Cluster-scoped objects are followed in any case.
+        The object `log` tracks the writes of this process. Cluster-scoped objects are always followed.
         """
         super().__init__(log, NoFeed(), clock=clock, quarantine=Quarantine())
         self._api = api
@@ -52,7 +54,10 @@ class RemoteInformers(Informers):
         return super().informer(resource)
 
     def informer_of(self, resource: Resource, key: Key) -> Informer:
-        """Return an informer that has at least this object; if another caller needs all objects, it has all."""
+        """Return an informer that contains at least this object.
+
+        It contains all objects of the resource if another caller needs them.
+        """
         is_new = resource not in self._informers
         informer = super().informer(resource)
         if is_new:
@@ -65,7 +70,7 @@ class RemoteInformers(Informers):
         return self._remote.consistency.shown()
 
     def run(self, stop: threading.Event) -> None:
-        """Follow all resources until `stop`."""
+        """Follow all resources until `stop` is set."""
         self._synced = not self._informers  # An app that only has admission rules follows no resources.
         while not stop.is_set():
             self._start_streams(stop)
@@ -93,7 +98,7 @@ class RemoteInformers(Informers):
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
     def _shows(self, only: Key | None) -> Callable[[Key], bool]:
-        """Return a function that says whether an object is followed: only `only`, or all of the namespace."""
+        """Return a function that says whether an object is followed: only `only`, or all objects of the namespace."""
         if only is not None:
             return only.__eq__
         return lambda key: not self._namespace or key.namespace in ("", self._namespace)

@@ -2,13 +2,13 @@
 
 Guarantees:
 
-- A watch that breaks, or that a busy server refuses, continues from its last revision. After any other refusal (410, a
-  revision that the server does not know yet), the stream lists all objects again.
-- Lists are streamed (WatchList) if the server supports it. If the server refuses, or ends the stream before the list is
-  complete, the stream requests pages instead, now and later.
-- Failures are retried after a delay, which doubles up to half a minute. A kind that is not defined yet, or no longer
-  defined, counts as a failure too; it then has no objects.
-- Messages are put on one queue, in the server's order.
+- A watch that breaks, or that a busy server refuses, continues from the last revision that it received. After any other
+  refusal of a watch, such as 410 or an unknown revision, the reflector lists all objects again.
+- Lists are streamed (WatchList) if the server supports it. If the server refuses a streamed list, or ends it before it
+  is complete, the reflector requests lists in pages from then on.
+- Failed requests are retried after a delay, which doubles up to half a minute. A request for a kind that is not defined
+  yet, or no longer defined, also counts as failed, and the kind has no objects.
+- The reflector puts its messages on one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -42,13 +42,17 @@ log = structlog.get_logger(__name__)
 
 FIRST_DELAY: Final = 0.8
 LONGEST_DELAY: Final = 30.0
-"""The minimum and maximum seconds between retries; the delay doubles with each retry (client-go's reflector)."""
+"""The minimum and maximum delay between retries in seconds; the delay doubles with each retry (as in client-go's
+reflector).
+"""
 _SHORTEST_WATCH: Final = 300
-"""The minimum seconds of a watch. The maximum is twice that, so that watches do not all end at the same time."""
+"""The minimum duration of a watch in seconds. The maximum duration of a watch is twice the minimum, so that watches do
+not all end at the same time.
+"""
 _LONGEST_LIST: Final = 60
-"""The maximum seconds of a streamed list, because some servers never send the bookmark that completes it.
+"""The maximum duration of a streamed list in seconds, because some servers never send the bookmark that completes it.
 
-The server ends the watch after this time; if the list was complete, an ordinary watch follows.
+The server ends a streamed list after this time; if the list was complete, an ordinary watch follows.
 """
 _END_OF_LIST: Final = "k8s.io/initial-events-end"
 _GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
@@ -56,7 +60,7 @@ _GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
 
 
 class Listed(NamedTuple):
-    """All objects of a resource at a revision."""
+    """A message with all objects of a resource at a revision."""
 
     resource: Resource
     revision: Revision
@@ -64,7 +68,7 @@ class Listed(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A change of one object."""
+    """A message with a change of one object."""
 
     resource: Resource
     type: EventType
@@ -72,7 +76,7 @@ class Changed(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The stream has no further changes up to this revision."""
+    """A message that the resource has no further changes up to this revision."""
 
     resource: Resource
     revision: Revision
@@ -107,9 +111,9 @@ class Stream:
         only: Key | None = None,
         namespace: str = "",
     ) -> None:
-        """Follow `resource` in one namespace or, if it is "", in all; or follow `only` one object.
+        """Follow `resource` in one namespace (all namespaces if it is empty), or follow only the object `only`.
 
-        Put messages on `queue`.
+        The messages are put on `queue`.
         """
         self._api = api
         self._resource = resource
@@ -196,9 +200,9 @@ class Stream:
             raise ServiceUnavailable(f"the list of {self._resource} ended before it was complete")
 
     def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
-        """Process a line of the stream.
+        """Process one line of the watch response.
 
-        Return the list as received until now, None once it is complete.
+        Return the part of the list that was received until now; None once the list is complete.
         """
         try:
             line = decode_line(data)
@@ -233,5 +237,5 @@ class Stream:
         return error_of(code, status, f"watch of {self._resource}")
 
     def _ours(self, obj: Object) -> Object:
-        """Return an object with the requested resource, because its plural may be irregular."""
+        """Return an object with the requested resource, because the plural name of a kind may be irregular."""
         return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

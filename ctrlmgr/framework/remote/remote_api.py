@@ -1,9 +1,10 @@
-"""An API server over HTTP, for controllers: it reads, writes, lists and watches objects.
+"""A client of an API server over HTTP, which reads, writes, lists and watches objects for controllers.
 
 Guarantees:
 
-- A refusal raises the same error as inside the control plane, with its reason, message and causes.
-- A write without a response raises `OutcomeUnknown`, a failed read `ServiceUnavailable`.
+- If the server refuses a request, the client raises the same error as inside the control plane, with its reason,
+  message and causes.
+- A write that gets no response raises `OutcomeUnknown`; a failed read raises `ServiceUnavailable`.
 - The rate of requests is limited; watches are not limited.
 """
 
@@ -99,14 +100,15 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class Api(Cluster):
-    """One API server; thread-safe."""
+    """A client of one API server; thread-safe."""
 
     def __init__(
         self, access: Access, throttle: Throttle, *, program: str, versions: Mapping[Resource, str] | None = None
     ) -> None:
-        """Use `access`, and the user agent `program`; no request is sent yet.
+        """Use the URL and credentials in `access`, and the user agent `program`; no request is sent yet.
 
-        `versions` are the API versions (`example.com/v1`) in which resources are read, if the version matters.
+        `versions` are the API versions (such as `example.com/v1`) in which resources are read, if the caller needs a
+        certain version.
         """
         super().__init__(access, program=program)
         self._throttle = throttle
@@ -123,7 +125,7 @@ class Api(Cluster):
     ) -> bytes:
         """Send a request and return the response's body.
 
-        Raises `ApiError`, and `OutcomeUnknown` for a write without a response.
+        Raises `ApiError` if the server refuses the request, and `OutcomeUnknown` if a write gets no response.
         """
         self._throttle.wait()
         headers = {} if body is None else {"content-type": media_type}
@@ -139,7 +141,10 @@ class Api(Cluster):
         return Object.from_wire(self.call(method, path, body, **options))
 
     def find(self, resource: Resource) -> Served:
-        """Return the path of a resource, in its given version or in its group's preferred one; raises `NotFound`."""
+        """Return the URL path of a resource, in its given version or in the preferred version of its group.
+
+        Raises `NotFound` if the resource is not served.
+        """
         path = "/api/v1"
         if resource.group and (version := self._versions.get(resource)):
             path = f"/apis/{version}"
@@ -156,13 +161,16 @@ class Api(Cluster):
 
 
 class _Refused(ServiceUnavailable):
-    """The server itself responded that it has changed nothing."""
+    """Raised if the server's response says that the request has changed nothing."""
 
     reason = "ServiceUnavailable"
 
 
 def error_of(code: int, body: bytes, what: str) -> ApiError:
-    """Return the error of a response; if it has no message, `what` describes the request in the error."""
+    """Return the error for a response.
+
+    If the response has no message, the error's message contains `what`, a description of the request.
+    """
     try:
         status = _decode_status(body)
     except msgspec.MsgspecError:
@@ -180,7 +188,7 @@ def error_of(code: int, body: bytes, what: str) -> ApiError:
 
 
 def path_of(api_version: str, plural: str, namespace: str, name: str = "", subresource: str = "") -> str:
-    """Return the path of an object, or (without `name`) of the objects of its kind."""
+    """Return the URL path of an object or, without `name`, of all objects of its kind."""
     prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     place = f"/namespaces/{namespace}" if namespace else ""
     return "/".join(part for part in (f"{prefix}{place}", plural, name, subresource) if part)

@@ -1,8 +1,9 @@
-"""Serves the status of a process over HTTP: metrics and health.
+"""Serves metrics and health of a process over HTTP.
 
 Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
-fail if leadership could not be renewed or released in time; `/readyz` fails until the caches have synced. The pages are
-read-only and contain no secrets. The pages are served with plain HTTP, on the given address.
+return an error if leadership could not be renewed or released in time; `/readyz` returns an error until the caches have
+synced. The pages are read-only and contain no secrets. The pages are served over plain HTTP, without TLS, on the given
+address.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 
 Problem = Callable[[], str | None]
-"""A function that returns the problem, None if there is none."""
+"""A function that returns the problem, None if the process is healthy."""
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,7 +31,7 @@ class _Server6(HTTPServer):
 
 
 class StatusPages:
-    """A runnable that serves the pages on one address."""
+    """A runnable that serves the status pages on one address."""
 
     name = "status pages"
 

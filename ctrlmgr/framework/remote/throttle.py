@@ -1,6 +1,6 @@
-"""Limits requests to a rate and a burst (client-go's `flowcontrol`).
+"""Limits requests to a rate and a burst, like client-go's `flowcontrol`.
 
-Guarantees: requests proceed in order, exactly when the rate allows it. The limiter is thread-safe.
+Guarantees: requests proceed in their order, as soon as the rate allows. The limiter is thread-safe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Throttle:
     """A token bucket."""
 
     def __init__(self, per_second: float, burst: int, *, clock: Clock) -> None:
-        """Allow `burst` requests at once, and `per_second` after that.
+        """Create a limiter that allows `burst` requests at once, and then `per_second` requests per second.
 
         If `per_second` is 0 or less, there is no limit.
         """
@@ -26,7 +26,7 @@ class Throttle:
         self._at = clock.monotonic()
 
     def reserve(self) -> float:
-        """Take a token; return the seconds until it is available."""
+        """Take a token; return the seconds until the token is available."""
         if self._rate <= 0:
             return 0.0
         with self._lock:
@@ -37,7 +37,7 @@ class Throttle:
             return max(0.0, -self._tokens / self._rate)
 
     def wait(self) -> None:
-        """Take a token, and wait until it is available."""
+        """Take a token, and wait until the token is available."""
         pause = threading.Condition()
         if (left := self.reserve()) > 0:
             until = self._clock.monotonic() + left

@@ -1,10 +1,10 @@
-"""Answers an AdmissionReview with an admission function of an app.
+"""Answers an AdmissionReview by calling an admission function of an app.
 
-Guarantees: a function decides as it does inside the API server. A refusal has the code 403 and the function's message.
-Any other exception denies the write with a 500 that names the function and the line. The changes of a function are a
-JSON patch that contains only what the function changed.
+Guarantees: an admission function decides in the same way as inside the API server. A refusal becomes a 403 response
+with the function's message. Any other exception denies the write with a 500 that names the function and the line that
+raised it. The changes of a function are a JSON patch that contains only what the function changed.
 
-The format is that of `admission.k8s.io/v1`.
+The format of the response is that of `admission.k8s.io/v1`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The webhooks of one process: their server, certificate and registration.
+"""Combines the webhooks of one process: their server, certificate and registration.
 
-Guarantees: the address is known, and bound, before the process writes anything. Every process serves its functions, and
-only the leader registers the webhooks.
+Guarantees: the address is known, and the server listens on it, before the process writes anything. Every process serves
+the admission functions of its apps, but only the leader registers the webhooks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.framework.webhooks.webhook_server import WebhookServer
 
 
 class AppWebhooks:
-    """The webhooks of apps that have admission functions."""
+    """The webhooks for the admission functions of apps."""
 
     def __init__(
         self,
@@ -38,10 +38,11 @@ class AppWebhooks:
         run: str,
         clock: Clock,
     ) -> None:
-        """Serve the admission functions of `apps` to the API server at the URL `cluster`; raises `SettingsError`.
+        """Serve the admission functions of `apps` to the API server at the URL `cluster`.
 
-        The functions decide only about writes in `namespace`; empty for all namespaces. `writer` writes the
-        configurations, and `run` identifies this process.
+        Raises `SettingsError` if the address cannot be used. The functions decide only about writes in `namespace`; an
+        empty namespace means all namespaces. `writer` writes the webhook configurations, and `run` identifies this
+        process.
         """
         functions = {path_of(app.name, each.name): each for app in apps for each in app.admissions}
         called = ", ".join(
@@ -60,7 +61,7 @@ class AppWebhooks:
         self.server = WebhookServer(
             self._address.listen, functions, ClusterReader(event_log), self._certificates, clock=clock
         )
-        """The server of the functions; it runs in every process."""
+        """The server of the admission functions; it runs in every process."""
         self.registration = Registration(
             self._wanted, event_log, writer, label=self._address.label(self.server.port), run=run, clock=clock
         )
@@ -68,14 +69,14 @@ class AppWebhooks:
 
     @property
     def functions(self) -> list[str]:
-        """Return the names of the admission functions."""
+        """Return the names of the admission functions that are served."""
         return [each.name for app in self._apps for each in app.admissions]
 
     def prepare(self, writer: EngineClient) -> None:
         """Create the certificate.
 
-        Behind a Service, its authority is shared in a Secret, which `writer` writes. Raises `ApiError`, and
-        `SettingsError` for an unusable Secret.
+        If the process is behind a Service, its certificate authority is in a Secret that `writer` writes. Raises
+        `ApiError` if a request fails, and `SettingsError` if the Secret is unusable.
         """
         service = self._address.service
         if service is not None:

@@ -1,7 +1,7 @@
-"""Reads objects of any kind from a cluster, for admission functions that read other objects (`Write.cache`).
+"""Reads objects of any kind from a cluster, for admission functions that use `Write.cache`.
 
 Guarantees: each call is a request whose response is the newest state. The rate limit of the controllers does not apply
-to these requests, because the API server waits for the function.
+to these requests, because the API server waits for the admission function.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ class ClusterReader(Cache):
         self._log = event_log
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if it does not exist; raises `ApiError`."""
+        """Return one object, None if it does not exist; raises `ApiError` if the request fails."""
         declaration = declaration_of(kind)
         obj = self._log.get(declaration.resource, Key(namespace, name))
         return None if obj is None else read(declaration, obj)
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of a namespace (None: of all) that have all these labels, by key; raises `ApiError`."""
+        """Return the objects of a namespace (None for all namespaces) that have all these labels, by key.
+
+        Raises `ApiError` if the request fails.
+        """
         declaration, wanted = declaration_of(kind), (labels or {}).items()
         found = self._log.snapshot(declaration.resource, namespace=namespace).objects
         return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]

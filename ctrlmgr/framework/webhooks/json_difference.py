@@ -1,6 +1,6 @@
 """Computes the JSON patch (RFC 6902) between two objects.
 
-Guarantees: the patch applied to the first object gives the second. Objects are compared field by field; a list that
+Guarantees: applying the patch to the first object gives the second. Objects are compared field by field; a list that
 differs is replaced as a whole. All functions are pure.
 """
 
@@ -13,7 +13,10 @@ Operation: TypeAlias = dict[str, Any]
 
 
 def difference(before: Any, after: Any, path: str = "") -> Iterator[Operation]:
-    """Yield the operations that make `before`, at `path`, equal to `after`; none if they are equal."""
+    """Yield the patch operations that turn the value `before`, at `path`, into `after`.
+
+    No operations if the values are equal.
+    """
     if not (isinstance(before, dict) and isinstance(after, dict)):
         if before != after:
             yield {"op": "replace", "path": path, "value": after}
@@ -29,5 +32,5 @@ def difference(before: Any, after: Any, path: str = "") -> Iterator[Operation]:
 
 
 def _escaped(name: str) -> str:
-    """Return a field's name as a part of a JSON pointer (RFC 6901)."""
+    """Return a field's name, escaped as a part of a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -1,8 +1,9 @@
 """Registers the webhooks of apps in the cluster, and removes them when the process stops.
 
-Guarantees: a configuration that an earlier run has left behind is replaced, or removed if the app has no such functions
-any more. At the stop, a configuration is removed unless another process has registered it since. Only the leader
-registers webhooks. So of several processes, the API server calls one, or all of them if they are behind one Service.
+Guarantees: a webhook configuration that an earlier run has left behind is replaced, or removed if the app no longer has
+such functions. When the process stops, it removes a webhook configuration unless another process has registered it
+since. Only the leader registers webhooks. If several processes run an app, the API server calls the webhooks of the
+leader; behind a Service, it calls those of all processes.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
 _FAREWELL: Final = 0.5
-"""Seconds for which webhooks are answered after their removal, because API servers read configurations through a watch.
+"""Seconds for which webhooks are still served after their removal, because API servers read configurations through a
+watch.
 """
 
 
 class Registration:
-    """A runnable that keeps webhooks registered while it runs."""
+    """A runnable that registers webhooks while it runs."""
 
     name = "webhook-registration"
 
@@ -44,9 +46,9 @@ class Registration:
         run: str = "",
         clock: Clock,
     ) -> None:
-        """Register the configurations that `wanted` returns.
+        """Create a runnable that registers the webhook configurations that `wanted` returns.
 
-        `label` is the address for log lines, `run` identifies this process.
+        `label` is the address for log lines, and `run` identifies this process.
         """
         self._wanted = wanted
         self._log = event_log
@@ -56,9 +58,9 @@ class Registration:
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Register the webhooks, wait for `stop`, and remove what was registered.
+        """Register the webhooks, wait for `stop`, and remove the registered webhooks.
 
-        Raises `SettingsError` for a refusal.
+        Raises `SettingsError` if the API server refuses a webhook configuration.
         """
         wanted = self._wanted()
         while not stop.is_set():
@@ -85,7 +87,7 @@ class Registration:
                 self._remove_left(each)
 
     def _remove_left(self, each: Registered) -> None:
-        """Remove a configuration of an earlier run, if the app no longer has functions for it."""
+        """Remove a webhook configuration of an earlier run if the app no longer has functions for it."""
         try:
             left = self._log.get(each.resource, each.key)
         except Forbidden:  # An app without admission functions needs no permission to read configurations.
@@ -115,7 +117,7 @@ class Registration:
                 self._clock.wait(pause, _FAREWELL)
 
     def _delete(self, stored: Object) -> None:
-        """Delete a configuration, unless it was changed or deleted meanwhile."""
+        """Delete a webhook configuration, unless it was changed or deleted since this process wrote it."""
         try:
             self._client.delete(stored, "Background")
         except (Conflict, NotFound):

@@ -1,9 +1,9 @@
 """Decides how an API server reaches the webhooks of this process, and where the process listens.
 
-The rules are kopf's (`kopf.WebhookAutoServer`). If the user names a URL or a Service, it is used. Otherwise, if the
-cluster runs in a container of this machine, the address is the name by which such a container calls the machine.
-Otherwise, if the API server is on the same machine, the address is the one at which this process reaches the server.
-For any other cluster, the address cannot be determined.
+The rules are those of kopf's `kopf.WebhookAutoServer`. If the user names a URL or a Service, the API server uses that
+URL or Service. Otherwise, if the cluster runs in a container of this machine, the address is the name by which such a
+container calls the machine. Otherwise, if the API server is on the same machine, the address is the one at which this
+process reaches the server. For any other cluster, the address cannot be determined, and an error is raised.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.errors import SettingsError
 
 SERVICE_PORT: Final = 9443
-"""The default port of a process behind a Service; controller-runtime has the same default."""
+"""The default port of a process behind a Service, which is also controller-runtime's default."""
 
 _ANYWHERE: Final = "0.0.0.0"
 _LOCAL_CLUSTERS: Final = (("k3s-", "host.k3d.internal"), ("minikube", "host.minikube.internal"))
-"""The beginning of the name of a local cluster's authority, and the name by which the cluster's containers call the
-machine.
+"""For each tool for local clusters: the beginning of its authority's name, and the host name by which its containers
+reach this machine.
 """
 _DOCKER_DESKTOP: Final = ("docker-for-desktop", "host.docker.internal")
 _PATIENCE: Final = 5.0
@@ -36,24 +36,26 @@ class WebhookOptions(NamedTuple):
     """The options that determine the address; at most one of `url` and `service` is given."""
 
     url: str = ""
-    """The URL `https://HOST[:PORT][/PATH]`; empty if it is not given."""
+    """The URL `https://HOST[:PORT][/PATH]` of the webhooks; empty if it is not given."""
     service: Key | None = None
     listen: tuple[str, int] | None = None
 
 
 class WebhookAddress(NamedTuple):
-    """How the API server reaches the webhooks."""
+    """The address at which the API server reaches the webhooks."""
 
     listen: tuple[str, int]
     """The host and port on which to listen; port 0 stands for any free port."""
     names: Sequence[str]
-    """The host names and IP addresses that the certificate contains."""
+    """The host names and IP addresses in the certificate."""
     url: str = ""
-    """The URL before a function's path, in which `{port}` stands for the port. Empty for a Service."""
+    """The URL prefix of each function's path, in which `{port}` stands for the port. For a Service, the URL prefix is
+    empty.
+    """
     service: Key | None = None
 
     def client_config(self, path: str, port: int, authority: str) -> dict[str, Any]:
-        """Return the `clientConfig` of a webhook at `path`, for the port on which this process listens.
+        """Return the `clientConfig` of the webhook at `path`, for the port on which this process listens.
 
         `authority` is the certificate authority (PEM, base64).
         """
@@ -63,7 +65,7 @@ class WebhookAddress(NamedTuple):
         return {"url": f"{self.url.replace('{port}', str(port))}{path}", "caBundle": authority}
 
     def label(self, port: int) -> str:
-        """Return the address for log lines."""
+        """Return the address as it is shown in log lines."""
         return f"service {self.service}" if self.service is not None else self.url.replace("{port}", str(port))
 
 
@@ -74,10 +76,11 @@ def decide_address(
     functions: str,
     certificate_of: Callable[[str, int], bytes | None] | None = None,
 ) -> WebhookAddress:
-    """Return the address for the API server at the URL `server`; raises `SettingsError` if none can be determined.
+    """Return the address for the API server at the URL `server`.
 
-    `functions` names the admission functions for the error. `certificate_of` returns the serving certificate (PEM) of a
-    host and port, None if there is none; by default it connects to the host.
+    Raises `SettingsError` if no address can be determined. `functions` names the admission functions for the error
+    message. `certificate_of` returns the serving certificate (PEM) of a host and port, None if there is none; the
+    default connects to the host.
     """
     if options.service is not None:
         return _behind(options.service, options.listen)
@@ -111,9 +114,9 @@ def _at(url: str, listen: tuple[str, int] | None) -> WebhookAddress:
 
 
 def _host_of_local_cluster(certificate: bytes | None) -> str:
-    """Return the name by which a local cluster's containers call this machine.
+    """Return the host name by which the containers of a local cluster reach this machine.
 
-    Empty if the certificate is another one.
+    The name is empty if the serving certificate is not that of a known local cluster.
     """
     if certificate is None:
         return ""

@@ -1,8 +1,7 @@
-"""The certificate of webhooks: an authority of this operator, and a serving certificate that it signs.
+"""Creates the certificates of webhooks: an authority of this operator, and a serving certificate that it signs.
 
-Guarantees: private keys are only in a temporary directory of this user and, if several processes are behind one
-Service, in a Secret that these processes share. The serving certificate is renewed before it expires; its authority
-stays the same.
+Guarantees: private keys are stored only in a temporary directory of this user and, behind a Service, in a Secret that
+the processes share. The serving certificate is renewed before it expires; its authority stays the same.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ RENEW: Final = 3600.0
 
 
 class WebhookCertificates:
-    """The certificates for one server of webhooks."""
+    """The certificates of one webhook server."""
 
     def __init__(self, names: Sequence[str], *, clock: Clock) -> None:
-        """Create certificates for these `names`, which are host names or IP addresses."""
+        """Create certificates for `names`, which are host names or IP addresses."""
         self._names = names
         self._clock = clock
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        """The TLS context of the server; it contains a certificate after `ensure` was called."""
+        """The TLS context of the server; it contains a certificate once `ensure` was called."""
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
 
     @property
@@ -50,13 +49,19 @@ class WebhookCertificates:
         return CertificateFiles(Path(self._folder.name))
 
     def ensure(self) -> bytes:
-        """Create missing certificates, and renew one that expires soon; return the authority in PEM."""
+        """Create missing certificates, and renew a certificate that expires soon.
+
+        Return the certificate of the authority in PEM.
+        """
         ensure_certificates(self._files.directory, self._names, clock=self._clock)
         self.context.load_cert_chain(self._files.serving, self._files.serving_key)
         return self._files.authority.read_bytes()
 
     def share(self, secret: Key, event_log: RemoteLog, client: EngineClient) -> None:
-        """Use the authority in `secret`, which is created if it does not exist; raises `ApiError`."""
+        """Use the certificate authority in `secret`, which is created if it does not exist.
+
+        Raises `ApiError` if a request fails.
+        """
         stored = event_log.get(SECRETS, secret)
         if stored is None:
             self.ensure()
@@ -68,7 +73,7 @@ class WebhookCertificates:
             self._take(secret, stored)
 
     def _take(self, secret: Key, stored: Object) -> None:
-        """Write the authority that the Secret contains to the files."""
+        """Write the certificate authority that the Secret contains to the files."""
         data = stored.to_dict().get("data") or {}
         try:
             authority, key = (base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key"))

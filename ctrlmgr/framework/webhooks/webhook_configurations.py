@@ -1,9 +1,9 @@
-"""The webhook configurations of an app: they tell an API server for which writes to call the app's admission functions.
+"""The webhook configurations of an app tell an API server for which writes to call the app's admission functions.
 
-Guarantees: an app has one configuration for the functions that change objects, and one for the functions that validate.
-The name of both depends on the app and the followed namespace, so a run of an app finds the configurations of an
-earlier run. If a function does not answer, the write fails (`failurePolicy: Fail`), as a broken function does inside
-the API server.
+Guarantees: an app has one webhook configuration for functions that change objects, and one for functions that validate.
+The name of both configurations depends on the app and the followed namespace, so a run of an app finds the
+configurations of an earlier run. If an admission function does not respond, the write fails (`failurePolicy: Fail`), as
+inside the API server.
 """
 
 from __future__ import annotations
@@ -27,37 +27,39 @@ _KINDS: Final = {
     MUTATING: ("MutatingWebhookConfiguration", False),
     VALIDATING: ("ValidatingWebhookConfiguration", True),
 }
-"""For each resource of configurations: its kind, and whether its functions only validate."""
+"""For each resource of webhook configurations: its kind, and whether its functions only validate."""
 
 _DOMAIN: Final = "apps.ctrlmgr.io"
 _TIMEOUT: Final = 10
-"""Seconds for which the API server waits for an answer; this is Kubernetes' default."""
+"""Seconds for which the API server waits for a response of the webhook; this is Kubernetes' default."""
 
 
 class Registered(NamedTuple):
-    """One of the two configurations of an app."""
+    """One of the two webhook configurations of an app."""
 
     resource: Resource
     key: Key
     wanted: Object | None
-    """The configuration; None if the app has no functions of this type, so that the configuration must not exist."""
+    """The webhook configuration; None if the app has no functions of this type, so that the configuration must not
+    exist.
+    """
 
 
 def name_of(app: str, namespace: str = "") -> str:
-    """Return the name of an app's configurations.
+    """Return the name of an app's webhook configurations.
 
-    `namespace` is the only namespace that the app follows, empty for all.
+    `namespace` is the only namespace that the app follows; an empty namespace means all namespaces.
     """
     return f"{namespace}.{app}.{_DOMAIN}" if namespace else f"{app}.{_DOMAIN}"
 
 
 def path_of(app: str, function: str) -> str:
-    """Return the path at which an admission function is served."""
+    """Return the URL path at which an admission function is served."""
     return f"/{app}/{function}"
 
 
 def left_over(app: App, namespace: str) -> Iterator[Registered]:
-    """Yield the configurations that an earlier run of an app may have left, as configurations that must not exist."""
+    """Yield the webhook configurations that an earlier run of an app may have left, as ones that must not exist."""
     for resource in _KINDS:
         yield Registered(resource, Key("", name_of(app.name, namespace)), None)
 
@@ -65,9 +67,9 @@ def left_over(app: App, namespace: str) -> Iterator[Registered]:
 def configurations(
     app: App, namespace: str, client_config: Callable[[str], dict[str, Any]], run: str
 ) -> Iterator[Registered]:
-    """Yield the configurations of an app.
+    """Yield the webhook configurations of an app.
 
-    `client_config` returns the `clientConfig` for a path, `run` identifies the process.
+    `client_config` returns the `clientConfig` for a path, and `run` identifies the process.
     """
     for resource, key, _ in left_over(app, namespace):
         kind, validates = _KINDS[resource]

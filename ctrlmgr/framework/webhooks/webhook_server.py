@@ -1,11 +1,11 @@
-"""Serves the admission functions of apps over HTTPS, one path for each function.
+"""Serves the admission functions of apps over HTTPS, each at its own path.
 
-Guarantees: the address is bound at construction. Each connection has a thread, and at most `_CONNECTIONS` connections
-are open at a time. A request has a size limit, and a client that is silent is disconnected. When the server stops,
-running requests have `_FAREWELL` seconds to finish.
+Guarantees: the constructor binds the address. Each connection has a thread, and at most `_CONNECTIONS` connections are
+open at a time. A request has a maximum size, and a client that sends no data is disconnected. When the server stops,
+running requests have `_FAREWELL` seconds to complete.
 
-The API server is not authenticated, because a function only decides, and its answer contains no more than the cluster's
-own response does.
+The API server is not authenticated, because a function changes nothing, and its response contains only information that
+the cluster has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 _CONNECTIONS: Final = 128
 _LARGEST: Final = 16 * 1024 * 1024
-"""The maximum size of a request in bytes: two objects of the largest size that Kubernetes stores, and room for the
+"""The maximum size of a request in bytes: two objects of the maximum size that Kubernetes stores, and room for the
 encoding.
 """
 _SILENCE: Final = 90.0
@@ -52,9 +52,10 @@ class WebhookServer:
         *,
         clock: Clock,
     ) -> None:
-        """Listen at `address` for requests to the `functions`, by path; raises `SettingsError` if it is unavailable.
+        """Listen at `address` for requests to the `functions`, by path.
 
-        The functions read other objects from `cache`. The certificates must exist when the server starts to run.
+        Raises `SettingsError` if the address is unavailable. The admission functions read other objects from `cache`.
+        The certificates must exist when the server starts to run.
         """
         self._certificates = certificates
         self._clock = clock
@@ -69,7 +70,7 @@ class WebhookServer:
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set; renew the certificate before it expires."""
+        """Serve until `stop` is set; renew the serving certificate before it expires."""
         thread = threads.start(f"{self.name} listening", lambda: self._server.serve_forever(poll_interval=0.1))
         while not stop.wait(RENEW):
             self._certificates.ensure()
@@ -123,7 +124,7 @@ class _Server(HTTPServer):
                 self._open -= 1
 
     def finish(self, patience: float) -> None:
-        """Wait until no request is being answered, but at most `patience` seconds."""
+        """Wait until all requests have been answered, but at most `patience` seconds."""
         until = self._clock.monotonic() + patience
         with self.changed:
             while self.answering and (left := until - self._clock.monotonic()) > 0:
