@@ -35,8 +35,7 @@ def declared(child: Child) -> Declaration:
 
 
 def manifest(child: Child) -> Fields:
-    """Return the fields of an object that its author sets: all except the status and the fields that the server sets.
-    """
+    """Return the fields that an object's author sets: all except the status and the fields that the server sets."""
     declaration = declared(child)
     fields = plain(child.fields if isinstance(child, Untyped) else child)
     metadata = {name: value for name, value in fields.pop("metadata", {}).items() if name in _OURS and value}

@@ -126,8 +126,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def _cut_off(self) -> None:
-        """Abort streams, and close after the other requests have ended, because the client's certificate has expired.
-        """
+        """Abort streams, and close after the other requests, because the client's certificate has expired."""
 
     # Methods that the transport calls.
 

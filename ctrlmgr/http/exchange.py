@@ -130,8 +130,7 @@ class Exchange:
         self.query = head.query
         """The query without the question mark; empty if the request has no query."""
         self.headers = head.headers
-        """The request headers in the order in which they were sent, with names in lower case, without Content-Length.
-        """
+        """The request headers in the order in which they were sent, with lower-case names, without Content-Length."""
         self.length = head.length
         """The Content-Length in bytes; None if the request has no such header."""
         self.version = head.version
@@ -370,8 +369,7 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Wait until the body is complete, too large, interrupted or stalled, or until `patience` seconds have passed.
-        """
+        """Wait until the body is complete, too large, interrupted or stalled, but at most `patience` seconds."""
         left, had = patience, len(self._body)
         while await self._waited(min(left, self._bounds.body_pause)):
             left -= self._bounds.body_pause

@@ -1,19 +1,19 @@
-"""An HTTP/1.1 connection: answers requests one by one, and enforces the client's limits.
+"""An HTTP/1.1 connection, which answers requests one by one and enforces the client's limits.
 
 Guarantees:
-- Requests are answered in order, one at a time. While the client does not read, no further request starts.
+- Requests are answered in order, one at a time. While the client does not read, the server starts no further request.
 - A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
   began the request. The same time limit applies to other data between requests, such as blank lines, or the rest of a
-  body whose request has been answered.
-- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Earlier requests are
-  answered first. Then the connection closes, and further input is ignored.
-- If the answer is sent before a body that the client has held back (`Expect: 100-continue`), the connection closes,
-  because the next bytes could be that body or a request.
-- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the timeouts for
-  requests no longer apply. If the application answers an upgrade request in another way, this request is the last one
-  of its connection.
-- A stopping server marks its next answer on each connection as the last (`leave`). The server does not wait for clients
-  that are idle or have read their last answer.
+  body after its request was answered.
+- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Requests before malformed
+  input are answered first. After malformed input was answered, the connection closes, and further input is ignored.
+- If the response is sent before a body that the client holds back (`Expect: 100-continue`), the connection closes,
+  because the next bytes are ambiguous.
+- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the time limits for
+  requests no longer apply. If the application answers an upgrade request without switching, that request is the last
+  one of its connection.
+- A stopping server marks its next response on each connection as the last (`leave`). The server does not wait for
+  clients that are idle or have read their last response.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 """
 
@@ -33,14 +33,14 @@ from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.tunnel import ROOM, Receiver, Side, close_when_written, read_all
 
 _UNREAD = 128 * 1024
-"""Size of the write buffer in bytes from which the client counts as not reading.
+"""Size of the pending output in bytes from which on the client counts as not reading.
 
-With TLS, uvloop's default is 512 KiB.
+For TLS connections, uvloop's default is 512 KiB.
 """
 
 
 _HELD = 64 * 1024
-"""Maximum bytes after an upgrade request that are held until the request is answered."""
+"""Maximum number of bytes after an upgrade request that are held until the request is answered."""
 
 
 class Connection(BaseConnection, LineAnswers):
@@ -103,14 +103,14 @@ class Connection(BaseConnection, LineAnswers):
         self.receive(bytes((self._context.room() if self._has_switched else self._context.buffer)[:nbytes]))
 
     def pause_writing(self) -> None:
-        """Record that the peer does not read; after a protocol switch, the peer may pause for any time."""
+        """Record that the peer does not read; after a protocol switch, a peer may pause for any time."""
         if self._has_switched:
             self.is_paused = True
         else:
             super().pause_writing()
 
     def _reads_again(self) -> None:
-        """Resume the stream, or start the next request."""
+        """Resume the response stream, or start the next request."""
         if self._has_switched:
             self._resume_tunnel()
         elif self._current is None:
@@ -160,7 +160,7 @@ class Connection(BaseConnection, LineAnswers):
     def on_end(self) -> None:
         """Complete the current request.
 
-        If the request was answered before its end, restart the timeout for the next head.
+        If the request was answered before its body ended, restart the timeout for the next head.
         """
         if self._receiving is not None:
             self._receiving.end()
@@ -179,7 +179,7 @@ class Connection(BaseConnection, LineAnswers):
         # Otherwise a request is being answered, and this module has no timeout for that.
 
     def _refuse(self, malformed: Malformed) -> None:
-        """Answer malformed input after the earlier requests, and ignore further input."""
+        """Answer malformed input after the earlier requests were answered, and ignore further input."""
         self._refusal = malformed
         # the frames of the traceback refer to this object
         malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None
@@ -241,7 +241,7 @@ class Connection(BaseConnection, LineAnswers):
     # Another protocol.
 
     def switch(self, headers: Sequence[Header]) -> Side:
-        """Write 101 Switching Protocols, and return this connection as a side of a tunnel."""
+        """Write 101 Switching Protocols, and return this connection as one side of a tunnel."""
         self._has_switched = True
         self._forget_head_timer()
         self._idleness.close()
@@ -275,10 +275,9 @@ class Connection(BaseConnection, LineAnswers):
     # The end of the connection.
 
     def leave(self) -> None:
-        """Mark the next answer as the last, because the server is stopping.
+        """Mark the next response as the last, because the server is stopping.
 
-        An idle connection stays open until `shutdown`, because otherwise a client that is sending a request at this
-        moment would lose the request.
+        An idle connection stays open until `shutdown`, because a client may just be sending a request on it.
         """
         self._is_last = True
         for exchange in (self._current, *self._queue):
@@ -286,7 +285,7 @@ class Connection(BaseConnection, LineAnswers):
                 exchange.keep_alive = False
 
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the current requests."""
+        """Close the connection now if it is idle, otherwise after the current requests have ended."""
         if self._is_leaving:
             return
         self._is_leaving = True
@@ -295,7 +294,10 @@ class Connection(BaseConnection, LineAnswers):
             self._close()
 
     def _cut_off(self) -> None:
-        """Abort the current stream or tunnel; otherwise close after the current requests."""
+        """Abort the current stream or tunnel.
+
+        Without one, close the connection after the current requests have ended.
+        """
         if self._has_switched:
             self.abort()
         elif self._current is not None and self._current.stream is not None:

@@ -1,12 +1,13 @@
-"""The HTTP server: runs one event loop, and blocks until it is stopped.
+"""The HTTP server, which runs one event loop and blocks until it is stopped.
 
 Guarantees:
-- The constructor binds the address, so a port in use is an error before anything else has started.
-- Stopping follows kube-apiserver's order. For `delay` seconds, requests are served as before while `/readyz` fails.
-  Then new connections are refused, watches end, and running requests have `GRACE` seconds to finish.
-- No request is lost. Requests on existing connections are answered for `FAREWELL` more seconds, and the answer
-  announces that the connection closes. A connection closes without notice if the client has sent nothing for `FAREWELL`
-  seconds after its last answer.
+- The constructor binds the address, so that a port in use raises an error before anything else has started.
+- When it stops, the server performs the steps in kube-apiserver's order. For `delay` seconds, requests are served as
+  before while `/readyz` fails. Then new connections are refused, watches end, and running requests have `GRACE` seconds
+  to complete.
+- No request is lost when the server stops. For `FAREWELL` more seconds, requests on existing connections are answered,
+  and the response announces that the connection closes. A connection is closed without announcement if the client has
+  sent nothing for `FAREWELL` seconds after its last response.
 - Long turns (iterations) of the event loop are logged and measured (`loop_monitor.TurnWatch`).
 - TCP keepalive detects disconnected peers within a minute.
 """
@@ -53,7 +54,7 @@ _SWEEP = 0.05
 """Seconds between checks for connected clients while the server stops."""
 
 _SHUTDOWN = 30.0
-"""Seconds in which a client must read its last output and end its TLS session."""
+"""Seconds within which a client must read its last output and end its TLS session."""
 
 _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 
@@ -65,7 +66,10 @@ class Application(Protocol):
         """Answer one request."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Run on the current event loop. Requests are answered only within this context."""
+        """Run the application on the current event loop; a context manager.
+
+        Requests are answered only while this context is open.
+        """
 
     def drain(self) -> None:
         """End long-running requests, because the server is stopping."""
@@ -87,7 +91,7 @@ class HttpServer:
         housekeeping: Sequence[Callable[[], object]] = (),
         bounds: Bounds = DEFAULT,
     ) -> None:
-        """Bind to `address` (host and port; 0 for any free port); raises `SettingsError` if that fails.
+        """Bind to `address` (host and port; 0 for any free port); raises `SettingsError` if the address is unavailable.
 
         `housekeeping` functions are called about once a second on the event loop, for example to check files for
         changes.

@@ -1,8 +1,8 @@
 """A timer that is cheap to restart and rarely fires.
 
-Guarantees: `call` is called when `seconds` have passed since the last `start` without a `cancel`, and not before.
-`start` and `cancel` do not create or cancel a timer of the event loop. When the existing timer of the event loop fires,
-it checks the time and restarts itself if necessary.
+Guarantees: the timer calls `call` as soon as `seconds` have passed since the last `start` without a `cancel`. `start`
+and `cancel` do not create or cancel a timer of the event loop. When the existing timer of the event loop fires, it
+checks the time and restarts itself if necessary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 class LazyTimer:
-    """A timer that is cheap to restart. Used on the event loop only."""
+    """A timer that is cheap to restart. Used on the event loop's thread only."""
 
     __slots__ = ("_call", "_due", "_handle", "_loop", "_seconds")
 
@@ -40,7 +40,7 @@ class LazyTimer:
         return 0.0 if self._due is None else self._seconds - (self._due - self._loop.time())
 
     def close(self) -> None:
-        """Stop the timer, and drop the reference to `call`."""
+        """Stop the timer, and drop its reference to `call`."""
         self._due = None
         self._call = _nothing
         if self._handle is not None:
@@ -60,4 +60,4 @@ class LazyTimer:
 
 
 def _nothing() -> None:
-    """Do nothing, in place of `call` of a closed timer."""
+    """Do nothing; replaces `call` in a closed timer."""

@@ -2,9 +2,10 @@
 
 Guarantees:
 - A turn is measured in CPU time of the loop's thread, so turns are not longer on a busy machine.
-- A turn of more than `LONG` seconds is logged with its stack, and counted. The longest turn is a metric.
-- Turns of more than `PERIOD` seconds are measured. Every `PERIOD` seconds, a callback reads the CPU time since its last
-  run. At most `PERIOD` seconds of this time can belong to earlier turns.
+- A turn of more than `LONG` seconds is counted, and logged with its stack. The duration of the longest turn is a
+  metric.
+- Only turns of more than `PERIOD` seconds are measured. Every `PERIOD` seconds, a callback reads the CPU time that the
+  thread has used since the last callback. At most `PERIOD` seconds of this CPU time can belong to earlier turns.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from ctrlmgr.metrics import TURNS
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.02
-"""Seconds between two measurements."""
+"""Seconds between two measurements of the CPU time."""
 
 LONG = 0.1
-"""Seconds of CPU time from which on a turn is logged."""
+"""Seconds of CPU time from which on a turn of the event loop is logged."""
 
 _SAMPLE = 0.05
 """Seconds between two samples of the loop's delay."""
@@ -77,7 +78,7 @@ class TurnWatch:
         self._ticked_at, self._used = self._clock.monotonic(), self._cpu()
 
     def tick(self) -> None:
-        """Measure the CPU time since the last call, and log it if it was long; runs on the loop's thread."""
+        """Measure the CPU time since the last call, and log the turn if it was long; runs on the loop's thread."""
         now, used = self._clock.monotonic(), self._cpu()
         turn, waited = used - self._used - PERIOD, now - self._ticked_at - PERIOD
         self._ticked_at, self._used, where = now, used, self._where

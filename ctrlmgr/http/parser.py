@@ -1,13 +1,13 @@
 """Parses the HTTP/1.1 requests of one connection, without doing I/O.
 
 Guarantees:
-- Ambiguous input is refused: ambiguous lengths, bare line feeds, white space before a colon (llhttp, the parser in
-  httptools, in its strict mode), and requests without exactly one Host header (RFC 9112, section 3.2).
-- The bytes and headers of a head are limited, and so are the bytes of a chunked body that are not content. Trailers are
-  counted and dropped, and never become headers.
+- The parser refuses ambiguous lengths, bare line feeds and white space before a colon (llhttp's strict mode), and
+  requests without exactly one Host header (RFC 9112, section 3.2).
+- The bytes and headers of a head are limited, and so is the framing of a chunked body. Trailers are counted against the
+  limit, but not passed on as headers.
 - The work is linear in the bytes received, even in small pieces.
-- If a request has the same header lines as an earlier request, these are not parsed again (`head_cache`). The
-  application receives the same request as after parsing.
+- If a request has the same header lines as an earlier request, the lines are not parsed again (`head_cache`). From
+  cached header lines, the application receives the same request as after parsing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ctrlmgr.http.size_limits import Bounds
 
 
 class Sink(Protocol):
-    """Receives requests from the parser; `RequestParser.feed` calls its methods."""
+    """Receives requests from the parser; `RequestParser.feed` calls these methods."""
 
     def on_head(self, head: Head) -> None:
         """Receive the head of a request."""
@@ -83,7 +83,7 @@ class RequestParser:
         self.has_ended = False
         """Whether the last input completed a request."""
         self.is_over = False
-        """Whether an upgrade request was received, so that further input is not parsed but added to `rest`."""
+        """Whether an upgrade request was received, after which further input is not parsed but added to `rest`."""
         self.is_closed = False
         """Whether the connection is closed."""
         self.rest = b""
@@ -108,7 +108,10 @@ class RequestParser:
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed(self, data: bytes) -> None:
-        """Parse input; raises `Malformed`. After this error, the parser must not be called again."""
+        """Parse input; raises `Malformed` if it is not valid HTTP.
+
+        After `Malformed` was raised, the parser must not be called again.
+        """
         self.has_ended = False
         if self.is_over:
             self.rest += data
@@ -179,7 +182,7 @@ class RequestParser:
         self._sink.on_body(piece)
 
     def on_chunk_header(self) -> None:
-        """Allow 16 bytes for the framing of a chunk, as net/http does."""
+        """Allow 16 bytes of overhead for the framing of a chunk, as net/http does."""
         self._content += 16
 
     def on_message_complete(self) -> None:
@@ -191,7 +194,7 @@ class RequestParser:
     # The head.
 
     def _read(self) -> Head:
-        """Return the head that was received; raises `Malformed`."""
+        """Return the head that was received; raises `Malformed` if the head is invalid."""
         parser = self._parser
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -234,10 +237,10 @@ class RequestParser:
     # Limits.
 
     def _coalesced(self, data: bytes) -> bytes:
-        """Return the input to parse for a head in pieces; empty until the head's size has doubled or it is complete.
+        """Return the input to parse for a head that arrives in pieces.
 
-        The parser copies a header's value whenever a piece is added. If pieces were single bytes, this would take
-        quadratic time.
+        Empty until the head's size has doubled or the head is complete. Small pieces are collected because the parser
+        copies a header's value whenever a piece is added. Parsing single bytes would therefore take quadratic time.
         """
         held = self._held
         begins = max(len(held) - len(END), 0)
@@ -263,7 +266,7 @@ class RequestParser:
                 raise Malformed(BAD_REQUEST)
 
     def _refused(self, status: str) -> Malformed:
-        """Store the error, because httptools raises its own error instead."""
+        """Store the error `Malformed`, because httptools raises its own error instead."""
         self._refusal = Malformed(status)
         return self._refusal
 
@@ -275,7 +278,10 @@ class RequestParser:
     # Requests with cached header lines.
 
     def _recognise(self, data: bytes) -> bool:
-        """If the input is a request with cached header lines, pass it to the sink; return whether it is."""
+        """If the input is a request with cached header lines, pass the request to the sink.
+
+        Return whether it is such a request.
+        """
         if self.in_head or self.in_body:
             return False
         known = self._head_cache.recognise(data)

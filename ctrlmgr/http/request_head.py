@@ -1,4 +1,4 @@
-"""The head of a request, and the rules for its bytes."""
+"""The head of a request, and the rules for the bytes that it may contain."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ NOT_IMPLEMENTED: Final = "501 Not Implemented"
 UNKNOWN_VERSION: Final = "505 HTTP Version Not Supported"
 
 LONGEST_TARGET: Final = 128 * 1024
-"""Maximum size of a request's target in bytes. Parsing a query of this size takes about 10 ms on the event loop."""
+"""Maximum size of a request target in bytes. Parsing a query of this size takes about 10 ms on the event loop."""
 
 _TARGET = re.compile(PATH, re.ASCII)
 _HOST = re.compile(rb"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
-"""A valid Host (Go's `httpguts.ValidHostHeader`)."""
+"""Matches a valid Host header (Go's `httpguts.ValidHostHeader`)."""
 _HEADER_COST = 160
-"""Memory of a header in bytes, in addition to its name and value."""
+"""The memory that a header needs in addition to its name and value, in bytes."""
 
 
 class Malformed(CtrlmgrError):
-    """The input is not a valid request; `status` is the status code and reason phrase of the answer."""
+    """Raised if the input is not a valid request; `status` is the status code and reason phrase of the response."""
 
     def __init__(self, status: str) -> None:
-        """Create an error that is answered with `status`."""
+        """Create an error to which the server responds with `status`."""
         super().__init__(status)
         self.status = status
 
@@ -47,15 +47,15 @@ class Head(NamedTuple):
 
     method: str
     path: bytes
-    """The path as it was sent, with escapes."""
+    """The URL path as it was sent, with percent escapes."""
     query: bytes
     """The query without the question mark; empty if the request has no query."""
     headers: HeaderLines
-    """The headers in their order, with names in lower case, without Content-Length."""
+    """The request headers in the order in which they were sent, with names in lower case, without Content-Length."""
     version: str = "1.1"
     """The version of HTTP: `2`, `1.1` or `1.0`."""
     length: int | None = None
-    """The Content-Length in bytes; None if it was not sent."""
+    """The Content-Length in bytes; None if the request has no such header."""
     keep_alive: bool = True
     """Whether the client may send another request on this connection."""
     expects_continue: bool = False
@@ -70,7 +70,10 @@ class Head(NamedTuple):
 
 
 def read_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return the path and query of a request's target, which may have any valid form; raises `Malformed`."""
+    """Return the path and query of a request target, which may have any valid form.
+
+    Raises `Malformed` if it has none.
+    """
     if len(target) > LONGEST_TARGET:
         raise Malformed(TOO_LONG)
     if parts := _TARGET.fullmatch(target):

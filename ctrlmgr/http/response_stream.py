@@ -1,14 +1,14 @@
-"""The body of one answer, written in pieces while the client reads.
+"""The body of one response, written in pieces while the client reads.
 
 Guarantees:
-- Each piece is written with one call, without a task, and several answers may share its bytes. An event for a thousand
-  watchers needs a thousand writes.
-- Unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks `paused` exceeds the
-  buffer by at most one piece.
-- A client that has stopped reading can be disconnected without waiting (`abort`).
-- An incomplete answer never looks complete: its connection is closed, or its HTTP/2 stream reset.
-- A long answer is written in pieces (`send_all`), each after the client has read the piece before. The reason is that
-  TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
+- Each piece is written with one call, without a task, and several responses may share its bytes. This matters because
+  an event for a thousand watchers needs a thousand writes.
+- The amount of unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks
+  `paused` exceeds the buffer by at most one piece.
+- A client that has stopped reading can be disconnected immediately (`abort`).
+- An incomplete response never looks complete, because its connection is closed, or its HTTP/2 stream is reset.
+- A long response is written in pieces (`send_all`), each after the client has read the previous piece. Pieces are used
+  because TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TURN = 4
 
 
 class Disconnected(CtrlmgrError):
-    """The client has disconnected, or has not read for too long."""
+    """Raised if the client has disconnected, or has not read for too long."""
 
 
 class Framing(Enum):
@@ -41,26 +41,26 @@ class Framing(Enum):
 
 
 class BodyWriter(Protocol):
-    """The connection to which a body is written. Used on the event loop only."""
+    """The connection to which a body is written. Used on the event loop's thread only."""
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the client is behind with reading."""
+        """Return whether the client does not read its pending output."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""
 
     def abort(self) -> None:
-        """Drop unread output, so that the client sees an incomplete answer."""
+        """Drop unread output, so that the client detects an incomplete response."""
 
 
 class Stream:
-    """The body of one answer. Used on the event loop only."""
+    """The body of one response. Used on the event loop's thread only."""
 
     __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
 
     def __init__(self, outlet: BodyWriter, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
-        """Create the stream of a body that is written to `outlet`; `finish` is called at its end.
+        """Create the stream of a body that is written to `outlet`; `finish` is called when the body ends.
 
         `length` is the length of the body in bytes, if it is known.
         """
@@ -77,11 +77,14 @@ class Stream:
 
     @property
     def paused(self) -> bool:
-        """Return whether the client is behind with reading; nothing should be written until `drain` returns."""
+        """Return whether the client does not read its pending output.
+
+        If so, callers should write nothing until `drain` returns.
+        """
         return self._outlet.is_paused
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Call `call` when the client disconnects, or now if it has disconnected."""
+        """Call `call` when the client disconnects, or now if the client has disconnected already."""
         self._on_lost = call
         if self.lost:
             call()
@@ -115,7 +118,7 @@ class Stream:
             await self.drain(patience)
 
     async def drain(self, patience: float) -> None:
-        """Wait until the client has read enough; raises `Disconnected`.
+        """Wait until the client has read enough output; raises `Disconnected` if the client disconnects.
 
         If the client reads nothing for `patience` seconds, it is disconnected.
         """
@@ -132,7 +135,7 @@ class Stream:
             raise Disconnected
 
     def end(self) -> None:
-        """Complete the answer; the connection can then be reused."""
+        """Complete the response; the connection can then be reused."""
         if self.lost:
             return
         if self._left:
@@ -154,7 +157,7 @@ class Stream:
             self._resumed.set_result(None)
 
     def lose(self) -> None:
-        """Note that the client has disconnected."""
+        """Record that the client has disconnected."""
         self.lost = True
         self._finish = _nothing
         self.wake()
@@ -164,4 +167,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Do nothing, in place of `finish` after its call, because `finish` refers to the request."""
+    """Do nothing; replaces `finish` after its call, because `finish` refers to the request."""

@@ -22,35 +22,35 @@ class Connected(Protocol):
         """The seconds since the last request has ended; 0 while a request is running."""
 
     def leave(self) -> None:
-        """Notify the client that its next answer is the last on this connection."""
+        """Tell the client that its next response is the last on this connection."""
 
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the current requests."""
+        """Close the connection now if it is idle, otherwise after the current requests have ended."""
 
     def abort(self) -> None:
         """Close the connection at once, and drop pending output."""
 
 
 class ServerContext:
-    """The state that all connections of a server share. Used on the event loop only."""
+    """The state that all connections of a server share. Used on the event loop's thread only."""
 
     def __init__(self, handler: Handler, bounds: Bounds, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-        """Create the state; `handler` answers requests."""
+        """Create the state of a server; `handler` processes requests."""
         self.handler = handler
         self.bounds = bounds
         self.loop = loop
         self.clock = clock
         self.connections: set[Connected] = set()
         self.tasks: set[asyncio.Task[None]] = set()
-        """The tasks of requests that are being answered."""
+        """The tasks of running requests."""
         self.date: Header = (b"date", b"")
-        """The Date header; the server updates it every second."""
+        """The value of the Date header, which the server updates every second."""
         self.buffer = memoryview(bytearray(_BUFFER))
-        """The buffer into which connections read.
+        """The buffer into which all connections read.
 
-        Without a buffer from the protocol, uvloop allocates 256 KiB for each read of TLS. All connections can share
-        this buffer, because its content is copied before the next read. The shared buffer saves an allocation for each
-        request, and avoids fragmentation of the heap.
+        Without such a buffer, uvloop allocates 256 KiB for each read of TLS. All connections can share this buffer,
+        because its content is copied before the next read. The shared buffer saves an allocation for each request, and
+        avoids fragmentation of the heap.
         """
         self._room = memoryview(b"")
         self.heads = Budget(bounds.heads_bytes)
@@ -65,7 +65,10 @@ class ServerContext:
         return self._room
 
     def reserve(self, count: int, peer: str) -> bool:
-        """Reserve `count` bytes of a body from `peer`; return False if that exceeds the peer's or server's budget."""
+        """Reserve `count` bytes for a body from `peer`.
+
+        Return False if that exceeds the budget of the peer or the server.
+        """
         own = self._peers.get(peer) or Budget(self.bounds.peer_bodies_bytes)
         if not own.reserve(count):
             return False

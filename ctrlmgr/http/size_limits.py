@@ -9,20 +9,20 @@ from dataclasses import dataclass
 class Bounds:
     """The limits that apply to a client.
 
-    Where kube-apiserver has a limit (of net/http, as it configures net/http), the default is the same.
+    If kube-apiserver has a limit (also one of net/http), the default is the same.
     """
 
     head_timeout: float = 32.0
-    """Seconds to receive the head of a request (ReadHeaderTimeout), and for a TLS handshake."""
+    """Maximum seconds to receive the head of a request (ReadHeaderTimeout), and for a TLS handshake."""
 
     keep_alive: float = 90.0
     """Seconds for which a connection may be idle between requests (IdleTimeout)."""
 
     write_timeout: float = 30.0
-    """Seconds within which a client must read at least a part of its pending answer."""
+    """Seconds within which a client must read at least a part of its pending response."""
 
     linger: float = 0.5
-    """Seconds within which a client must read the rest of its answer when the server closes the connection."""
+    """Seconds within which a client must read the rest of its response when the server closes the connection."""
 
     head_bytes: int = 1 << 20
     """Maximum bytes of the request line and headers together (MaxHeaderBytes)."""
@@ -31,7 +31,7 @@ class Bounds:
     """Maximum number of headers of one request; a header needs more memory than its bytes."""
 
     framing_bytes: int = 16 * 1024
-    """Maximum bytes of a chunked body that are neither content nor required framing: extensions and trailers.
+    """Maximum bytes of extensions and trailers of a chunked body; these are neither content nor required framing.
 
     Rule: net/http `internal/chunked.go`.
     """
@@ -46,15 +46,15 @@ class Bounds:
     """Maximum number of HTTP/2 frames within `head_timeout` that request nothing."""
 
     resets: int = 100
-    """Maximum number of requests that end before their answer, in excess of completed requests.
+    """Maximum number of requests that end before their response, in excess of completed requests.
 
-    The limit applies to an HTTP/2 connection within `head_timeout`.
+    This limit for resets applies to an HTTP/2 connection within `head_timeout`.
     """
 
     least_room: int = 1024
     """Minimum bytes of a WINDOW_UPDATE that does not count as noise.
 
-    Go's client sends at least 4,096 (`inflowMinRefresh`).
+    The value is small enough because Go's client sends at least 4,096 (`inflowMinRefresh`).
     """
 
     heads_bytes: int = 64 << 20
@@ -64,13 +64,13 @@ class Bounds:
     """Maximum bytes of all long heads of a connection's running requests."""
 
     short_head: int = 8 * 1024
-    """Maximum bytes of a head that is always accepted and not counted."""
+    """Maximum bytes of a head that is always accepted and not counted against the budgets."""
 
     bodies_bytes: int = 256 << 20
-    """Maximum bytes of all bodies of a server; beyond this limit, only short bodies are accepted."""
+    """Maximum bytes of all bodies that a server holds; beyond this limit, only short bodies are accepted."""
 
     peer_bodies_bytes: int = 64 << 20
-    """Maximum bytes of all bodies of one client address."""
+    """Maximum bytes of all bodies that a server holds for one client address."""
 
     body_pause: float = 5.0
     """Seconds within which a client must send `body_progress` bytes of a counted body."""

@@ -1,7 +1,7 @@
 """Creates a certificate authority and a serving certificate at the first start, and issues client certificates.
 
 Guarantees: private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is
-overwritten only if it is a serving certificate that expires soon or does not include all names.
+overwritten only if it is a serving certificate that expires soon or lacks one of the names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
-"""The age that a new certificate gets, for clients whose clock is behind the server's clock."""
+"""The time by which a new certificate's validity begins in the past, for clients whose clock is behind the server's
+clock.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ class Authority:
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """The paths of the certificates (PEM)."""
+    """The paths of the server's certificates and keys (PEM)."""
 
     directory: Path
     shared: Path | None = None
-    """The directory of the files that several processes share, if they share any."""
+    """The directory of the files that several processes share; None if no files are shared."""
 
     @property
     def common(self) -> Path:
@@ -76,9 +78,9 @@ def ensure_certificates(
 ) -> CertificateFiles:
     """Create the missing files in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
-    The authority's files are in `shared`, if that is given. A serving certificate that another authority of this server
-    issued is replaced. A certificate that an administrator has provided is kept while it matches its key and has not
-    expired. Raises `SettingsError` if the directory cannot be used.
+    The files of the certificate authority are in `shared`, if that is given. If another authority of this server issued
+    a serving certificate, the serving certificate is replaced. A certificate that an administrator has provided is kept
+    while it matches its key and has not expired. Raises `SettingsError` if the directory cannot be used.
     """
     files = CertificateFiles(directory, shared)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
@@ -96,9 +98,9 @@ def ensure_certificates(
 def issue_client_certificate(
     files: CertificateFiles, user: str, groups: Sequence[str], *, clock: Clock, life: timedelta = _SERVING_LIFE
 ) -> tuple[bytes, bytes]:
-    """Return a client certificate for `user` in `groups` and its key, both PEM.
+    """Return a client certificate for `user` in `groups`, and its key, both as PEM.
 
-    The subject's common name is the user, and each organization is a group, as in Kubernetes (apiserver
+    The subject's common name is the user, and each organization of the subject is a group (apiserver
     `pkg/authentication/request/x509`).
     """
     authority = _load_authority(files)
@@ -113,7 +115,10 @@ def issue_client_certificate(
 
 
 def ensure_authority(files: CertificateFiles, now: datetime, common_name: str = "ctrlmgr-ca") -> Authority:
-    """Return the authority in these files; if it is missing, create an authority with this common name."""
+    """Return the certificate authority in these files.
+
+    If the files are missing, create an authority with this common name.
+    """
     if files.authority.exists():
         return _load_authority(files)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -221,7 +226,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file atomically that only its owner may read."""
+    """Write a file atomically; only its owner may read the file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

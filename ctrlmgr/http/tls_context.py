@@ -1,15 +1,15 @@
-"""The server's TLS context: determines the certificate that a client receives, and the allowed versions and ciphers.
+"""The server's TLS context determines the certificate that a client receives, and the allowed TLS versions and ciphers.
 
 Guarantees:
-- A client receives the certificate for the server name that it requests (SNI), otherwise the default certificate.
-  Clients that request the name `LOOPBACK` always receive the server's own certificate, so the administrator's
-  kubeconfig always works.
-- A certificate that is replaced on disk is used for the next handshake. If one of the files cannot be read, the error
-  is reported and the old certificates stay in use.
+- A client receives the certificate for the server name that it requests (SNI); without one, it receives the default
+  certificate. Clients that request the name `LOOPBACK` always receive the server's own certificate, so the
+  administrator's kubeconfig always works.
+- If a certificate is replaced on disk, the next handshake uses the new certificate. If one of the certificate files
+  cannot be read, the error is reported and the old certificates stay in use.
 - The server requests a certificate from clients. The handshake also accepts a client without a certificate, or with a
-  certificate of another authority. The certificate is verified at each request
+  certificate of another authority. Each request verifies the client's certificate
   (`authn.client_certificate_authenticator`).
-- Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
+- TLS versions before 1.2 are refused, and TLS 1.2 is allowed only with forward-secret AEAD ciphers.
 
 Source: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.
 """
@@ -33,7 +33,7 @@ from ctrlmgr.metrics import FILE_RELOADS
 
 HTTP1: Final = "http/1.1"
 HTTP2: Final = "h2"
-"""The ALPN names of both protocols (RFC 7301, section 6; RFC 9113, section 3.1)."""
+"""The ALPN names of HTTP/2 and HTTP/1.1 (RFC 7301, section 6; RFC 9113, section 3.1)."""
 
 LOOPBACK: Final = "apiserver-loopback-client"
 """The server name for which the server uses its own certificate (apiserver `pkg/server/config_selfclient.go`)."""
@@ -48,7 +48,7 @@ CIPHERS: Final[Mapping[str, str]] = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
-"""OpenSSL's names of the TLS 1.2 ciphers that can be configured, by Go's names."""
+"""OpenSSL's names of the TLS 1.2 ciphers that can be configured; the keys are Go's names."""
 
 OF_TLS_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 """The ciphers of TLS 1.3, which are always enabled, as in Go."""
@@ -64,9 +64,9 @@ class Pair(NamedTuple):
 
 
 class NamedPair(NamedTuple):
-    """A certificate and its key for some server names; without names, for the names in the certificate.
+    """A certificate and its key for some server names.
 
-    A name can begin with `*.`.
+    If no names are given, they apply to the names in the certificate. A server name can begin with the wildcard `*.`.
     """
 
     pair: Pair
@@ -78,21 +78,24 @@ class TlsOptions:
     """The TLS settings that the administrator has chosen."""
 
     http2: bool = True
-    """Whether HTTP/2 is offered."""
+    """Whether HTTP/2 is offered to clients."""
     default: Pair | None = None
-    """The certificate for clients that request no name or an unknown name; None stands for the server's own."""
+    """The certificate for clients that request no name or an unknown name; None means the server's own certificate."""
     named: Sequence[NamedPair] = ()
     """The certificates for server names; the first certificate for a name is used."""
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     ciphers: Sequence[str] = ()
-    """The ciphers for TLS 1.2 by Go's names; if empty, all ciphers that are forward-secret and authenticated."""
+    """The ciphers for TLS 1.2 by Go's names.
+
+    An empty list means all ciphers that are forward-secret and authenticated.
+    """
 
 
 class ServingContext:
-    """Holds the server's `ssl.SSLContext`; `reload` applies changed files."""
+    """Holds the server's `ssl.SSLContext`; its `reload` applies changed certificate files."""
 
     def __init__(self, files: CertificateFiles, options: TlsOptions | None = None) -> None:
-        """Read the files; raises `SettingsError` if a certificate and its key do not match."""
+        """Read the certificate files; raises `SettingsError` if a certificate and its key do not match."""
         self._files = files
         self._options = options or TlsOptions()
         self._own = Pair(files.serving, files.serving_key)
@@ -107,7 +110,7 @@ class ServingContext:
         self._load()
 
     def reload(self) -> bool:
-        """Reload the files if they have changed; return whether they were reloaded."""
+        """Reload the certificate files if they have changed; return whether they were reloaded."""
         return self._followed.reload(self._load)
 
     def _new_context(self) -> ssl.SSLContext:
@@ -120,7 +123,7 @@ class ServingContext:
         return context
 
     def _load(self) -> bool:
-        """Load the files; raises `SettingsError` if a certificate and its key do not match."""
+        """Load the certificate files; raises `SettingsError` if a certificate and its key do not match."""
         by_name: dict[str, ssl.SSLContext] = {}
         if self._options.default is not None:
             by_name[LOOPBACK] = self._filled(self._new_context(), self._own)
@@ -146,7 +149,7 @@ class ServingContext:
         return context
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Use the context for the server name that a client requests."""
+        """Use the TLS context for the server name that a client requests."""
         name = (name or "").lower().rstrip(".")
         _, _, parent = name.partition(".")
         chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}")

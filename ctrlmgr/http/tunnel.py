@@ -1,10 +1,10 @@
-"""Tunnels: relays raw bytes between two connections after both have switched protocols.
+"""A tunnel relays raw bytes between two connections after both have switched protocols.
 
 Guarantees:
-- All bytes that one side sends before it closes reach the other side, in order, even if reading was paused when the
-  side closed. Bytes are lost only if a side is aborted.
-- Memory is bounded: a side is read only while the other side accepts output.
-- Once one side has closed, the other side receives the rest and is then closed (apimachinery
+- All bytes that one side of a tunnel sends before it closes reach the other side, in order, even if reading was paused
+  when the side closed. Bytes in a tunnel are lost only if a side is aborted.
+- Memory is bounded, because a side is read only while the other side accepts output.
+- After one side has closed, the other side receives the remaining bytes and is then closed (apimachinery
   `pkg/util/proxy/upgradeaware.go`).
 """
 
@@ -14,37 +14,43 @@ import asyncio
 from typing import Final, Protocol
 
 ROOM: Final = 32 * 1024
-"""Bytes for which a buffer must have room in addition to the bytes that a TLS transport announces.
+"""The bytes for which a buffer must have room in addition to the number that a TLS transport announces.
 
-The announced number does not include the part of a TLS record that the transport read earlier. Bytes for which the
-buffer has no room stay in the transport, and are lost if the connection ends while reading is paused.
+The number that the transport announces does not include the part of a TLS record that it read earlier. Bytes for which
+the buffer has no room stay in the transport, and are lost if the connection ends while reading is paused.
 """
 
 
 class Receiver(Protocol):
-    """Receives the input of a side and the changes of its state. Its methods are called on the event loop."""
+    """Receives the input of a side of a tunnel, and the changes of its state.
+
+    The methods are called on the event loop.
+    """
 
     def receive(self, data: bytes) -> None:
         """Process received bytes."""
 
     def resume(self) -> None:
-        """Continue with output, because the side accepts more."""
+        """Continue with output, because the side accepts more bytes."""
 
     def end(self) -> None:
-        """Handle the end of the side; all its bytes have been received before."""
+        """Handle the end of the side, whose bytes have all been received before."""
 
 
 class Side(Protocol):
-    """A connection that has switched protocols. Used on the event loop only."""
+    """A connection that has switched protocols. Used on the event loop's thread only."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether the peer is behind with reading; nothing should be written until `Receiver.resume`."""
+        """Whether the peer does not read its pending output.
+
+        If so, callers should write nothing until `Receiver.resume`.
+        """
 
     def attach(self, receiver: Receiver) -> None:
-        """Pass all input to `receiver`, first the bytes that have been received already.
+        """Pass all input to `receiver`, beginning with the bytes that have been received already.
 
-        The method must be called only once.
+        `attach` must be called only once.
         """
 
     def write(self, data: bytes) -> None:
@@ -64,10 +70,10 @@ class Side(Protocol):
 
 
 class Tunnel:
-    """Relays bytes between two sides until both are closed."""
+    """Relays bytes between two sides of a tunnel until both are closed."""
 
     def __init__(self, first: Side, second: Side) -> None:
-        """Start to relay between both sides."""
+        """Start to relay bytes between both sides."""
         self._sides = (first, second)
         self._open = 2
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -75,19 +81,22 @@ class Tunnel:
         second.attach(_Relay(second, first, self))
 
     async def run(self) -> None:
-        """Wait until both sides are closed. If this coroutine is cancelled, both sides are aborted."""
+        """Wait until both sides of the tunnel are closed.
+
+        If this coroutine is cancelled, both sides of the tunnel are aborted.
+        """
         try:
             await self._over
         finally:
             self.abort()
 
     def abort(self) -> None:
-        """Close both sides at once."""
+        """Close both sides of the tunnel at once."""
         for side in self._sides:
             side.abort()
 
     def note_end(self) -> None:
-        """Handle the end of one of the sides."""
+        """Handle the end of one of the sides of the tunnel."""
         self._open -= 1
         if not self._open and not self._over.done():
             self._over.set_result(None)
@@ -117,11 +126,11 @@ class _Relay:
 
 
 def read_all(transport: asyncio.Transport) -> None:
-    """Make a transport deliver all received bytes before its end, also after a pause.
+    """Make a transport deliver all received bytes before it reports its end, also after a pause.
 
     A uvloop transport with TLS drops decoded bytes if the peer closes while reading is paused. With these limits, the
-    transport stops reading from the socket as soon as it holds decoded bytes, so it detects the end of the connection
-    only after they were delivered.
+    transport does not read from the socket while it holds decoded bytes, so it cannot detect the connection's end
+    before they are delivered.
     """
     limit = getattr(transport, "set_read_buffer_limits", None)  # only transports with TLS have this method
     if limit is not None:
@@ -129,10 +138,10 @@ def read_all(transport: asyncio.Transport) -> None:
 
 
 def close_when_written(transport: asyncio.Transport) -> None:
-    """Close a transport when its output is written.
+    """Close a transport after its output is written.
 
-    If output is pending, the protocol must close the transport in `resume_writing`. If the transport were closed at
-    once, a TLS transport would drop the output that it still holds after its shutdown timeout.
+    If output is pending, the protocol must close the transport in `resume_writing`. A TLS transport that is closed at
+    once would drop pending output after its shutdown timeout.
     """
     if transport.get_write_buffer_size():
         # the transport then calls `pause_writing`, and `resume_writing` when all output is written

@@ -1,9 +1,9 @@
-"""WebSocket (RFC 6455) over a connection that has switched protocols, as a server.
+"""Implements WebSocket (RFC 6455) as a server, on a connection that has switched protocols.
 
 Guarantees:
-- A message has at most `_LONGEST` bytes. A longer or malformed message closes the connection with the code that the RFC
-  defines.
-- Pings are answered. A close frame is answered too, and the connection then ends.
+- A WebSocket message has at most `_LONGEST` bytes. A longer or malformed message closes the connection with the status
+  code that the RFC defines.
+- Pings are answered. A close frame is answered with a close frame, and the connection then ends.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ NORMAL: Final = 1000
 _PROTOCOL_ERROR: Final = 1002
 _TOO_LARGE: Final = 1009
 _LONGEST: Final = 1 << 22
-"""Maximum size of a message in bytes."""
+"""Maximum size of a WebSocket message in bytes."""
 _LONGEST_CONTROL: Final = 125
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Messages(Protocol):
-    """Receives the messages of a WebSocket. Its methods are called on the event loop."""
+    """Receives the messages of a WebSocket. The methods are called on the event loop."""
 
     def message(self, data: bytes) -> None:
         """Process a message."""
 
     def resume(self) -> None:
-        """Continue with output, because the client accepts more."""
+        """Continue with output, because the client accepts more bytes."""
 
     def end(self) -> None:
-        """Note that the connection is closed."""
+        """Record that the connection is closed."""
 
 
 def accepting(key: bytes, protocol: str) -> list[Header]:
-    """Return the headers of the answer that accepts a WebSocket with the client's key.
+    """Return the headers of the response that accepts a WebSocket with the client's key.
 
-    `protocol` is the selected subprotocol, which may be empty.
+    `protocol` is the selected WebSocket subprotocol, which may be empty.
     """
     proof = base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
     headers = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", proof)]
@@ -62,7 +62,7 @@ def offered_protocols(headers: Sequence[Header]) -> list[str]:
 
 
 class WebSocket(Receiver):
-    """The server's end of a WebSocket. Used on the event loop only."""
+    """The server's endpoint of a WebSocket connection. Used on the event loop's thread only."""
 
     def __init__(self, side: Side) -> None:
         """Create a WebSocket on `side`; `attach` starts it."""
@@ -75,11 +75,11 @@ class WebSocket(Receiver):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client is behind with reading."""
+        """Whether the client does not read its pending output."""
         return self._side.is_paused
 
     def open(self, messages: Messages) -> None:
-        """Pass all messages to `messages`. The method must be called only once."""
+        """Pass all messages to `messages`. `attach` must be called only once."""
         self._messages = messages
         self._side.attach(self)
 
@@ -97,7 +97,7 @@ class WebSocket(Receiver):
         self._side.resume_reading()
 
     def finish(self, code: int = NORMAL) -> None:
-        """Close after the client has read everything."""
+        """Close the WebSocket after the client has read all output."""
         if not self._is_closing:
             self._side.write(_frame(_CLOSE, code.to_bytes(2, "big")))
             self._is_closing = True
@@ -121,14 +121,14 @@ class WebSocket(Receiver):
             self._messages.resume()
 
     def end(self) -> None:
-        """Pass the end on."""
+        """Report the end of the connection to the receiver of messages."""
         self._is_closing = True
         messages, self._messages = self._messages, None
         if messages is not None:
             messages.end()
 
     def _take(self) -> bool:
-        """Process the next frame; return False if it is incomplete."""
+        """Process the next frame; return False if the frame is incomplete."""
         held = self._held
         if len(held) < 2:
             return False
@@ -175,7 +175,7 @@ class WebSocket(Receiver):
 
 
 class WebSocketSide(Messages):
-    """A WebSocket as a side of a tunnel: the content of its messages is one sequence of bytes."""
+    """A WebSocket as a side of a tunnel; the contents of its messages are one sequence of bytes."""
 
     def __init__(self, side: Side) -> None:
         """Create a side that relays raw bytes as binary messages on `side`."""
@@ -184,7 +184,7 @@ class WebSocketSide(Messages):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client is behind with reading."""
+        """Whether the client does not read its pending output."""
         return self._socket.is_paused
 
     def attach(self, receiver: Receiver) -> None:
@@ -205,7 +205,7 @@ class WebSocketSide(Messages):
         self._socket.resume_reading()
 
     def finish(self) -> None:
-        """Close after the client has read everything."""
+        """Close the WebSocket after the client has read all output."""
         self._socket.finish()
 
     def abort(self) -> None:
@@ -213,7 +213,7 @@ class WebSocketSide(Messages):
         self._socket.abort()
 
     def message(self, data: bytes) -> None:
-        """Pass the content of a message on."""
+        """Pass the content of a message to the receiver."""
         if self._receiver is not None and data:
             self._receiver.receive(data)
 
@@ -223,13 +223,13 @@ class WebSocketSide(Messages):
             self._receiver.resume()
 
     def end(self) -> None:
-        """Pass the end on."""
+        """Report the end of the WebSocket to the receiver."""
         if self._receiver is not None:
             self._receiver.end()
 
 
 def _frame(kind: int, payload: bytes) -> bytes:
-    """Return an unmasked, unfragmented frame."""
+    """Return a WebSocket frame without mask and fragmentation."""
     size = len(payload)
     if size < 126:
         head = bytes((0x80 | kind, size))
@@ -241,9 +241,9 @@ def _frame(kind: int, payload: bytes) -> bytes:
 
 
 def _unmasked(payload: bytes, mask: bytes) -> bytes:
-    """Return the payload without its mask.
+    """Return the payload of a WebSocket frame without its mask.
 
-    Payload and mask are converted to two large integers, because their XOR is fast.
+    Payload and mask are converted to two large integers, because Python computes the XOR of integers fast.
     """
     size = len(payload)
     repeated = (mask * (size // 4 + 1))[:size]

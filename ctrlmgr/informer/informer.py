@@ -1,18 +1,20 @@
-"""Informers: stores that begin with a snapshot of the log, follow its feed, and call handlers for each change.
+"""Informers are stores that begin with a snapshot of the log, follow its feed, and call handlers for each change.
 
 Guarantees:
 - **One cursor.** All informers of one `Informers` are at the same revision. The stores contain all events up to
-  `revision` and none after it. Only while an event is applied, the store of its resource may be one event ahead.
+  `revision` and no later ones. Only while an event is applied, the store of the event's resource may be one event
+  ahead.
 - **Once, in order.** Each event is applied once. An event at or below `revision` is ignored and calls no handler.
-- **Store first.** Handlers run on the stepping thread, after the change is in the store and `revision` has advanced. So
-  code that a handler notifies finds the change in the lister.
-- **An unbroken chain.** For each key, a change's `old` is the `new` of the change before. The chain is also unbroken
-  across a re-sync, which passes only differences. An object that was created and deleted in between causes no change.
-  An object that was deleted and created again causes one MODIFIED with another uid.
+- **Store first.** Handlers run on the stepping thread, after the change is in the store and `revision` has advanced.
+  Therefore code that a handler notifies finds the change in the lister.
+- **An unbroken chain.** For each key, `old` of a change is `new` of the previous change. The chain of changes is also
+  unbroken across a re-sync, which passes only differences to handlers. If an object was created and deleted between two
+  snapshots, handlers receive no change. If an object was deleted and created again between two snapshots, handlers
+  receive one MODIFIED with another uid.
 
 - **Handlers are isolated.** With a quarantine, a handler that raises is removed, because it may have missed a change;
   the other handlers still receive the change. The error of a vital handler is raised by `step`, and ends `run` and the
-  manager. Without a quarantine (in tests and replays), the error of every handler does so.
+  manager. Without a quarantine (in tests and replays), `step` raises the error of any handler.
 
 Errors of index functions are not isolated.
 """
@@ -46,13 +48,14 @@ _RETRY = 1.0
 """Seconds between attempts to read the log while it is unavailable."""
 
 _MANY = 10_000
-"""The number of objects from which on it pays to freeze them."""
+"""The number of objects in a store from which on freezing them (`gc.freeze`) saves time."""
 
 
 class Change(NamedTuple):
     """A change of one object.
 
-    ADDED has no `old`. DELETED has no `new`, and its `old` is the object's last state.
+    A change of type ADDED has no `old`. A change of type DELETED has no `new`, and its `old` is the object's last
+    state.
     """
 
     type: EventType
@@ -60,13 +63,13 @@ class Change(NamedTuple):
     new: Object | None
     revision: Revision
     is_listed: bool = False
-    """Whether the object existed before the informer or handler started, so that there was no event about it."""
+    """Whether the object existed before the informer or handler started, so that no event caused the change."""
     is_request: bool = False
     """Whether a request wrote the object, not a reconcile; False if this is unknown."""
 
     @property
     def object(self) -> Object:
-        """The object's new state; if it was deleted, its last state."""
+        """The object's new state; if the object was deleted, its last state."""
         return self.new or self.old  # type: ignore[return-value]  # no change has neither
 
 
@@ -83,9 +86,9 @@ class Informer:
         is_telling: Callable[[], bool] = lambda: False,
         quarantine: Quarantine | None = None,
     ) -> None:
-        """Start with an empty store that has not synced; `is_telling` says whether handlers are being called.
+        """Start with an empty store that has not synced; `is_telling` returns whether handlers are being called.
 
-        Handlers that raise are put into the `quarantine`; without one, their errors are raised.
+        Handlers that raise are removed and recorded in the `quarantine`; without a quarantine, their errors are raised.
         """
         self.resource = resource
         self._is_telling = is_telling
@@ -100,12 +103,12 @@ class Informer:
 
     @property
     def lister(self) -> Lister:
-        """The store's read side."""
+        """The store's lister, which only reads."""
         return self._store
 
     @property
     def has_synced(self) -> bool:
-        """Return whether the first snapshot is in the store and every handler has received its objects."""
+        """Return whether the first snapshot is in the store and every handler has received the snapshot's objects."""
         return self._synced
 
     def add_index(self, name: str, fn: IndexFunction) -> None:
@@ -113,17 +116,17 @@ class Informer:
         self._store.add_index(name, fn)
 
     def add_label_index(self) -> None:
-        """Add an index of labels for `lister.list`; useful for frequent selectors."""
+        """Add an index of labels for `lister.list`; useful for label selectors that are used often."""
         self._store.add_label_index()
 
     def add_handler(self, fn: Handler, *, name: str = "", vital: bool = False) -> None:
-        """Call `fn` with every change, with ADDED for existing objects at the sync.
+        """Call `fn` with every change; when the informer syncs, existing objects are passed as ADDED.
 
         `name` is the handler's name in log lines and health checks. A `vital` handler is never removed, because other
-        code would be wrong without the handler's state.
+        code depends on the state that the handler keeps.
 
         After the sync, only another handler may add a handler, on the stepping thread; the new handler receives the
-        existing objects at once. At other times this raises RuntimeError, because it would miss changes.
+        existing objects at once. At other times this raises RuntimeError, because the new handler would miss changes.
         """
         if self._synced:
             if not self._is_telling():
@@ -136,9 +139,10 @@ class Informer:
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler, *, name: str = "") -> None:
-        """Call `fn` after each re-sync, whose differences lack objects that were created and deleted in between.
+        """Call `fn` after each re-sync, because changes of objects that were created and deleted before are missed.
 
-        Kubernetes' informers pass every object after a relist; a controller that needs that uses this method.
+        Kubernetes' informers pass every object after a relist; a controller that depends on that behaviour uses this
+        method.
         """
         self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
         self._sync_handlers.append(fn)
@@ -171,7 +175,7 @@ class Informer:
                     raise
 
     def _take_out(self, handler: Handler | SyncHandler, key: Key | None, error: Exception) -> bool:
-        """Remove a handler that raised an error; return False if the handler is vital or the error is not its own."""
+        """Remove a handler that raised an error; return False if the handler is vital or did not cause the error."""
         name = self._names.get(handler)
         if name is None or self._quarantine is None or not self._quarantine.holds(error):
             return False
@@ -219,7 +223,7 @@ def _differences(
 
 
 class Informers:
-    """The informers of one process, which read one feed; a Runnable.
+    """The informers of one process, which read one feed and follow it as a Runnable.
 
     Only one thread at a time may call `sync` and `step`.
     """
@@ -229,7 +233,8 @@ class Informers:
     def __init__(self, log: EventLog, feed: Feed, *, clock: Clock, quarantine: Quarantine | None = None) -> None:
         """Read snapshots from `log` and events from `feed`, which must be a feed of that log.
 
-        Handlers that raise are put into the `quarantine`; without one, their errors end this runnable.
+        Handlers that raise are removed and recorded in the `quarantine`; without a quarantine, their errors end this
+        runnable.
         """
         self._quarantine = quarantine
         self._log = log
@@ -251,19 +256,19 @@ class Informers:
 
     @property
     def epoch(self) -> int:
-        """Odd while a sync replaces the stores and calls handlers; any thread may read it.
+        """A counter that is odd while a sync replaces the stores and calls handlers; any thread may read it.
 
-        Two equal, even values mean that no sync happened in between. Data that was read from several stores, and from
-        state of handlers, then followed the log event by event.
+        If two reads of the counter return the same even value, no sync happened in between. In this case, data from
+        several stores and from the state of handlers follows the log event by event.
         """
         return self._epoch
 
     def informer(self, resource: Resource) -> Informer:
         """Return the informer of `resource`.
 
-        A new informer can be created before the first sync, or while a handler is called. In the second case it syncs
-        at the revision of the handler's change, before any later event is applied. At other times this raises
-        RuntimeError, because the informer would stay empty.
+        A new informer can be created before the first sync, or while a handler is called. If a handler creates it, the
+        informer syncs at the revision of the handler's change, before any later event is applied. At other times this
+        raises RuntimeError, because the informer would stay empty.
         """
         informer = self._informers.get(resource)
         if informer is None:
@@ -275,14 +280,18 @@ class Informers:
         return informer
 
     def lister(self, resource: Resource) -> Lister | None:
-        """Return the store of a resource if its informer has synced, otherwise None; any thread may call it."""
+        """Return the store of a resource if its informer has synced, otherwise None.
+
+        Any thread may call this method.
+        """
         informer = self._informers.get(resource)
         return informer.lister if informer is not None and informer.has_synced else None
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision | None:
-        """Return the revision of the last change or sync of any of these resources; None if one of them has not synced.
+        """Return the revision of the last change or sync of any of these resources.
 
-        Any thread may call this before it lists objects, to find out later whether it must list them again.
+        None if an informer of one has not synced. Any thread may call this before it lists objects; a later call then
+        shows whether it must list them again.
         """
         informers, newest = self._informers, 0
         for resource in resources:
@@ -293,7 +302,7 @@ class Informers:
         return newest
 
     def reach(self, revision: Revision, patience: float) -> bool:
-        """Return whether the stores reach `revision` within `patience` seconds.
+        """Wait until the stores reach `revision`; return False if they do not within `patience` seconds.
 
         Any thread may wait here, except the stepping thread.
         """
@@ -311,7 +320,7 @@ class Informers:
         return True
 
     def problem(self) -> str | None:
-        """Return the handlers that were removed, None if none were."""
+        """Return the handlers that were removed because they raised; None if there are none."""
         return None if self._quarantine is None else self._quarantine.problem()
 
     def has_synced(self) -> bool:
@@ -321,8 +330,8 @@ class Informers:
     def sync(self) -> Revision:
         """Replace all stores by snapshots of one revision, and return the revision.
 
-        After all stores are replaced, handlers receive ADDED for everything at the first sync, and differences at later
-        ones.
+        After all stores are replaced, handlers receive ADDED for every object at the first sync, and the differences at
+        later syncs.
         """
         with collector_paused():
             at, snapshots = self._snapshots()
@@ -342,7 +351,7 @@ class Informers:
         return at
 
     def _snapshots(self) -> tuple[Revision, Mapping[Resource, Snapshot]]:
-        """Read snapshots of all resources at one revision; if that revision is compacted meanwhile, start again."""
+        """Read snapshots of all resources at one revision; if the log compacts that revision meanwhile, start again."""
         while True:
             at = self._log.head().revision
             try:
@@ -351,7 +360,7 @@ class Informers:
                 continue
 
     def step(self, limit: int = 500) -> int:
-        """Apply up to `limit` available events, and return their number; this never waits.
+        """Apply up to `limit` available events, and return the number of applied events; this never waits.
 
         Raises `Expired` if the feed no longer has some of these events; the caller must then call `sync`.
         """
@@ -383,16 +392,16 @@ class Informers:
                     self._sync_added()
 
     def _sync_added(self) -> None:
-        """Bring the informers that handlers have requested to the revision of all others.
+        """Bring the informers that handlers have requested to the revision of all other informers.
 
-        Raises `Expired` if the log no longer has that revision; then all informers must be synced.
+        Raises `Expired` if the log no longer has that revision; the caller must then sync all informers.
         """
         while self._added:
             informer = self._added.pop()
             informer._tell_synced(informer._replace(self._log.snapshot(informer.resource, at=self._revision)))
 
     def run(self, stop: threading.Event) -> None:
-        """Sync unless this was done, then follow the feed until `stop` is set.
+        """Sync unless that was done before, then follow the feed until `stop` is set.
 
         Sync again if the feed no longer has the next event; retry every second while the log is unavailable. Raises
         errors of handlers that cannot be removed, and other errors of the log.

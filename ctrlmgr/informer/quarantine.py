@@ -1,7 +1,7 @@
-"""Quarantine: removes handlers that raise, so that the process continues without them.
+"""The quarantine removes handlers that raise, so that the process continues without them.
 
 Guarantees: a removal is logged with its traceback, counted, and reported until the process ends, because a handler that
-has missed a change is never called again. If the log itself fails, the handler did not cause the error, and is not
+has missed a change is never called again. If the log itself fails, no handler caused the error, so no handler is
 removed.
 """
 
@@ -35,7 +35,7 @@ class Quarantine:
         self._held: list[str] = []
 
     def holds(self, error: Exception) -> bool:
-        """Return whether the handler itself caused an error, so that the handler can be removed."""
+        """Return whether the handler itself caused an error; only then the handler can be removed."""
         return not isinstance(error, _LOG_ITSELF)
 
     def take(self, resource: Resource, handler: str, key: Key | None, error: Exception) -> None:
@@ -52,7 +52,7 @@ class Quarantine:
         )
 
     def problem(self) -> str | None:
-        """Return the removed handlers, None if none were removed."""
+        """Return the removed handlers; None if no handler was removed."""
         with self._lock:
             held = ", ".join(self._held)
         return f"{held} raised an error and was removed; the log has the traceback" if held else None

@@ -1,15 +1,15 @@
-"""A store: the objects of one resource at one revision, with indexes; every thread can read it.
+"""A store contains the objects of one resource at one revision, with indexes; every thread can read it.
 
 Guarantees:
-- **Atomic events.** One thread writes (`apply`, `replace`), and any thread may read. A read sees the store between two
-  events: an object, its namespace and all index entries change together. Two reads, or two stores, may see different
-  revisions.
+- **Atomic events.** One thread writes (`apply`, `replace`), and any number of threads may read. A read sees the store
+  between two events, because an object, its namespace and all its index entries change together. Two reads, or two
+  stores, may see different revisions.
 - **Indexes are consistent.** After every change, each index equals an index that is built from the objects.
 - **Little memory.** A stored object needs little more memory than its body, because `replace` frees the metadata that
   was decoded for the indexes.
 
-The lock is held only for dictionary operations, which take about a microsecond (for a list, as long as it takes to
-select the candidates). Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
+The lock is held only for dictionary operations of about a microsecond; a list holds it while it selects the candidates.
+Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 
 IndexFunction: TypeAlias = Callable[[Object], Iterable[str]]
-"""A function that returns an object's index values. The function must be pure, because a change calls it again with the
-old object.
+"""A function that returns an object's index values. The index function must be pure, because a change calls it again
+with the old object.
 """
 
 # In this class, `list` is a method, so types that contain the built-in `list` have aliases.
@@ -37,7 +37,10 @@ _NO_KEYS: set[Key] = set()
 
 
 class _Index:
-    """The keys by value. Invariant: `postings[v]` holds k iff v is a value of k's object; no entry is empty."""
+    """The object keys of an index, by index value.
+
+    Invariant: `postings[v]` contains the key k if and only if v is a value of k's object. No entry is empty.
+    """
 
     __slots__ = ("postings", "values")
 
@@ -57,7 +60,7 @@ class _Index:
         return was - is_now, is_now - was
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
-        """Remove `key` from the keys of some values, and add it to the keys of others."""
+        """Remove `key` from the keys of some index values, and add it to the keys of other index values."""
         postings = self.postings
         for value in gone:
             keys = postings[value]
@@ -77,7 +80,7 @@ def _namespace(obj: Object) -> tuple[str]:
 
 
 class _LabelIndex(_Index):
-    """The keys by (namespace, label, value)."""
+    """The object keys of an index, by (namespace, label, value)."""
 
     __slots__ = ()
 
@@ -85,7 +88,7 @@ class _LabelIndex(_Index):
         super().__init__(_labels)
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """Return the difference. If the labels are equal, as in most changes, this is quick."""
+        """Return the difference. If the labels are equal, as in most changes, the index does not change."""
         if old is not None and new is not None and old.labels == new.labels:
             return (), ()
         return super().difference(old, new)
@@ -97,7 +100,7 @@ def _labels(obj: Object) -> Iterator[tuple[str, str, str]]:
 
 
 def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, Object]:
-    """Return `objects` by key, in the given order, and add them to `indexes`; free the decoded metadata."""
+    """Return `objects` by key, in the given order, and add them to `indexes`; free their decoded metadata."""
     loaded: dict[Key, Object] = {}
     for obj in objects:
         namespace, name = obj.key
@@ -111,10 +114,13 @@ def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, O
 
 
 class Lister:
-    """The read side of a store; thread-safe. Every returned list is new and sorted by key."""
+    """The read side of a store, which finds and lists objects; thread-safe.
+
+    Every returned list is new and sorted by key.
+    """
 
     def __init__(self) -> None:
-        """Start empty, with an index by namespace."""
+        """Start an empty store with an index by namespace."""
         self._lock = threading.Lock()
         # The attributes below are changed under the lock on one thread; this thread may read them without the lock.
         self._objects: dict[Key, Object] = {}
@@ -130,10 +136,10 @@ class Lister:
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
-        """Return the objects of one namespace (None: of all) that have all of `labels` (None or empty: any).
+        """Return the objects of one namespace (None for all) that have all of `labels` (None or empty for any).
 
-        With a label index, the keys of all labels are intersected, the rarest label first. Without such an index, the
-        objects of the namespace are filtered.
+        If the store has a label index, the keys of all labels are intersected, beginning with the rarest label. Without
+        such an index, the objects of the namespace are filtered.
         """
         with self._lock:
             if labels and self._by_label is not None:
@@ -148,7 +154,7 @@ class Lister:
         return _sorted(found)
 
     def by_index(self, index: str, value: str) -> Objects:
-        """Return the objects with `value` in an index; raises KeyError for an unknown index."""
+        """Return the objects with `value` in an index; raises KeyError if the store has no such index."""
         with self._lock:
             found = self._pick(self._indexes[index].postings.get(value, _NO_KEYS))
         return _sorted(found)
@@ -172,7 +178,7 @@ def _sorted(pairs: Pairs) -> Objects:
 
 
 class Store(Lister):
-    """The write side of a store. Only one thread at a time may call its methods."""
+    """The write side of a store, which changes the objects. Only one thread at a time may call its methods."""
 
     def add_index(self, name: str, values: IndexFunction) -> None:
         """Add an index by the values that `values` returns; existing and later objects are indexed."""
@@ -182,14 +188,14 @@ class Store(Lister):
             self._use(self._by_label, {**self._indexes, name: index})
 
     def add_label_index(self) -> None:
-        """Add an index over (namespace, label, value), which `list` uses instead of filtering."""
+        """Add an index by (namespace, label, value), which `list` uses instead of filtering."""
         index = _LabelIndex()
         _load([index], self._objects.values())
         with self._lock:
             self._use(index, self._indexes)
 
     def apply(self, key: Key, new: Object | None) -> Object | None:
-        """Put `new` at `key`, or remove the object if `new` is None; return the previous object.
+        """Store `new` at `key`, or remove the object if `new` is None; return the previous object.
 
         If an index function raises, the store does not change.
         """
@@ -210,7 +216,7 @@ class Store(Lister):
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:
-        """Replace all objects; return the previous and the new objects by key, in the given order."""
+        """Replace all objects; return the previous and the new objects by key, the new ones in the given order."""
         by_namespace = _Index(_namespace)
         by_label = _LabelIndex() if self._by_label else None
         indexes = {name: _Index(index.values) for name, index in self._indexes.items()}
@@ -222,7 +228,7 @@ class Store(Lister):
         return before, after
 
     def _use(self, by_label: _LabelIndex | None, indexes: dict[str, _Index]) -> None:
-        """Use these indexes from now on; requires the lock."""
+        """Use these indexes from now on; the caller must hold the lock."""
         self._by_label, self._indexes = by_label, indexes
         self._value_indexes = (*_present(by_label), *indexes.values())
 

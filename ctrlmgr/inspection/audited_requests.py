@@ -1,12 +1,12 @@
-"""Stores audited requests for some time so that they can be queried, including refused requests and reads.
+"""Stores audited requests, including refused requests and reads, for some time so that they can be queried.
 
 Guarantees:
 
-- Audited requests are in a database of their own (SQLite, `audit.db`), beside the log. Writing a request neither waits
-  for the log nor delays it. The file may be deleted at any time.
-- The bodies of requests and responses are not stored. Of a Secret, the name is stored but not the content.
-- Requests are deleted after the time in the settings. If the database cannot be written, the error is logged, and only
-  audited requests are lost.
+- Audited requests are in a database of their own (SQLite, `audit.db`), beside the log. Storing a request neither waits
+  for the log nor delays it. The file `audit.db` may be deleted at any time.
+- The bodies of requests and responses are not stored. For a Secret, the name is stored but not the content.
+- Stored requests are deleted after the time in the settings. If the database cannot be written, the error is logged,
+  and only audited requests are lost.
 """
 
 from __future__ import annotations
@@ -43,16 +43,18 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
     """The id of the request in the audit log, which is also the response's Audit-Id."""
     received_at: int
-    """The time of the request, in microseconds since 1970."""
+    """The time at which the request arrived, in microseconds since 1970."""
     seconds: float
     """The microseconds from the request to its response."""
     username: str | None
     """The user name, None if the credentials were invalid."""
     acts_for: str | None
-    """The impersonated user, if one was impersonated."""
+    """The impersonated user; None if the request does not impersonate a user."""
     verb: str
     api_group: str | None
-    """The API group. This and `resource` are None if the request is not for a resource."""
+    """The API group. The name of the object's resource; both this field and `resource` are None if the request is not
+    for a resource.
+    """
     resource: str | None
     subresource: str
     namespace: str
@@ -65,15 +67,15 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     decision: str | None
     """The authorization decision, `allow` or `forbid`; None if no authorizer was called."""
     because: str | None
-    """The reason for the decision, for example the binding and role that allow the request."""
+    """The reason for the authorization decision, for example the binding and role that allow the request."""
     source: str
     agent: str
     revision: Revision | None
-    """The revision that the request wrote, if it is known; for a deletion, it is not known."""
+    """The revision that the request wrote; None if it is not known, as for a deletion."""
 
 
 _TEXT = {"received_at": "strftime('%Y-%m-%dT%H:%M:%S.', {0} / 1000000, 'unixepoch') || printf('%06dZ', {0} % 1000000)"}
-"""The SQL expression that formats a field, for each field that is not shown as stored."""
+"""For each field that is not shown as stored, the SQL expression that formats it."""
 _COLUMNS = ", ".join(
     f"{_TEXT.get(name, '{0}').format(f'(value ->> {place})')} AS {name}"
     for place, name in enumerate(Row.__struct_fields__)
@@ -92,10 +94,11 @@ INSERT INTO bundle SELECT max(received_at), min(revision), max(revision), json_g
 DROP TABLE noted;
 COMMIT;
 """
-"""Requests that were stored together are one row: an array of arrays, with columns for searching.
+"""The table of stored requests; requests that were stored together are one row, an array of arrays with columns for
+searching.
 
-Requests are written often and read rarely, so few rows are better. `noted` is the table of an earlier version, with a
-row for each request.
+Few rows are better, because requests are written often and read rarely. `noted` is the table of an earlier version,
+with a row for each request.
 """
 
 _INSERT = "INSERT INTO bundle VALUES (?, ?, ?, ?)"
@@ -103,7 +106,7 @@ _PRUNE = "DELETE FROM bundle WHERE noted_at < ?"
 
 
 class Store:
-    """Writes audited requests; after it was opened, only one thread at a time may use it."""
+    """Writes audited requests; after `open` was called, only one thread at a time may use an instance."""
 
     def __init__(self, path: Path, keep_for: float, *, clock: Clock) -> None:
         """Open or create the database file; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
@@ -156,7 +159,7 @@ class Store:
 
 
 class AuditDatabase(SQLiteDatabase):
-    """The stored requests, opened read-only."""
+    """The stored requests, in a database that is opened read-only."""
 
     def _require_schema(self) -> None:
         """Check nothing, because the process that writes requests creates the table."""
@@ -172,7 +175,7 @@ def open_requests(data_path: Path) -> AuditDatabase:
 
 @contextmanager
 def requests_if_kept(data_path: Path) -> Iterator[AuditDatabase | None]:
-    """Open the requests while the block runs; yield None if the file does not exist."""
+    """Open the stored requests while the block runs; yield None if the file does not exist."""
     if not (data_path / FILE).exists():
         yield None
         return
@@ -209,7 +212,9 @@ _BY_MOMENT = f"""{_SELECT} FROM requests
  ORDER BY name DESC, received_at DESC LIMIT 1"""
 
 _LONGEST = 60_000_000
-"""Maximum microseconds from a request to the event that it writes, and from the event until the request is stored."""
+"""Maximum microseconds between a request and the event that it writes, and between the event and the storing of the
+request.
+"""
 
 
 def request_of(
@@ -217,7 +222,7 @@ def request_of(
 ) -> Request | None:
     """Return the request that wrote a revision, None if the request is not stored or a controller wrote the revision.
 
-    The request of a deletion is found by object, user and time.
+    The request of a deletion is found by object, user and time, because its revision is not stored.
     """
     rows = database.query(_BY_REVISION, {"revision": revision, "resource": resource.plural}).rows
     if not rows:

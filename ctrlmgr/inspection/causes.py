@@ -2,12 +2,12 @@
 
 Guarantees:
 
-- If a reconcile wrote an event, its causes are all changes that triggered the reconcile, including changes that the
-  work queue merged. The last user edit of the workload (`user_edits`) is also a cause.
+- If a reconcile wrote an event, the event's causes are all changes that triggered the reconcile, including changes that
+  the work queue merged. The last user edit of the workload (`user_edits`) is also a cause of the event.
 - A tree is finite: an event that is in the tree already is shown again without its causes, and the depth is limited. If
-  links are omitted for one of these reasons, the node contains the reason.
-- A compacted event is still shown, but only with its revision.
-- If events were imported without their reconciles, causes are inferred, and marked as inferred.
+  links are omitted for one of these reasons, the node of the tree names the reason.
+- Of a compacted event, the tree shows only the revision.
+- If events were imported without their reconciles, their causes are inferred, and marked as inferred.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"
-"""The controller name in a cause that is not a reconcile: admission changed the write (`engine.writes.attempts`)."""
+"""The controller name of a cause that is not a reconcile but a change by admission (`engine.writes.attempts`)."""
 DEEPEST = 100
-"""Maximum depth of a tree."""
+"""Maximum depth of a tree of causes or effects."""
 
 
 class Run(NamedTuple):
@@ -51,19 +51,19 @@ class Node(NamedTuple):
 
     revision: Revision
     change: Change | None
-    """The event, None if it was compacted."""
+    """The event; None if the log has compacted the event."""
     run: Run | None
-    """The reconcile that wrote the event, None if a reconcile did not write it."""
+    """The reconcile that wrote the event; None if no reconcile wrote the event."""
     links: tuple[Node, ...]
-    """The causes or the effects of the event, by revision."""
+    """The causes or the effects of the event, sorted by revision."""
     request: Request | None = None
-    """The request that wrote the event, if the request was audited and is still stored."""
+    """The request that wrote the event; None if the request was not audited or is no longer stored."""
     cut: str = ""
-    """The reason why links are omitted: `repeated` or `too deep`; empty if none is omitted."""
+    """The reason why links are omitted, `repeated` or `too deep`; empty if no links are omitted."""
     inferred: Inference | None = None
-    """The inferred author and the reason, if no reconcile is recorded; the links of the node are then not certain."""
+    """The inferred author and the reason, if no reconcile is recorded; the links of the node are then uncertain."""
     because: str = ""
-    """The reason why the event is an inferred cause."""
+    """The reason why the event is considered a cause, if that is inferred."""
 
 
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
@@ -166,7 +166,10 @@ def _run(database: Database, id: int) -> Run | None:
 
 
 def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision, after: Revision = 0) -> Revision:
-    """Return the revision of an object's newest event after `after` up to `until`; raises `NotFound` without one."""
+    """Return the revision of an object's newest event after `after` up to `until`.
+
+    Raises `NotFound` if there is no such event.
+    """
     statement = (
         "SELECT max(revision) FROM history"
         " WHERE resource = :resource AND namespace = :namespace AND name = :name"

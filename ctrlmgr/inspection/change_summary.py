@@ -1,7 +1,7 @@
-"""Summarizes a change in a few words, such as `Ready True→False`, `replicas 3→2` or `+10.0.0.7`; pure functions.
+"""Summarizes a change of an object in a few words, such as `Ready True→False`, `replicas 3→2` or `+10.0.0.7`.
 
-Guarantees: changes of conditions are first. Timestamps, version counters, and differences without a short description
-are omitted.
+Guarantees: all functions are pure; changes of conditions come first. Timestamps, version counters, and differences
+without a short description are omitted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _COUNTED: Final = frozenset({"resourceVersion", "generation", "observedGeneratio
 
 
 def summary(found: Iterable[Difference]) -> list[str]:
-    """Return at most `MOST` words for the differences, the most important first."""
+    """Return at most `MOST` words for the differences, beginning with the most important."""
     told = [word for difference in found for word in _words(difference)]
     told.sort(key=lambda each: not each[0])
     return list(dict.fromkeys(text for _, text in told))[:MOST]
 
 
 def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
-    """Yield the words for a difference, and whether each is about a condition."""
+    """Yield the words for a difference, each with whether it is about a condition."""
     path, before, after = difference
     if path.endswith("conditions"):
         yield from ((True, word) for word in _conditions(before, after))

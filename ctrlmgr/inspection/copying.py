@@ -1,13 +1,13 @@
-"""Copies the part of a server's log that the user may read to a local SQLite file, which is queried like the log.
+"""Copies the part of a server's log that the user may read to a local SQLite file, which can be queried like the log.
 
 The server sends its log in pages (`ui.log_pages`); only missing pages are requested.
 
 Guarantees:
 
 - After `bring_up`, the copy ends at the head that the server's log had at the first request, and contains all events
-  that the user may read and no others. If the log or the user's rights are not the same as before, or if events of the
-  copy have been compacted since, the copy is replaced. If a single resource was compacted, only this resource is copied
-  again.
+  that the user may read and no others. If the log has been replaced, the user's rights have changed, or events of the
+  copy have been compacted since, the whole copy is replaced. If a single resource was compacted, only this resource is
+  copied again.
 - A page and the copy's position are written in one transaction, so an interrupted copy is continued.
 - Only the local user that made the copy can read the file. A process locks the copy while it updates the copy.
 """
@@ -32,7 +32,7 @@ from ctrlmgr.eventlog import Failure
 from ctrlmgr.eventlog.opening import migrate_log
 
 Fetch = Callable[[Mapping[str, str]], bytes]
-"""Fetches a page from the server; the argument contains the parameters of the request."""
+"""A function that fetches a page from the server; its argument contains the parameters of the request."""
 Tell = Callable[[Revision, Revision], None]
 """A callback for progress: it is called with the copy's revision, and the revision at which the copy will end."""
 
@@ -111,14 +111,14 @@ class _Page(NamedTuple):
 
 
 class _Outdated(Exception):
-    """Raised if the copy cannot be continued and must be replaced."""
+    """Raised if the copy does not match the server's log any more and must be replaced."""
 
 
 def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Tell) -> int:
     """Update the copy at `path`; return the number of events that its user may not read.
 
     Raises `LogUnavailable` if the file cannot be written. Raises `ServiceUnavailable` if the server does not send a
-    log, or if the log or the user's rights change faster than the log is copied. Also raises the errors of `fetch`.
+    log, or if the log or the user's rights change too fast to copy the log. Also raises the errors that `fetch` raises.
     """
     try:
         with _alone(path):
@@ -135,7 +135,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Lock the copy, so that no other process updates it."""
+    """Lock the copy, so that no other process updates it meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path.with_name(path.name + "-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -211,7 +211,10 @@ class _Copy:
             raise _Outdated
 
     def _moved(self, page: _Page) -> dict[str, Revision]:
-        """Return the resources that were compacted since they were copied; raises `_Outdated` if all resources were."""
+        """Return the resources that were compacted since they were copied.
+
+        Raises `_Outdated` if the whole log was compacted.
+        """
         known = dict(self._connection.execute("SELECT resource, floor FROM compaction_floor").fetchall())
         moved = {resource: floor for resource, floor in page.floors.items() if known.get(resource) != floor}
         if "" in moved or known.keys() - page.floors.keys():

@@ -1,13 +1,13 @@
-"""Makes custom kinds available in SQL: each established kind is a view.
+"""Makes custom kinds available in SQL; each established kind is a view.
 
 Guarantees:
 
-- An established kind can be queried by its resource, `"widgets.example.com"`, and by its plural alone if no other kind,
-  table or view has that name. A kind without a CustomResourceDefinition has no view.
-- The columns of a view are the columns of `objects` that make sense for one kind, the printer columns of the kind's
-  definition, `spec` and `status`. The values are the same on SQLite and PostgreSQL.
+- An established kind can be queried by the name of its resource, such as `"widgets.example.com"`, and by its plural if
+  no other kind, table or view has that name. A kind without a CustomResourceDefinition has no view.
+- The columns of a view are `spec`, `status`, the kind's printer columns, and the columns of `objects` that make sense
+  for one kind. The views return the same values on SQLite and PostgreSQL.
 - Nothing is created in the database: the views that a query uses are prepended to the query. Queries without custom
-  kinds are not changed and not slower.
+  kinds are not changed, and are not slower.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOLD = ("created_at", "labels")
 _LAST = ("spec", "status", "body")
 _DEFINITIONS = f"SELECT body FROM objects WHERE resource = '{DEFINITIONS}' ORDER BY name"
 _SIMPLE = re.compile(r"(?:\.[A-Za-z_][\w-]*)+")
-"""The paths of printer columns that are supported in SQL: paths of nested fields."""
+"""Matches the paths of printer columns that SQL supports: paths of nested fields."""
 
 _QUERIES = ("select", "with", "values", "table")
 _TYPED = {
@@ -53,14 +53,14 @@ _TEXT = "CAST({{text:o.body:{0}}} AS TEXT)"
 
 
 class View(NamedTuple):
-    """A custom kind as a relation in SQL."""
+    """A custom kind as a SQL view."""
 
     columns: tuple[str, ...]
     select: str
 
 
 def query(database: Database, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-    """Run a query, which may use custom kinds, as `Database.query` does."""
+    """Run a query that may use custom kinds; arguments and results are those of `Database.query`."""
     try:
         return database.query(statement, parameters)
     except UnknownRelation:
@@ -109,7 +109,7 @@ def view_of(definition: Definition, dialect: str) -> View:
 
 
 def _printed(definition: Definition, dialect: str) -> Iterator[tuple[str, str]]:
-    """Yield the printer columns of the stored version whose paths are supported in SQL."""
+    """Yield the printer columns of the stored version whose paths SQL supports."""
     versions: Sequence[Mapping[str, Any]] = definition.raw["spec"]["versions"]
     stored = next(each for each in versions if each.get("storage"))
     for column in stored.get("additionalPrinterColumns") or ():
@@ -127,7 +127,10 @@ def _printed(definition: Definition, dialect: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_views(statement: str, known: Mapping[str, View]) -> str:
-    """Return a statement with the views of its custom kinds prepended, or unchanged if it uses no custom kinds."""
+    """Return an SQL statement with the views of its custom kinds prepended.
+
+    Without custom kinds, return it unchanged.
+    """
     words = [*names_and_places(statement)]
     mentioned = {name: known[name] for name, _, _ in words if name in known}
     begin = next(((name, start, end) for name, start, end in words if name in _QUERIES), None)

@@ -1,13 +1,13 @@
-"""A read-only connection to a log's database, for SQL queries.
+"""A read-only connection to a log's database, which runs SQL queries.
 
 Guarantees:
 
-- No query can write. On SQLite, the file is opened read-only, and the authorizer rejects all statements except queries.
-  On PostgreSQL, only statements that `query_checks` accepts are run, each in a read-only transaction that is rolled
-  back, with the role `ctrlmgr_reader` if it exists.
-- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no such functions, so `objects_at` is
-  replaced by a subquery.
-- A query reads one consistent state of the log. No transaction stays open after a query.
+- No query can change the database. On SQLite, the file is opened read-only, and the authorizer rejects all statements
+  except queries. On PostgreSQL, only statements that `query_checks` accepts are run, each in a read-only transaction
+  that is rolled back, with the role `ctrlmgr_reader` if it exists.
+- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no functions that return tables, so
+  `objects_at` is replaced by a subquery.
+- A query reads one consistent state of the log. After a query, no transaction stays open.
 - If the connection has a time limit, a query that exceeds it raises `RequestTimeout`. Any thread may use a connection,
   but only one thread at a time.
 - The database must have the schema of this version of ctrlmgr; otherwise `SchemaOutdated` is raised.
@@ -57,10 +57,11 @@ class Database(ABC):
 
     @abstractmethod
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-        """Run one statement and return all its rows; `parameters` are the values for `:name` in the statement.
+        """Run one statement and return all its rows; `parameters` are the values for placeholders such as `:name`.
 
-        Without `parameters`, a colon has no special meaning. Raises `QueryRefused` if the statement is not a valid
-        query, `LogUnavailable` if the database does not respond, and `RequestTimeout` if the query takes too long.
+        If `parameters` are not given, a colon has no special meaning. Raises `QueryRefused` if the statement is not a
+        valid query, `LogUnavailable` if the database does not respond, and `RequestTimeout` if the query takes too
+        long.
         """
 
     @abstractmethod
@@ -69,7 +70,7 @@ class Database(ABC):
 
     @abstractmethod
     def refuse_power(self) -> None:
-        """Raise `SettingsError` if the role has unrestricted access to the database server."""
+        """Raise `SettingsError` if the database role has unrestricted access to the database server."""
 
     def __enter__(self) -> Database:
         return self
@@ -113,7 +114,7 @@ _OBJECTS_AT = re.compile(r"\bobjects_at\s*\(\s*(:\w+|\d+)\s*\)", re.IGNORECASE)
 _SETTINGS = ("busy_timeout = 2000", "cache_size = -65536", "mmap_size = 1073741824", "temp_store = MEMORY")
 """Connection settings.
 
-In order: milliseconds to wait for a lock, KiB of cache, bytes of the file that are mapped into memory, storage for
+Settings of the SQLite connection: lock timeout (ms), cache (KiB), bytes of the file mapped into memory, storage for
 sorting.
 """
 
@@ -127,7 +128,7 @@ class SQLiteDatabase(Database):
     dialect = "sqlite"
 
     def __init__(self, path: Path, *, patience: float | None = None, clock: Clock | None = None) -> None:
-        """Open the file; `open_database` describes arguments and errors."""
+        """Open the file; `open_database` describes the arguments and errors."""
         self._patience = patience
         self._clock = clock or SystemClock()
         self._ends_at = 0.0
@@ -198,10 +199,10 @@ _PATIENCE = 10.0
 """Maximum seconds to connect."""
 
 _CANCELLED = "57014"
-"""PostgreSQL's code for a cancelled statement, after its `statement_timeout`."""
+"""PostgreSQL's error code for a statement that was cancelled after its `statement_timeout`."""
 
 _NO_RELATION = "42P01"
-"""PostgreSQL's code for a missing table or view."""
+"""PostgreSQL's error code for a missing table or view."""
 
 _IS_READER = (
     "SELECT 1 FROM pg_roles WHERE rolname = 'ctrlmgr_reader' AND rolname <> current_user"
@@ -223,7 +224,7 @@ class PostgresDatabase(Database):
     dialect = "postgresql"
 
     def __init__(self, url: str, *, patience: float | None = None) -> None:
-        """Connect to the database; `open_database` describes arguments and errors."""
+        """Connect to the database; `open_database` describes the arguments and errors."""
         self._patience = patience
         import psycopg
 
@@ -243,12 +244,12 @@ class PostgresDatabase(Database):
         self._require_schema()
 
     def _become_reader(self) -> None:
-        """Set the role `ctrlmgr_reader` if allowed, but not behind a pooler, where the role would remain set."""
+        """Set the role `ctrlmgr_reader` if allowed, but not behind a connection pooler, where it would remain set."""
         if self._connection.prepare_threshold is not None and self._connection.execute(_IS_READER).fetchone():
             self._connection.execute("SET ROLE ctrlmgr_reader")
 
     def refuse_power(self) -> None:
-        """Raise `SettingsError` if the role has unrestricted access to the database server."""
+        """Raise `SettingsError` if the database role has unrestricted access to the database server."""
         rows = self.query(_IS_POWERFUL).rows
         if rows:
             raise SettingsError(

@@ -1,6 +1,6 @@
 """Structs that Go's types embed: JSON has their fields inline, and decoding errors name them.
 
-Rules come from Go's `encoding/json` (`decodeState.object`, the field stack of errors) and the fields of the types of
+Source: Go's `encoding/json` (`decodeState.object`, the field stack of errors) and the fields of the types of
 `k8s.io/api` that are `json:",inline"`.
 """
 

@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class InternalSpec:
-    """The spec of a CustomResourceDefinition, divided into parts of single versions and parts that all versions share."""
+    """The spec of a CustomResourceDefinition, divided into parts of one version and parts that all share."""
 
     raw: Raw
     versions: Sequence[Raw]

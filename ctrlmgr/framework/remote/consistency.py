@@ -52,8 +52,7 @@ class _FollowedResource:
             self.written = [each for each in self.written if each > revision]
 
     def look_again(self, key: Key | None = None) -> None:
-        """Forget the deletions that the cache contains: the deletion of one object, or all deletions if `key` is None.
-        """
+        """Forget the deletions that the cache contains: those of one object, or of all objects if `key` is None."""
         if self.deleted:
             self.deleted = [each for each in self.deleted if key not in (None, each.key) or self._holds(each)]
 

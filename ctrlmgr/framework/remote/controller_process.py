@@ -338,8 +338,7 @@ class RemoteProcess:
         return Elector(lock, self._sessions, self._options.timing, clock=clock)
 
     def _registrations(self) -> Iterator[Runnable]:
-        """Yield the runnable that registers webhooks, or that removes the webhooks of an earlier version of the apps.
-        """
+        """Yield the runnable that registers webhooks, or that removes the webhooks of an earlier version of the app."""
         if self._webhooks is not None:
             yield self._webhooks.registration
         elif self._chosen.admits and self._chosen.apps:

@@ -1,7 +1,7 @@
-"""Counts frames that cost the server more than the client, per period.
+"""Counts, per period, the frames that cost the server more than the client.
 
-Guarantees: a client can exceed the limit at most twofold before its connection ends. The counter reads the clock only
-when the limit is exceeded.
+Guarantees: a client can exceed the limit at most twofold before the server closes its connection. The counter reads the
+clock only when the limit is exceeded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ctrlmgr.http.http2.frames import Code, ConnectionFault
 
 
 class Flood:
-    """A counter of costly frames on one connection. Used on the event loop only."""
+    """A counter of costly frames on one connection. Used on the event loop's thread only."""
 
     __slots__ = ("_count", "_ends", "_loop", "_most", "_seconds", "_what")
 
@@ -26,7 +26,7 @@ class Flood:
         self._ends = loop.time() + seconds
 
     def add(self, count: int = 1) -> None:
-        """Add `count`; raises `ConnectionFault` if the limit is exceeded."""
+        """Add `count` to the number of costly frames; raises `ConnectionFault` if the limit is exceeded."""
         self._count += count
         if self._count <= self._most:
             return
@@ -36,5 +36,5 @@ class Flood:
         self._count, self._ends = count, now + self._seconds
 
     def make_up(self) -> None:
-        """Subtract one for a useful request; the count can become at most `most` below zero."""
+        """Subtract one costly frame for a useful request; the count can become at most `most` below zero."""
         self._count = max(self._count - 1, -self._most)

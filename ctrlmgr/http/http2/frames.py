@@ -1,8 +1,8 @@
 """Parses and encodes frames of HTTP/2 (RFC 9113, sections 4, 6 and 7).
 
-Guarantees: a frame is yielded when it is complete, and never if it exceeds the maximum size. A header block is yielded
-as one frame, even if the client sent it in several frames; its bytes and frames are limited. The work is linear in the
-bytes received, even in small pieces.
+Guarantees: a frame is yielded when it is complete, and refused if it exceeds the maximum size. A header block is
+yielded as one frame, even if the client sent it in several frames; its bytes and frames are limited. The work is linear
+in the bytes received, even in small pieces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST: Final = 16 * 1024
 """Maximum payload of a frame in bytes, the default of SETTINGS_MAX_FRAME_SIZE."""
 
 WIDEST: Final = (1 << 31) - 1
-"""The maximum of a window in bytes, and of a stream's number."""
+"""The maximum of a flow-control window in bytes, and of a stream's number."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -33,10 +33,10 @@ WITH_PRIORITY = 0x20
 ON_ITSELF = 0x100
 """The flag of a HEADERS frame whose stream depends on itself.
 
-Flags that clients send have 8 bits, so none of them has this value.
+Frames from clients have flags of 8 bits, so no flag from a client has this value.
 """
 _BESIDES = PADDED | WITH_PRIORITY
-"""Flags that announce additional fields in a payload."""
+"""The flags that announce padding or priority fields in a payload."""
 
 _OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
 _OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
@@ -48,11 +48,11 @@ _HEAD_SIZE = _HEAD.size
 _SETTING = Struct(">HI")
 _NUMBER = Struct(">I")
 _MOST_SETTINGS = 100
-"""Maximum number of settings in one frame; Go refuses more (`processSettings`)."""
+"""Maximum number of settings in one SETTINGS frame; Go refuses more (`processSettings`)."""
 
 
 class Setting(IntEnum):
-    """The identifiers of settings."""
+    """The identifiers of HTTP/2 settings."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -63,7 +63,7 @@ class Setting(IntEnum):
 
 
 class Code(IntEnum):
-    """Error codes of streams and connections."""
+    """HTTP/2 error codes of streams and connections."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -80,7 +80,7 @@ class Fault(CtrlmgrError):
     """A violation of the protocol by the client."""
 
     def __init__(self, code: Code, message: str) -> None:
-        """Create the violation; `code` is sent when the stream or the connection is ended."""
+        """Create the violation; `code` is the error code that is sent when the stream or the connection ends."""
         super().__init__(message)
         self.code = code
 
@@ -122,7 +122,10 @@ class FrameReader:
         return bool(self._greeting or self._held) or self._opening is not None
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are complete after `data` was received; raises `ConnectionFault`."""
+        """Yield the frames that are complete after `data` was received.
+
+        Raises `ConnectionFault` if a frame is invalid.
+        """
         if self._greeting:
             data = self._greeted(data)
         if self._held:
@@ -151,7 +154,7 @@ class FrameReader:
         self._held += data[at:]
 
     def _greeted(self, data: bytes) -> bytes:
-        """Return the bytes after the preface; raises `ConnectionFault`."""
+        """Return the bytes after the preface; raises `ConnectionFault` if the preface is wrong."""
         awaited = self._greeting
         if data[: len(awaited)] != awaited[: len(data)]:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "another protocol than HTTP/2")
@@ -164,7 +167,10 @@ class FrameReader:
         return len(held) >= _HEAD_SIZE and len(held) - _HEAD_SIZE >= min(int.from_bytes(held[:3], "big"), LARGEST)
 
     def _with_block(self, frame: Frame) -> Frame | None:
-        """Return a HEADERS frame with the whole header block, None if that is incomplete; raises `ConnectionFault`."""
+        """Return a HEADERS frame with the whole header block, None if the block is incomplete.
+
+        Raises `ConnectionFault` if it is invalid.
+        """
         opening = self._opening
         if opening is None:
             if frame.kind == CONTINUATION:
@@ -200,7 +206,7 @@ def settings(values: Mapping[Setting, int]) -> bytes:
 
 
 def _checked(frame: Frame) -> Frame:
-    """Return the frame if its stream and size are valid; raises `ConnectionFault`."""
+    """Return the frame if its stream and size are valid; raises `ConnectionFault` if they are not."""
     kind, _, stream, payload = frame
     if stream and kind in _OF_REQUESTS:
         return frame
@@ -212,7 +218,10 @@ def _checked(frame: Frame) -> Frame:
 
 
 def read_settings(frame: Frame) -> dict[int, int]:
-    """Return the values of a SETTINGS frame, empty for an acknowledgement; raises `ConnectionFault`."""
+    """Return the values of a SETTINGS frame, empty for an acknowledgement.
+
+    Raises `ConnectionFault` if a value is invalid.
+    """
     if len(frame.payload) % _SETTING.size or (frame.flags & ACK and frame.payload):
         raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings that are cut short, or acknowledge and set")
     if len(frame.payload) > _MOST_SETTINGS * _SETTING.size:
@@ -248,7 +257,7 @@ def reset(stream: int, code: Code) -> bytes:
 
 
 def goaway(last: int, code: Code, why: str = "") -> bytes:
-    """Return a GOAWAY frame; `last` is the number of the last stream that the server answers."""
+    """Return a GOAWAY frame; `last` is the number of the last stream whose request the server answers."""
     payload = _NUMBER.pack(last) + _NUMBER.pack(code) + why.encode()
     return head(len(payload), GOAWAY, 0, 0) + payload
 
@@ -266,7 +275,7 @@ def headers(stream: int, block: bytes, flags: int) -> bytes:
 
 
 def _block_alone(frame: Frame) -> Frame:
-    """Remove padding and priority from a HEADERS frame and return it; raises `ConnectionFault`."""
+    """Return a HEADERS frame without padding and priority; raises `ConnectionFault` if the padding is invalid."""
     block = unpadded(frame)
     at = 1 if frame.flags & PADDED else 0
     mark = ON_ITSELF if frame.flags & WITH_PRIORITY and depends_on_itself(frame, at) else 0
@@ -274,12 +283,15 @@ def _block_alone(frame: Frame) -> Frame:
 
 
 def depends_on_itself(frame: Frame, at: int = 0) -> bool:
-    """Return whether the stream number at offset `at` of the payload is that of the frame's own stream."""
+    """Return whether the stream number at offset `at` of the payload equals the number of the frame's own stream."""
     return int(_NUMBER.unpack_from(frame.payload, at)[0]) & WIDEST == frame.stream
 
 
 def unpadded(frame: Frame) -> bytes:
-    """Return the content of a DATA or HEADERS frame without padding; raises `ConnectionFault`."""
+    """Return the content of a DATA or HEADERS frame without padding.
+
+    Raises `ConnectionFault` if the padding is invalid.
+    """
     payload, begins = frame.payload, 0
     if not frame.flags & _BESIDES:
         return payload

@@ -1,14 +1,15 @@
 """Reads and writes header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541).
 
 Guarantees:
-- Ambiguous input is refused, as in HTTP/1.1. Required fields appear exactly once. Names and values contain no
-  characters that would be line breaks in HTTP/1.1, and connection-specific fields are refused.
-- A head is limited in bytes and headers; a head with twice the allowed headers ends the connection. The work is linear
-  in the bytes, because this module finds the fields and passes each field to the decoding library.
-- The server's settings forbid clients a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
+- Ambiguous header blocks are refused, as ambiguous heads are in HTTP/1.1. Required pseudo headers must appear exactly
+  once. Names and values must not contain line breaks, and connection-specific fields are refused.
+- The bytes and headers of a head are limited; a head with more than twice the allowed headers ends the connection. The
+  work is linear in the bytes, because this module finds the fields and passes each field to the decoding library.
+- The server's settings forbid clients to use a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
   Therefore the fields around a request's path are decoded once per connection, and later requests share the result. If
-  a whole block is repeated, it is not decoded again. Until a client acknowledges this setting, every block is decoded.
-- An answer uses no dynamic table either, so the same headers are encoded as the same bytes for every client.
+  a whole block is repeated, it is not decoded again. Until a client acknowledges the setting that forbids a dynamic
+  table, every block is decoded.
+- The server's responses use no dynamic table either, so equal headers are encoded as equal bytes for every client.
 """
 
 from __future__ import annotations
@@ -47,23 +48,23 @@ _LONGEST = 2048
 _MOST = 128
 """Maximum number of blocks, without their paths, that are cached per connection.
 
-Several are needed because Go's clients vary the order of headers.
+Several blocks are cached because Go's clients vary the order of headers.
 """
 _MOST_BEGINNINGS = 16
 """Maximum number of cached block beginnings (the bytes before the path) per connection; clients use few of them."""
 _MOST_WHOLE = 32
 """Maximum number of whole blocks that are cached per connection, for repeated requests."""
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of an answer whose block is cached; an answer with many warnings rarely repeats."""
+"""Maximum number of headers of a response whose block is cached; a response with many warnings rarely repeats."""
 _UPDATE = 0x20
-"""The bits that mark a field which sets the size of the dynamic table."""
+"""The first bits of a field that sets the size of the dynamic table."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
 """The possible first bytes of a literal `:path` field.
 
-The static table contains the name `:path` twice, and literals are of three kinds.
+The static table contains the name `:path` twice, and there are three kinds of literal fields.
 """
 _PIECE: Final = 64
-"""The number of bytes that take as long to decode as a short field."""
+"""The number of bytes whose decoding takes as long as that of a short field."""
 _LONGEST_NUMBER = 5
 """Maximum number of bytes of an encoded number."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
@@ -73,7 +74,7 @@ _STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c
 
 
 class _RequestFields(NamedTuple):
-    """The fields of a request except its path."""
+    """The fields of a request, without its path."""
 
     method: str
     headers: HeaderLines
@@ -81,7 +82,10 @@ class _RequestFields(NamedTuple):
     expects_continue: bool
 
     def head(self, target: bytes) -> Head:
-        """Return the head of a request with these fields and the path `target`; raises `Malformed`."""
+        """Return the head of a request with these fields and the path `target`.
+
+        Raises `Malformed` if they are not a valid request.
+        """
         path, query = read_target(target)
         return Head(self.method, path, query, self.headers, "2", self.length, True, self.expects_continue)
 
@@ -94,7 +98,7 @@ class BlockReader:
     def __init__(self, bounds: Bounds) -> None:
         """Enforce `bounds`."""
         self.work = 0
-        """The work of decoding so far: the number of fields plus the number of pieces of `_PIECE` bytes."""
+        """The decoding work so far, measured as the number of fields plus the number of pieces of `_PIECE` bytes."""
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this size
         self._largest_table = self._decoder.max_allowed_table_size
@@ -108,7 +112,7 @@ class BlockReader:
     def read(self, block: bytes) -> Head:
         """Return the head of a request.
 
-        Raises `Malformed` for an error with an HTTP status, `StreamFault` if it is not a valid request, and
+        Raises `Malformed` for an error with an HTTP status, `StreamFault` if the request is invalid, and
         `ConnectionFault` if later blocks cannot be decoded.
         """
         try:
@@ -117,7 +121,7 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
 
     def skip(self, block: bytes) -> bool:
-        """Decode trailers; return whether they contain a pseudo header. Raises as `read` does."""
+        """Decode a block of trailers; return whether it contains a pseudo header. Raises the same errors as `read`."""
         try:
             return b":" in {name[:1] for name, _ in self._decoded(block)}
         except Malformed as error:
@@ -190,7 +194,7 @@ class BlockReader:
                 return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
-        """Yield the fields of a block; raises `Malformed`.
+        """Yield the fields of a header block; raises `Malformed` if there are too many.
 
         All fields are decoded, so that the dynamic table stays equal to the client's table.
         """
@@ -211,7 +215,7 @@ class BlockReader:
             raise Malformed(TOO_LARGE)
 
     def _check_update(self, block: bytes, begins: int, count: int) -> None:
-        """Raise `ConnectionFault` if the table's size is set after a field, or exceeds the server's limit."""
+        """Raise `ConnectionFault` if a block sets the dynamic table's size after a field, or beyond the limit."""
         if count:
             raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
         if _number(block, begins, 5)[0] > self._largest_table:  # RFC 7541, section 6.3
@@ -219,7 +223,10 @@ class BlockReader:
 
 
 def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _RequestFields:
-    """Return the headers of a request, in order, without pseudo headers; raises as `BlockReader.read` does."""
+    """Return the headers of a request, in order, without pseudo headers.
+
+    Raises the same errors as `BlockReader.read`.
+    """
     kept, cookies = HeaderLines(), []
     hosts, expectation, length = [] if authority is None else [authority], b"", None
     for name, value in lines:
@@ -255,7 +262,7 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
 
 
 def _spans(block: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each field of a block; raises `HPACKError`."""
+    """Yield the start and end of each field of a block; raises `HPACKError` if the block is malformed."""
     at = 0
     while at < len(block):
         ends = _end(block, at)
@@ -264,7 +271,7 @@ def _spans(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _end(block: bytes, at: int) -> int:
-    """Return the position after a field (RFC 7541, section 6)."""
+    """Return the position after the field that starts at a position (RFC 7541, section 6)."""
     first = block[at]
     if first & 0x80:
         return _number(block, at, 7)[1]
@@ -280,7 +287,7 @@ def _end(block: bytes, at: int) -> int:
 
 
 def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Return an encoded number, and the position after it (RFC 7541, section 5.1)."""
+    """Return the encoded number at a position, and the position after it (RFC 7541, section 5.1)."""
     most = (1 << bits) - 1
     if at >= len(block):
         raise HPACKError("a number that is not there")
@@ -307,7 +314,7 @@ def written(
     own: HeaderLine | None = None,
     length: int | None = None,
 ) -> bytes:
-    """Return the header block of an answer; `own` is a header that differs in each answer."""
+    """Return the header block of a response; `own` is a header that differs in each response."""
     block = _status(code) + _dated(date) + _lines(tuple(headers))
     if own is not None:
         block += _literal(own)

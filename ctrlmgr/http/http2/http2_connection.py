@@ -1,26 +1,27 @@
-"""An HTTP/2 connection: the shared state of its streams, and the client's limits.
+"""An HTTP/2 connection holds the shared state of its streams, and enforces the client's limits.
 
 Guarantees:
-- Requests in the same input are started in order, after the whole input has been read. Answers that are written in the
-  same turn of the event loop are sent in one write. Reading frames and starting requests yields to the event loop after
-  a bounded amount of work.
+- Requests that arrive in the same input are started in order, after the whole input has been read. Responses that are
+  written in the same turn of the event loop are sent in one write. Reading frames and starting requests yields to the
+  event loop after a bounded amount of work.
 - A client must send its preface within `Bounds.head_timeout` seconds, and complete each frame and header block within
-  the same time, or it is disconnected. A client without running requests may be idle.
-- A client can have `Bounds.streams` concurrent requests. Further requests are refused, and the client may send these
-  again.
-- While a client does not read, its input is not processed. Therefore automatic replies to settings and pings cannot
-  accumulate.
+  the same time, or it is disconnected. A client without running requests may be idle for the idle timeout.
+- A client can have `Bounds.streams` concurrent requests. If a client exceeds this number, further requests are refused,
+  and the client may send them again.
+- While a client does not read, its input is not processed. Therefore automatic replies to SETTINGS and PING frames
+  cannot accumulate.
 - A client that sends more than `Bounds.noise` frames that request nothing within `Bounds.head_timeout` seconds is
-  disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room` bytes is such a frame. A change
-  of the initial window counts once for each answer that waits for the window. Each field of a head beyond `_USUAL_HEAD`
-  fields counts as well.
-- A client is also disconnected if more of its requests end before their answer than the number of completed requests
-  plus `Bounds.resets`. Such a request was reset either by the client, or by the server because of the client's fault.
+  disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room` bytes counts as a frame that
+  requests nothing. A change of the initial window counts once for each response that waits for the window. Each field
+  of a head beyond `_USUAL_HEAD` fields also counts as a frame that requests nothing.
+- A client is disconnected if more than `Bounds.resets` of its requests, in excess of the completed ones, end before
+  their response. Such an unanswered request was reset by the client, or by the server because the client violated the
+  protocol.
 - The bytes and frames of a header block are limited, and so are the heads of all running requests together.
 - A stopping server sends GOAWAY at once (`leave`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 
-Source: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
+Source: RFC 9113; the limits are those of Go's `net/http` and kube-apiserver.
 """
 
 from __future__ import annotations
@@ -42,18 +43,20 @@ from ctrlmgr.http.request_head import Malformed
 from ctrlmgr.http.server_context import ServerContext
 
 _UNREAD = 1024 * 1024
-"""Size of the write buffer in bytes from which the client counts as not reading."""
+"""Size of the pending output in bytes from which on the client counts as not reading."""
 
 _TOGETHER = 16
 """Maximum number of requests that start in one turn of the event loop."""
 
 _TURN = 512
-"""Maximum number of frames, fields and answers in one turn of the event loop, about 3 ms."""
+"""Maximum number of frames, fields and responses that are processed in one turn of the event loop, which takes about 3
+ms.
+"""
 
 _USUAL_HEAD = 512
-"""The number of fields of a head, plus pieces of a long head, beyond which each counts as noise.
+"""The number of fields of a head (a long head counts its pieces too) beyond which each field counts as noise.
 
-A single byte can encode a field.
+A limit is necessary because a single byte can encode a field.
 """
 
 _WINDOW = 65_535
@@ -108,7 +111,10 @@ class Http2Connection(BaseConnection):
         self._unread = 0  # received bytes of bodies for which no WINDOW_UPDATE has been sent
         self._outbox = Outbox(context.loop, self._write)
         self.send = self._outbox.send
-        """Send parts of frames at the end of this turn, together with other output."""
+        """Queue parts of frames.
+
+        They are sent at the end of this turn of the event loop, together with other output.
+        """
         self._has_failed = False  # whether all further input is ignored
         self._said_goodbye = False
         bounds, loop = context.bounds, context.loop
@@ -142,7 +148,7 @@ class Http2Connection(BaseConnection):
         self._outbox.close()
 
     def _reads_again(self) -> None:
-        """Continue with waiting input and output."""
+        """Continue with waiting input and output, because the client reads again."""
         self._read_on()
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None and not channel.is_paused:
@@ -287,7 +293,7 @@ class Http2Connection(BaseConnection):
             raise StreamFault(Code.STREAM_CLOSED, "a body on a stream that is over")
 
     def _make_room(self, size: int) -> None:
-        """Open the connection's window again, because the windows of the streams already limit the bodies."""
+        """Restore the connection's flow-control window, because the windows of the streams already limit the bodies."""
         self._unread += size
         if self._unread >= self.bounds.unread_bytes:
             self.send(frames.window_update(0, self._unread))
@@ -326,7 +332,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
 
     def _take_goaway(self, frame: Frame) -> None:
-        """Answer running requests, then close the connection; the client sends no more requests."""
+        """Answer running requests, then close the connection, because the client sends no more requests."""
         self.shutdown()
 
     def _take_window_update(self, frame: Frame) -> None:
@@ -375,12 +381,12 @@ class Http2Connection(BaseConnection):
     # Methods that channels call.
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; the client may still send frames on it for a moment."""
+        """Reset a stream; frames that the client sends on it for a short time are ignored."""
         self._dropped.append(number)
         self.send(frames.reset(number, code))
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client is still sending, after the client had time to read the answer."""
+        """End a stream on which the client is still sending, after the client had time to read the response."""
         self._dropped.append(number)
         self._unfinished.add(number)
         self.loop.call_later(self.bounds.linger, self._drop_unfinished, number)
@@ -391,7 +397,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.reset(number, Code.NO_ERROR))
 
     def forget(self, channel: Channel) -> None:
-        """Remove an ended channel. If it was the last one and the connection is leaving, close the connection."""
+        """Remove an ended channel. If it was the last channel and the server is stopping, close the connection."""
         if self._channels.pop(channel.number, None) is None:
             return
         self._roomless.pop(channel, None)
@@ -402,7 +408,7 @@ class Http2Connection(BaseConnection):
                 self._idleness.start()
 
     def complete(self, channel: Channel) -> None:
-        """Note that a channel's whole answer has been sent."""
+        """Record that the whole response of a channel has been sent."""
         self._resets.make_up()
 
     def await_room(self, channel: Channel) -> None:
@@ -422,7 +428,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.goaway(frames.WIDEST, Code.NO_ERROR))
 
     def shutdown(self) -> None:
-        """Close the connection after the running requests."""
+        """Close the connection after the running requests have ended."""
         if self._is_leaving or self._has_failed:
             return
         self._is_leaving = self._said_goodbye = True
@@ -436,14 +442,14 @@ class Http2Connection(BaseConnection):
         self._close()
 
     def _fail(self, code: Code, why: str) -> None:
-        """Send GOAWAY with an error code and the client's fault, and ignore further input."""
+        """Send GOAWAY with an error code and the client's violation, and ignore further input."""
         self._has_failed = True
         self._inbox.clear()
         self.send(frames.goaway(self._last, code, why))
         self._part()
 
     def _cut_off(self) -> None:
-        """Abort all streamed answers, and close the connection after the other requests."""
+        """Abort all streamed responses, and close the connection after the other requests have ended."""
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None:
                 channel.abort()

@@ -1,14 +1,14 @@
-"""One stream of an HTTP/2 connection, with one request and its answer (RFC 9113, sections 5.1, 5.2 and 8.1).
+"""One stream of an HTTP/2 connection carries one request and its response (RFC 9113, sections 5.1, 5.2 and 8.1).
 
 Guarantees:
-- The server never exceeds the client's flow-control window. Data that waits for the window is sent in order, and counts
-  as unread.
+- The server never exceeds the client's flow-control window. Data that waits for the flow-control window is sent in
+  order, and counts as unread.
 - If a client reads none of the waiting data for `Bounds.write_timeout` seconds, its stream is reset.
-- A client must not exceed the window for a request's body, which is at most `Bounds.unread_bytes` until the application
-  asks for the body. If a body does not have the announced length, its stream ends.
-- An incomplete answer never looks complete, because its stream is reset.
+- The flow-control window for a request's body is at most `Bounds.unread_bytes` until the application asks for the body;
+  a client must not exceed it. If the length of a body differs from its Content-Length, the server resets the stream.
+- An incomplete response never looks complete, because its stream is reset.
 
-In this package, `Stream` is the body of an answer; RFC 9113's stream is a `Channel`.
+In this package, `Stream` is the body of a response; a stream of RFC 9113 is a `Channel`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ctrlmgr.http.size_limits import Bounds
 
 
 class ChannelConnection(Protocol):
-    """The interface of the connection that its channels use."""
+    """The interface of an HTTP/2 connection that its channels use."""
 
     is_paused: bool
     peer: str
@@ -58,44 +58,47 @@ class ChannelConnection(Protocol):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop for timers."""
+        """The event loop that runs the timers."""
 
     def send(self, *pieces: bytes | memoryview) -> None:
-        """Send parts of frames at the end of this turn, together with other output."""
+        """Queue parts of frames.
+
+        They are sent at the end of this turn of the event loop, together with other output.
+        """
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; the client may still send frames on it for a moment."""
+        """Reset a stream; frames that the client sends on it for a short time are ignored."""
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client is still sending, after the client had time to read the answer."""
+        """End a stream on which the client is still sending, after the client had time to read the response."""
 
     def shutdown(self) -> None:
-        """Send GOAWAY, and close the connection after the running requests."""
+        """Send GOAWAY, and close the connection after the running requests have ended."""
 
     def forget(self, channel: Channel) -> None:
-        """Note that a channel has ended."""
+        """Record that a channel has ended."""
 
     def complete(self, channel: Channel) -> None:
-        """Note that a channel's whole answer has been sent."""
+        """Record that the whole response of a channel has been sent."""
 
     def await_room(self, channel: Channel) -> None:
         """Resume a channel when the client opens the connection's window again."""
 
     def reserve(self, count: int) -> bool:
-        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
+        """Reserve `count` bytes for a request body; return False if that exceeds a budget."""
 
     def release(self, count: int) -> None:
-        """Release reserved bytes of a body."""
+        """Release the reserved bytes of a request body."""
 
     def reserve_head(self, cost: int) -> bool:
-        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
+        """Reserve `cost` bytes for a request head; return False if that exceeds a budget."""
 
     def release_head(self, cost: int) -> None:
-        """Release reserved bytes of a head."""
+        """Release the reserved bytes of a request head."""
 
 
 class Channel:
-    """One stream of an HTTP/2 connection: the `Wire` of one request. Used on the event loop only."""
+    """One stream of an HTTP/2 connection: the `Wire` of one request. Used on the event loop's thread only."""
 
     __slots__ = (
         "_ends",
@@ -115,7 +118,10 @@ class Channel:
     )
 
     def __init__(self, number: int, head: Head, trunk: ChannelConnection, window: int) -> None:
-        """Create the channel of a request with this head; `window` is the client's window for the answer, in bytes."""
+        """Create the channel of a request with this head.
+
+        `window` is the client's flow-control window for the response, in bytes.
+        """
         self.number = number
         self.exchange = Exchange(head, self, trunk.bounds)
         self._trunk = trunk
@@ -134,7 +140,10 @@ class Channel:
     # Input.
 
     def receive(self, piece: bytes, size: int) -> None:
-        """Add a part of the body; `size` is the number of bytes of the window that it used. Raises `StreamFault`."""
+        """Add a part of the body; `size` is the number of bytes that it used of the flow-control window.
+
+        Raises `StreamFault`.
+        """
         self.require_open()
         self._room -= size
         self._received += len(piece)
@@ -151,7 +160,10 @@ class Channel:
             raise StreamFault(Code.STREAM_CLOSED, "more of a request that was over")
 
     def end(self) -> None:
-        """Note that the whole request has been received; raises `StreamFault`."""
+        """Record that the whole request has been received.
+
+        Raises `StreamFault` if the body is shorter than its Content-Length.
+        """
         self.require_open()
         if self._length is not None and self._received != self._length:
             raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
@@ -159,7 +171,10 @@ class Channel:
         self.exchange.end()
 
     def widen(self, count: int) -> None:
-        """Change the window by `count` bytes, which may be negative; raises `StreamFault`."""
+        """Change the window by `count` bytes, which may be negative.
+
+        Raises `StreamFault` if the window becomes too large.
+        """
         self._window += count
         if self._window > WIDEST:
             raise StreamFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
@@ -167,7 +182,7 @@ class Channel:
             self.send_waiting()
 
     def lose(self) -> None:
-        """Note that the client has disconnected or reset the stream."""
+        """Record that the client has disconnected or reset the stream."""
         self._is_over = True
         self._waiting.clear()
         self._forget_timer()
@@ -177,12 +192,12 @@ class Channel:
 
     @property
     def waits(self) -> bool:
-        """Return whether data of the answer waits for the window."""
+        """Return whether data of the response waits for the flow-control window."""
         return bool(self._waiting)
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the client is behind with reading."""
+        """Return whether the client does not read its pending output."""
         return bool(self._waiting) or self._trunk.is_paused
 
     @property
@@ -192,7 +207,7 @@ class Channel:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), the client's own first; not yet verified."""
+        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
         return self._trunk.certificates
 
     def go_ahead(self) -> None:
@@ -200,7 +215,7 @@ class Channel:
         self._trunk.send(headers(self.number, written(100, self._trunk.date, ()), 0))
 
     def answer(self, exchange: Exchange, code: int, lines: Sequence[Header], body: bytes, own: Header | None) -> None:
-        """Write a whole answer."""
+        """Write a whole response."""
         length = len(body) if has_body(code) else None
         block = written(code, self._trunk.date, lines, own=own, length=length)
         if not body or not length or exchange.method == "HEAD":
@@ -215,12 +230,12 @@ class Channel:
             self.write(body)
 
     def begin(self, exchange: Exchange, code: int, lines: Sequence[Header], length: int | None) -> Framing:
-        """Write the head of an answer whose body follows."""
+        """Write the head of a response whose body follows."""
         self._trunk.send(headers(self.number, written(code, self._trunk.date, lines), 0))
         return Framing.NONE if exchange.method == "HEAD" or not has_body(code) else Framing.PLAIN
 
     def write(self, data: bytes) -> None:
-        """Send a part of the answer's body, or keep it until the window allows sending it."""
+        """Send a part of the response's body, or keep it until the flow-control window allows sending it."""
         size, trunk = len(data), self._trunk
         if size <= LARGEST and size <= self._window and size <= trunk.window:  # this is true only if no data waits
             self._window -= size
@@ -231,7 +246,7 @@ class Channel:
             self.send_waiting()
 
     def finished(self, *, keep_alive: bool) -> None:
-        """End the answer after the data that waits for the window."""
+        """End the response after the data that waits for the flow-control window."""
         self._ends = True
         if not self._waiting:
             self._end()
@@ -245,7 +260,7 @@ class Channel:
         self.reset(Code.INTERNAL_ERROR)
 
     def reset(self, code: Code) -> None:
-        """Reset the stream with a code, and notify the exchange."""
+        """Reset the stream with an error code, and notify the exchange."""
         if not self._is_over:
             self._trunk.reset(self.number, code)
             self.lose()
@@ -255,30 +270,30 @@ class Channel:
         self._takes = False
 
     def resume_reading(self) -> None:
-        """Open the window, so that the client can send the rest of the body."""
+        """Enlarge the flow-control window, so that the client can send the rest of the body."""
         self._takes = True
         self._make_room()
 
     def reserve(self, count: int) -> bool:
-        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
+        """Reserve `count` bytes for a request body; return False if that exceeds a budget."""
         return self._trunk.reserve(count)
 
     def release(self, count: int) -> None:
-        """Release reserved bytes of a body."""
+        """Release the reserved bytes of a request body."""
         self._trunk.release(count)
 
     def reserve_head(self, cost: int) -> bool:
-        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
+        """Reserve `cost` bytes for a request head; return False if that exceeds a budget."""
         return self._trunk.reserve_head(cost)
 
     def release_head(self, cost: int) -> None:
-        """Release reserved bytes of a head."""
+        """Release the reserved bytes of a request head."""
         self._trunk.release_head(cost)
 
     # Output.
 
     def send_waiting(self) -> None:
-        """Send as much waiting data as the window allows."""
+        """Send as much waiting data as the flow-control window allows."""
         waiting, trunk = self._waiting, self._trunk
         if not waiting:
             return
@@ -306,7 +321,7 @@ class Channel:
             self.exchange.stream.wake()
 
     def _end(self) -> None:
-        """Send the end of the answer, if it was not sent with the last data."""
+        """Send the end of the response, unless it was sent with the last data."""
         if not self._is_over:
             self._is_over = True
             self._trunk.send(head(0, DATA, END_STREAM, self.number))
@@ -323,7 +338,7 @@ class Channel:
         return exchange
 
     def _make_room(self) -> None:
-        """Send a WINDOW_UPDATE if enough bytes have been received."""
+        """Send a WINDOW_UPDATE if enough bytes of the body have been received."""
         if self._takes and not self._has_come and 2 * self._unread >= self._trunk.bounds.unread_bytes:
             self._trunk.send(window_update(self.number, self._unread))
             self._room += self._unread

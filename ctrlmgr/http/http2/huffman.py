@@ -2,7 +2,7 @@
 
 Guarantees: results and errors equal those of the `hpack` library, whose table of 4-bit steps is combined to 16-bit
 steps here. A combined step is computed at its first use and cached. Few steps are needed, because the paths of an API
-contain few different letters.
+contain few different characters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENTRIES: Final = 1 << 14
 
 
 class _Step(NamedTuple):
-    """The result of decoding two bytes (or the last byte) in a state of the decoder."""
+    """The result of decoding two bytes (or the last single byte) in a state of the decoder."""
 
     letters: bytes
     state: int
@@ -29,7 +29,7 @@ class _Step(NamedTuple):
 
 
 def decoded(text: bytes) -> bytes:
-    """Return the decoded string; raises `HPACKDecodingError`."""
+    """Return the decoded string; raises `HPACKDecodingError` if the bytes are not a valid code."""
     state, may_end, letters = 0, True, []
     even = len(text) & ~1
     for pair in memoryview(text)[:even].cast("H"):

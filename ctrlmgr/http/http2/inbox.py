@@ -1,4 +1,4 @@
-"""The frames of an HTTP/2 connection that were received and not processed yet, in order.
+"""The frames of an HTTP/2 connection that were received but not processed yet, in order.
 
 Guarantees: frames are returned in the order of their bytes, even if processing pauses between them. The first frame
 must be SETTINGS (RFC 9113, section 3.4).
@@ -32,7 +32,7 @@ class Inbox:
 
     @property
     def may_have_more(self) -> bool:
-        """Return whether `take` may return a frame without further input."""
+        """Return whether `take` may return a frame without receiving more input."""
         return self._frames is not None or bool(self._pieces)
 
     def put(self, data: bytes) -> None:
@@ -40,7 +40,10 @@ class Inbox:
         self._pieces.append(data)
 
     def take(self) -> Frame | None:
-        """Return the next complete frame, None if no frame is complete; raises `ConnectionFault`."""
+        """Return the next complete frame, None if no frame is complete.
+
+        Raises `ConnectionFault` if the frame is invalid.
+        """
         while self.may_have_more:
             if self._frames is None:
                 self._frames = self._reader.feed(self._pieces.popleft())

@@ -2,7 +2,7 @@
 
 Guarantees:
 - All output of one turn of the event loop is sent in one write at the end of the turn, or in several writes if it is
-  long. Each write costs a system call and at least one TLS record.
+  long. Few writes are better because each write costs a system call and at least one TLS record.
 - Output is sent in order; `flush` sends all of it at once.
 """
 
@@ -15,7 +15,7 @@ from ctrlmgr.http.response_stream import ONE_WRITE
 
 
 class Outbox:
-    """Collects the output of a connection. Used on the event loop only."""
+    """Collects the output of a connection. Used on the event loop's thread only."""
 
     __slots__ = ("_is_held", "_loop", "_pieces", "_size", "_write")
 
@@ -28,7 +28,7 @@ class Outbox:
         self._is_held = False  # whether a `flush` is scheduled or promised
 
     def send(self, *pieces: bytes | memoryview) -> None:
-        """Queue parts of frames; they are sent at the end of this turn."""
+        """Queue parts of frames; they are sent at the end of this turn of the event loop."""
         self._pieces += pieces
         self._size += sum(map(len, pieces))
         if self._size >= ONE_WRITE:
@@ -38,7 +38,7 @@ class Outbox:
             self._loop.call_soon(self.flush)
 
     def hold(self) -> None:
-        """Disable the automatic flush at the end of this turn; the caller must call `flush`."""
+        """Disable the automatic flush at the end of this turn of the event loop; the caller must call `flush`."""
         self._is_held = True
 
     def flush(self) -> None:
@@ -48,7 +48,7 @@ class Outbox:
             self._send()
 
     def close(self) -> None:
-        """Drop all output, and the reference to the connection."""
+        """Drop all pending output, and the reference to the connection."""
         self._pieces.clear()
         self._write = _nothing
 
@@ -58,4 +58,4 @@ class Outbox:
 
 
 def _nothing(data: bytes) -> None:
-    """Do nothing, in place of `write` on a closed connection."""
+    """Do nothing; replaces `write` on a closed connection."""

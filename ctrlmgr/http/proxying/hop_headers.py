@@ -26,23 +26,23 @@ _HOP: Final = frozenset(
         b"upgrade",
     }
 )
-"""Headers that apply to a single connection (`hopHeaders`)."""
+"""Headers that apply to a single connection (`hopHeaders` in Go)."""
 _CORS: Final = frozenset(
     b"access-control-allow-" + each for each in (b"credentials", b"headers", b"methods", b"origin")
 )
-"""Response headers that allow scripts of other sites to read the answer.
+"""Response headers that allow scripts of other sites to read the response.
 
-Browsers would apply these headers to this server as a whole.
+They are removed, because browsers would apply these headers to this server as a whole.
 """
 _IN_PATHS: Final = "/$&+,:;=@-_.~"
-"""Characters that Go never escapes in a path."""
+"""Characters that Go never escapes in a URL path."""
 _VALID: Final = re.compile(r"(?:[A-Za-z0-9$&+,/:;=@\-_.~!'()*\[\]]|%[0-9A-Fa-f]{2})*")
-"""Matches the paths that Go does not escape again (`validEncoded`)."""
+"""Matches the URL paths that Go does not escape again (`validEncoded`)."""
 _FORWARDED: Final = frozenset({b"x-forwarded-uri", b"x-forwarded-host", b"x-forwarded-proto"})
 
 
 def escaped(path: str) -> str:
-    """Return a path with escapes, as Go's `URL.EscapedPath` does."""
+    """Return a URL path with escapes, as Go's `URL.EscapedPath` does."""
     return quote(path, safe=_IN_PATHS)
 
 
@@ -52,7 +52,7 @@ def is_upgrade(headers: Iterable[Header]) -> bool:
 
 
 def without_hops(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers without headers for a single connection, and without those that `Connection` names."""
+    """Return the headers, except those that apply to a single connection or that the header `Connection` names."""
     headers = list(headers)
     named = {
         each.strip().lower() for name, value in headers if name == b"connection" for each in value.split(b",", 1000)
@@ -62,7 +62,7 @@ def without_hops(headers: Iterable[Header]) -> list[Header]:
 
 
 def forwarded_for(headers: Iterable[Header], peer: str) -> list[Header]:
-    """Return the headers with the client's address at the end of X-Forwarded-For."""
+    """Return the headers, with the client's address added at the end of X-Forwarded-For."""
     headers = list(headers)
     if not peer:
         return headers
@@ -72,13 +72,13 @@ def forwarded_for(headers: Iterable[Header], peer: str) -> list[Header]:
 
 
 class ExternalAddress(NamedTuple):
-    """The address of the other server for clients, to which its links are rewritten."""
+    """The address at which clients reach the other server; its links are rewritten to this address."""
 
     scheme: str = ""
     host: str = ""
-    """The host and port that clients use."""
+    """The host and port to which clients send requests."""
     prefix: str = ""
-    """The prefix of the other server's paths that clients use."""
+    """The prefix that clients put before the other server's paths."""
 
     def forwarded(self, headers: Iterable[Header], path: str) -> list[Header]:
         """Add X-Forwarded-Uri, -Host and -Proto to a request's headers; `path` is the path for the other server."""
@@ -90,9 +90,9 @@ class ExternalAddress(NamedTuple):
         return kept + [(name, value.encode()) for name, value in more if value]
 
     def rewritten(self, link: str, inside: str, asked: str) -> str:
-        """Return a link of the other server in the form that clients can use.
+        """Return a link of the other server, rewritten so that clients can use it.
 
-        `inside` is the other server's host and port, and `asked` the Host header that the other server received.
+        `inside` is the other server's host and port, and `asked` is the Host header that the other server received.
         """
         try:
             url = urlsplit(link)
@@ -113,12 +113,12 @@ class ExternalAddress(NamedTuple):
 
 
 def without_cors(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers of an answer without headers that allow scripts of other sites to read the answer."""
+    """Return the headers of a response, without headers that allow scripts of other sites to read the response."""
     return [header for header in headers if header[0] not in _CORS]
 
 
 def with_location(headers: Sequence[Header], outside: ExternalAddress, inside: str, asked: str) -> list[Header]:
-    """Return the headers of an answer with a rewritten Location."""
+    """Return the headers of a response, with a rewritten Location."""
     return [
         (name, outside.rewritten(value.decode("latin-1"), inside, asked).encode("latin-1", "replace"))
         if name == b"location"

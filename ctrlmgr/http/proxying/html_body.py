@@ -23,7 +23,7 @@ _BODILESS: Final = frozenset({204, 304})
 
 
 def is_rewritable(code: int, headers: Sequence[Header]) -> bool:
-    """Return whether links in an answer can be rewritten: it is HTML, not a redirect, and in a known encoding."""
+    """Return whether links in a response can be rewritten: it is HTML, not a redirect, and in a known encoding."""
     kind = _header(headers, b"content-type").partition(b";")[0].strip()
     is_known = _header(headers, b"content-encoding") in (b"", *_ENCODINGS)
     return kind == b"text/html" and is_known and code not in _BODILESS and not _header(headers, b"location")
@@ -34,17 +34,20 @@ def _header(headers: Sequence[Header], name: bytes) -> bytes:
 
 
 class HtmlBody:
-    """The body of one HTML answer, whose links are rewritten."""
+    """The body of one HTML response whose links are rewritten."""
 
     def __init__(self, headers: Sequence[Header], rewrite: Callable[[str], str]) -> None:
-        """Replace each URL in the body with the result of `rewrite`; `headers` contain the body's compression."""
+        """Replace each URL in the body with the result of `rewrite`; `headers` name the body's compression."""
         window = _ENCODINGS.get(_header(headers, b"content-encoding"))
         self._links = LinkRewriter(rewrite)
         self._decoder = None if window is None else zlib.decompressobj(window)
         self._encoder = None if window is None else zlib.compressobj(wbits=window)
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the next rewritten parts of the body, given more input; raises `UpstreamMalformed`."""
+        """Yield the next rewritten parts of the body, given more input.
+
+        Raises `UpstreamMalformed` if decompression fails.
+        """
         if self._decoder is None:
             yield self._links.feed(piece)
             return

@@ -1,8 +1,9 @@
 """Rewrites the links in HTML while the HTML is passed on.
 
 Guarantees:
-- Only the values of attributes with links change. All other bytes are passed on unchanged.
-- At most `_LONGEST` bytes of an incomplete tag are held. A longer tag is passed on unchanged.
+- Only the values of attributes that contain links change. All other bytes are passed on unchanged.
+- At most `_LONGEST` bytes of an incomplete tag are held in memory. A tag longer than `_LONGEST` bytes is passed on
+  unchanged.
 - The time is linear in the size of the document.
 
 Source: apimachinery `pkg/util/proxy/transport.go` (`atomsToAttrs`, `rewriteHTML`), x/net `html/token.go`.
@@ -49,7 +50,7 @@ _LINKS: Final[Mapping[bytes, frozenset[bytes]]] = {
 _RAW: Final = frozenset(
     (b"iframe", b"noembed", b"noframes", b"noscript", b"script", b"style", b"textarea", b"title", b"xmp")
 )
-"""Tags whose content has no tags."""
+"""Tags whose content is text without tags, such as scripts."""
 _LONGEST: Final = 16 * 1024
 _BEGIN_OF_COMMENT: Final = b"<!--"
 _END_OF_COMMENT: Final = re.compile(rb"-->")
@@ -93,7 +94,7 @@ class LinkRewriter:
         return rest
 
     def _skip(self, held: bytes, at: int) -> int:
-        """Return the position at which the part without tags ends, or that of bytes that may begin its end."""
+        """Return the position where the content without tags ends, or where an incomplete end tag may begin."""
         assert self._until is not None, "there is such a part"
         found = self._until.search(held, at)
         if found is None:
@@ -105,7 +106,7 @@ class LinkRewriter:
         self._until, self._overlap = end, overlap
 
     def _read(self, held: bytes, at: int, parts: list[bytes]) -> int:
-        """Add the tag or comment that begins with `<` to `parts`; return its size, or 0 if it is incomplete."""
+        """Add the tag or comment that begins with `<` to `parts`; return its size, 0 if it is incomplete."""
         if _BEGIN_OF_COMMENT.startswith(held[at : at + 4]) and len(held) - at < 4:
             return 0
         if held.startswith(_BEGIN_OF_COMMENT, at):

@@ -1,13 +1,15 @@
-"""Passes a request on to another server, and its answer back to the client.
+"""Passes a request on to another server, and the response back to the client.
 
 Guarantees:
-- Bodies are passed on in pieces, in both directions. If one side does not read, the other side must wait, and the bytes
-  held in each direction are bounded.
-- If the client disconnects, the request to the other server ends. If the other server fails before its answer,
-  `UpstreamFailed` is raised. If it fails within its answer, the client's answer ends visibly incomplete.
-- A request without a body whose reused connection turns out to be closed is sent once more.
-- Links in HTML and in Location to the other server are rewritten to links to this server.
-- An upgrade is passed on if the client's connection supports it. Then both sides exchange bytes until one closes.
+- Request and response bodies are passed on in pieces. If one side does not read, the other side must wait; the number
+  of bytes held in each direction is bounded.
+- If the client disconnects, the request to the other server is aborted. If the other server fails before it responds,
+  `UpstreamFailed` is raised. If the other server fails within its response, the client can detect that the response is
+  incomplete.
+- If a reused connection turns out to be closed, a request without a body is sent once more.
+- Links to the other server, in HTML and in the header Location, are rewritten to links to this server.
+- An upgrade is passed on if the client's connection supports it. After an upgrade, both sides exchange bytes until one
+  side closes.
 
 Source: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
 """
@@ -37,7 +39,7 @@ from ctrlmgr.http.tunnel import Side, Tunnel
 T = TypeVar("T")
 
 PATIENCE: Final = 30.0
-"""Seconds within which the client must read at least a part of the answer."""
+"""Seconds within which the client must read at least a part of the response."""
 _OWN: Final = frozenset({b"date", b"audit-id"})
 """Headers that this server writes itself."""
 _SWITCHING: Final = 101
@@ -53,12 +55,12 @@ class ForwardedRequest(NamedTuple):
     path: str
     """The path, with escapes."""
     query: str
-    """The query without the question mark; empty if there is none."""
+    """The query without the question mark; empty if the request has no query."""
     headers: Sequence[Header]
     """The client's headers that may be passed on, and the proxy's own headers, such as credentials."""
     outside: ExternalAddress = ExternalAddress()
     timeout: float | None = None
-    """Seconds until the whole answer has been passed on; None for no limit."""
+    """Maximum seconds until the whole response has been passed on; None for no limit."""
     refuses_redirects: bool = False
     """Whether a redirect is answered with 502 instead of being passed on (`RejectForwardingRedirects`)."""
 
@@ -69,7 +71,7 @@ class ForwardedRequest(NamedTuple):
 
 
 class Losable(Protocol):
-    """A request whose client can disconnect. Used on the event loop only."""
+    """A request whose client can disconnect. Used on the event loop's thread only."""
 
     @property
     def is_disconnected(self) -> bool:
@@ -80,7 +82,7 @@ class Losable(Protocol):
 
 
 class Downstream(Losable, Protocol):
-    """A client's request. Used on the event loop only."""
+    """A client's request. Used on the event loop's thread only."""
 
     method: str
 
@@ -90,7 +92,7 @@ class Downstream(Losable, Protocol):
 
     @property
     def length(self) -> int | None:
-        """The Content-Length in bytes; None if it was not sent."""
+        """The Content-Length in bytes; None if the request has no such header."""
 
     @property
     def may_have_body(self) -> bool:
@@ -98,22 +100,23 @@ class Downstream(Losable, Protocol):
 
     @property
     def may_switch(self) -> bool:
-        """Whether the request is for an upgrade that the server can grant."""
+        """Whether the client asks for an upgrade that the server can accept."""
 
     async def piece(self) -> bytes:
         """Return the next part of the body, empty at its end."""
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Send the head of an answer, and return the stream for its body."""
+        """Send the head of a response, and return the stream for its body."""
 
     def switch(self, headers: Sequence[Header]) -> Side:
-        """Grant the upgrade, and return the connection for raw bytes."""
+        """Accept the upgrade, and return the connection for raw bytes."""
 
 
 async def pass_on(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
-    """Pass a request on, and its answer back.
+    """Pass a request on, and the response back.
 
-    Raises `UpstreamFailed` if no answer has begun, and `Disconnected` if the client has disconnected.
+    Raises `UpstreamFailed` if the other server fails before it responds, and `Disconnected` if the client has
+    disconnected.
     """
     switches = is_upgrade(passing.headers) and client.may_switch
     work = (_tunnelled if switches else _answered)(pool, passing, client)
@@ -148,7 +151,7 @@ async def _answered(pool: UpstreamPool, passing: ForwardedRequest, client: Downs
 
 
 class _Request:
-    """One request that is passed on."""
+    """One request that is passed on to another server."""
 
     def __init__(self, pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
         self.stream: Stream | None = None
@@ -159,7 +162,7 @@ class _Request:
         self._sending: asyncio.Task[None] | None = None
 
     async def answer(self) -> None:
-        """Send the request, and pass the answer back."""
+        """Send the request, and pass the response back."""
         head, connection = await self._sent()
         if self._passing.refuses_redirects and _redirects(head):
             await _whole(self._client, 502, _REDIRECTED.encode())
@@ -175,7 +178,7 @@ class _Request:
             self.stream.abort()
 
     def _rewritten(self, head: ResponseHead) -> HtmlBody | None:
-        """Return the body with rewritten links if it is HTML, otherwise None."""
+        """Return the response body with rewritten links if it is HTML, otherwise None."""
         if self._client.method == "HEAD" or not is_rewritable(head.code, head.headers):
             return None
         outside, inside, asked = self._passing.outside, _inside(self._passing), self._passing.host
@@ -193,7 +196,7 @@ class _Request:
                 self._connection.close()
 
     async def _sent(self) -> tuple[ResponseHead, UpstreamConnection]:
-        """Send the request and return the head of its answer; use an idle connection if one exists."""
+        """Send the request and return the head of the response; use an idle connection if one exists."""
         pool, upstream, client = self._pool, self._passing.upstream, self._client
         head = _head(self._passing, client)
         if client.may_have_body:
@@ -214,7 +217,10 @@ class _Request:
 
 
 async def _send_body(client: Downstream, connection: UpstreamConnection) -> None:
-    """Pass the request's body on. If the client fails to send it, close the connection and raise the client's error."""
+    """Pass the request's body on.
+
+    If the client fails to send the body, close the connection and raise the client's error.
+    """
     chunked = client.length is None
     try:
         while piece := await client.piece():
@@ -230,7 +236,10 @@ async def _send_body(client: Downstream, connection: UpstreamConnection) -> None
 
 
 async def copy_body(connection: UpstreamConnection, stream: Stream, html: HtmlBody | None = None) -> None:
-    """Send the rest of an answer to the client, with rewritten links if it is `html`; raises `UpstreamFailed`."""
+    """Send the rest of a response to the client, with rewritten links if it is `html`.
+
+    Raises `UpstreamFailed` if the other server fails.
+    """
     while piece := await connection.piece():
         for part in (piece,) if html is None else html.feed(piece):
             await stream.send_all((part[at : at + ONE_WRITE] for at in range(0, len(part), ONE_WRITE)), PATIENCE)
@@ -247,7 +256,7 @@ async def _whole(client: Downstream, code: int, body: bytes) -> None:
 
 
 async def _tunnelled(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
-    """Pass an upgrade on; if the other server refuses it, pass its answer back."""
+    """Pass an upgrade request on; if the other server refuses the upgrade, pass its response back."""
     connection = await pool.connected(passing.upstream)
     try:
         connection.begin(client.method, _upgrading(passing, client))
@@ -275,7 +284,7 @@ def _head(passing: ForwardedRequest, client: Downstream) -> bytes:
 
 
 def _upgrading(passing: ForwardedRequest, client: Downstream) -> bytes:
-    """Return the head of an upgrade request, which keeps the headers for a single connection."""
+    """Return the head of an upgrade request, which keeps headers such as Connection and Upgrade."""
     return _encoded(passing, client, passing.headers)
 
 
@@ -286,13 +295,13 @@ def _encoded(passing: ForwardedRequest, client: Downstream, headers: Iterable[He
 
 
 def _passed_back(headers: Sequence[Header], passing: ForwardedRequest) -> list[Header]:
-    """Return the headers of an answer that the client receives."""
+    """Return the headers of the response that the client receives."""
     kept = [header for header in without_cors(without_hops(headers)) if header[0] not in _OWN]
     return with_location(kept, passing.outside, _inside(passing), passing.host)
 
 
 def _inside(passing: ForwardedRequest) -> str:
-    """Return the other server's host and port in the form that its own links contain."""
+    """Return the other server's host and port as they appear in the server's own links."""
     host, port = passing.upstream.host, passing.upstream.port
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

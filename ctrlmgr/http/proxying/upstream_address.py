@@ -1,4 +1,4 @@
-"""The address of a server to which requests are passed on, and the errors of calling it."""
+"""The address of a server to which requests are passed on, and the errors that requests to the server raise."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ctrlmgr.errors import CtrlmgrError
 
 
 class Upstream(NamedTuple):
-    """A server to which requests are passed on. All requests to an equal `Upstream` share connections."""
+    """A server to which requests are passed on. Requests to equal `Upstream`s share connections."""
 
     host: str
-    """The host name or address to connect to."""
+    """The host name or IP address to connect to."""
     port: int
     tls: ssl.SSLContext | None = None
-    """The trusted authorities and the client certificate; None for a connection without TLS."""
+    """The TLS context with the trusted authorities and the client certificate; None for a connection without TLS."""
     server_name: str = ""
-    """The name that the server's certificate must have, if that is not the host."""
+    """The name that the server's certificate must have, if it differs from the host."""
 
 
 class UpstreamFailed(CtrlmgrError):
-    """Raised if a server was not reached, or its answer is not HTTP; `__cause__` is the reason, if it is known."""
+    """Raised if a server was not reached, or its response is not HTTP; `__cause__` is the reason, if it is known."""
 
 
 class UpstreamUnreachable(UpstreamFailed):
@@ -29,16 +29,16 @@ class UpstreamUnreachable(UpstreamFailed):
 
 
 class UpstreamRefused(UpstreamFailed):
-    """Raised if the server does not grant an upgrade."""
+    """Raised if the server refuses an upgrade."""
 
 
 class UpstreamClosed(UpstreamFailed):
-    """Raised if the server closed the connection before its answer was complete."""
+    """Raised if the server closed the connection before its response was complete."""
 
 
 class UpstreamMalformed(UpstreamFailed):
-    """Raised if the server's answer is not valid HTTP/1."""
+    """Raised if the server's response is not valid HTTP/1."""
 
 
 class UpstreamTimeout(UpstreamFailed):
-    """Raised if the server did not answer in time."""
+    """Raised if the server did not respond in time."""

@@ -1,12 +1,12 @@
-"""A connection to another server: sends one HTTP/1.1 request at a time, and reads its answer in pieces.
+"""A connection to another server, which sends one HTTP/1.1 request at a time and reads the response in pieces.
 
 Guarantees:
-- At most `AHEAD` bytes of an answer, plus one read, are held until the application reads them. Meanwhile, the server
-  must wait.
-- A writer that calls `drain` exceeds the write buffer by at most one piece.
-- The bytes and headers of an answer's head are limited. Interim answers (1xx, except 101) are skipped.
+- At most `AHEAD` bytes of a response, plus one read, are held until the application reads them. While these bytes are
+  unread, the server must wait.
+- A writer that calls `drain` after each piece exceeds the write buffer by at most one piece.
+- The bytes and headers of a response's head are limited. Interim responses (1xx, except 101) are skipped.
 - After 101 Switching Protocols, the connection is a `tunnel.Side`.
-- An answer that ends too early is an error (`UpstreamClosed`) and never looks complete.
+- If a response ends too early, `UpstreamClosed` is raised, so that it never looks complete.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ctrlmgr.http.proxying.upstream_address import UpstreamClosed, UpstreamFaile
 from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 
 AHEAD: Final = 256 * 1024
-"""Maximum bytes of an answer that are read before the application reads them."""
+"""Maximum bytes of a response that are read before the application asks for them."""
 _UNREAD: Final = 128 * 1024
-"""Bytes of pending output from which on the server counts as not reading."""
+"""Size of the pending output in bytes from which on the server counts as not reading."""
 _HEAD_BYTES: Final = 1 << 20
 _HEAD_COUNT: Final = 1000
 _SWITCHING: Final = 101
@@ -33,21 +33,21 @@ _FINISH: Final = 30.0
 
 
 class ResponseHead(NamedTuple):
-    """The head of another server's answer."""
+    """The head of another server's response."""
 
     code: int
     headers: Sequence[Header]
-    """The headers in their order, with names in lower case."""
+    """The response headers in the order in which they were sent, with names in lower case."""
 
     def header(self, name: bytes) -> bytes:
-        """Return the first value of a header, whose name is in lower case; empty if it is missing."""
+        """Return the first value of a header, whose name is in lower case; empty if the response has no such header."""
         return next((value for key, value in self.headers if key == name), b"")
 
 
 class ReadBuffer:
     """The buffer into which all connections of an event loop read; its content is copied before the next read.
 
-    If each connection had its own buffer, a waiting connection would need about 100 KB.
+    The buffer is shared, because a separate buffer for each waiting connection would need about 100 KB.
     """
 
     def __init__(self) -> None:
@@ -62,14 +62,14 @@ class ReadBuffer:
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
-    """A connection to another server. Used on the event loop only."""
+    """A connection to another server. Used on the event loop's thread only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: ReadBuffer) -> None:
         """Start without a transport; all connections of the event loop share `buffer`."""
         self.has_answered = False
-        """Whether a byte of the current answer has arrived."""
+        """Whether at least one byte of the current response has arrived."""
         self.is_paused = False
-        """Whether the server is behind with reading."""
+        """Whether the server does not read its pending input."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._buffer = buffer
@@ -98,7 +98,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         read_all(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the answer or the tunnel."""
+        """End the response or the tunnel, because the connection is lost."""
         self._transport = self._parser = None
         if self._finishing is not None:
             self._finishing.cancel()
@@ -115,7 +115,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             receiver.end()
 
     def eof_received(self) -> None:
-        """Let the transport close when the server sends no more."""
+        """Let the transport close when the server has closed its sending side."""
 
     def pause_writing(self) -> None:
         """Record that the server does not read."""
@@ -169,16 +169,16 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     # Methods that httptools calls.
 
     def on_message_begin(self) -> None:
-        """Begin an answer, which may be an interim answer."""
+        """Begin a response, which may be an interim response."""
         self._headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header; a trailer is dropped."""
+        """Add a header; ignore a trailer."""
         if self._head is None and len(self._headers) < _HEAD_COUNT:
             self._headers.append((name.lower(), value.strip(b"\t ")))
 
     def on_headers_complete(self) -> None:
-        """Complete the head, unless the answer is interim."""
+        """Complete the head of the response, unless the response is interim."""
         assert self._parser is not None, "it calls this method"
         code = self._parser.get_status_code()
         if 100 <= code < 200 and code != _SWITCHING:
@@ -190,12 +190,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._has_ended = self._is_last = True
 
     def on_body(self, piece: bytes) -> None:
-        """Add a part of the body."""
+        """Add a part of the response's body."""
         if not self._has_ended:
             self._add(piece)
 
     def on_message_complete(self) -> None:
-        """Complete the answer, unless it was interim."""
+        """Complete the response, unless it was interim."""
         if self._head is not None and not self._has_switched:
             self._has_ended = True
 
@@ -203,12 +203,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether another request can be sent."""
+        """Whether another request can be sent on this connection."""
         is_over = self._has_ended and not (self._body or self._is_last or self._has_switched or self._failure)
         return is_over and self._open is not None
 
     def begin(self, method: str, head: bytes) -> None:
-        """Send the head of a request; raises `UpstreamClosed`."""
+        """Send the head of a request; raises `UpstreamClosed` if the server has closed the connection."""
         if self._open is None:
             raise self._failure or UpstreamClosed
         self._method, self._head, self._head_size = method, None, 0
@@ -216,7 +216,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.write(head)
 
     async def drain(self) -> None:
-        """Wait until the server has read enough output; raises `UpstreamClosed`."""
+        """Wait until the server has read enough output; raises `UpstreamClosed` if the server closes the connection."""
         if self.is_paused and self._transport is not None:
             self._writer = self._loop.create_future()
             try:
@@ -227,7 +227,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             raise self._failure or UpstreamClosed
 
     async def head(self) -> ResponseHead:
-        """Return the head of the answer; wait for it. Raises `UpstreamFailed`."""
+        """Wait for the head of the response, and return it. Raises `UpstreamFailed`."""
         while self._head is None:
             if self._failure is not None:
                 raise self._failure
@@ -235,7 +235,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return self._head
 
     async def piece(self) -> bytes:
-        """Return the next part of the answer's body, empty at its end; wait for it. Raises `UpstreamFailed`."""
+        """Wait for the next part of the response's body, and return it; empty at its end. Raises `UpstreamFailed`."""
         while not (self._body or self._has_ended):
             if self._failure is not None:
                 raise self._failure
@@ -293,7 +293,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             close_when_written(self._open)
 
     def abort(self) -> None:
-        """Close at once, and drop pending output."""
+        """Close the connection at once, and drop pending output."""
         self.close()
 
     @property
@@ -315,7 +315,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _ends_with_connection(self) -> bool:
-        """Return whether the current answer's body ends when the connection is closed (RFC 9112, section 6.3)."""
+        """Return whether the response's body ends with the end of the connection (RFC 9112, section 6.3)."""
         if self._head is None or self._failure is not None or self._has_switched:
             return False
         return {b"content-length", b"transfer-encoding"}.isdisjoint(name for name, _ in self._head.headers)

@@ -4,7 +4,7 @@ Guarantees:
 - A connection is used by one request at a time, and reused only for an equal `Upstream`: the same address, authorities,
   client certificate and server name.
 - At most `_IDLE_EACH` connections to one server are idle, each for at most `_IDLE` seconds.
-- Connecting ends within the pool's timeout.
+- Connecting to a server ends within the pool's timeout.
 - If the server has closed a reused connection, a request without a body is sent again on a new connection.
 """
 
@@ -19,7 +19,7 @@ from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, Ups
 from ctrlmgr.http.proxying.upstream_connection import ReadBuffer, ResponseHead, UpstreamConnection
 
 CONNECT: Final = 30.0
-"""Maximum seconds to connect (client-go `transport.tlsTransportCache`)."""
+"""Maximum seconds to connect to a server (client-go `transport.tlsTransportCache`)."""
 _HANDSHAKE: Final = 10.0
 """Maximum seconds for a TLS handshake (`tlsHandshakeTimeout`)."""
 _SHUTDOWN: Final = 30.0
@@ -41,7 +41,7 @@ class _Idle:
 
 
 class UpstreamPool:
-    """Connections to other servers. Used on the event loop that created it."""
+    """A pool of connections to other servers. Used on the thread of the event loop that created the pool."""
 
     def __init__(self, timeout: float = CONNECT) -> None:
         """Start without connections; connect in at most `timeout` seconds."""
@@ -52,9 +52,9 @@ class UpstreamPool:
         self._all: WeakSet[UpstreamConnection] = WeakSet()
 
     async def ask(self, upstream: Upstream, method: str, head: bytes) -> tuple[ResponseHead, UpstreamConnection]:
-        """Send a request without a body; return the head of its answer and the connection, to be given back.
+        """Send a request without a body.
 
-        Raises `UpstreamFailed`.
+        Return the head of the response, and the connection, which the caller must give back. Raises `UpstreamFailed`.
         """
         reused = self.reused(upstream)
         if reused is not None:
@@ -80,7 +80,7 @@ class UpstreamPool:
         return found
 
     async def connected(self, upstream: Upstream) -> UpstreamConnection:
-        """Return a new connection; raises `UpstreamUnreachable`."""
+        """Return a new connection; raises `UpstreamUnreachable` if the server cannot be reached."""
         tls = upstream.tls
         connecting = self._loop.create_connection(
             lambda: UpstreamConnection(self._loop, self._buffer),
@@ -100,7 +100,7 @@ class UpstreamPool:
         return connection
 
     def put(self, upstream: Upstream, connection: UpstreamConnection) -> None:
-        """Keep a connection whose answer has been read; close it if it cannot be reused."""
+        """Keep a connection whose response has been read; close the connection if it cannot be reused."""
         idle = self._idle.setdefault(upstream, [])
         if not connection.is_idle or len(idle) >= _IDLE_EACH:
             connection.close()
@@ -110,7 +110,7 @@ class UpstreamPool:
         idle.append(_Idle(connection, self._loop.call_later(_IDLE, self._expire, upstream, connection)))
 
     def close(self) -> None:
-        """Close all connections, which ends the requests that use them."""
+        """Close all connections, which aborts the requests that use them."""
         for idle in self._idle.values():
             for each in idle:
                 each.timer.cancel()
@@ -128,7 +128,7 @@ class UpstreamPool:
 
 
 async def _asked(connection: UpstreamConnection, method: str, head: bytes) -> ResponseHead:
-    """Send a request without a body, and return the head of its answer; close the connection if that fails."""
+    """Send a request without a body, and return the head of the response; close the connection if that fails."""
     try:
         connection.begin(method, head)
         return await connection.head()

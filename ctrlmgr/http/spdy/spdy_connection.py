@@ -1,7 +1,7 @@
-"""A SPDY/3.1 connection, as client or server, over a connection that has switched protocols.
+"""A SPDY/3.1 connection, as client or server, on a connection that has switched protocols.
 
 Guarantees:
-- Streams share the connection's back pressure, as in moby/spdystream: a paused stream pauses the whole connection.
+- Streams share one back pressure, as in moby/spdystream: if one stream is paused, the whole connection is paused.
 - The receiver of a stream is notified of its end exactly once: at the peer's last frame, at a reset, or at the end of
   the connection.
 - A connection has at most `_MOST` streams.
@@ -32,7 +32,7 @@ from ctrlmgr.http.spdy.spdy_frames import (
 from ctrlmgr.http.tunnel import Receiver, Side
 
 PROTOCOL: Final = "SPDY/3.1"
-"""The protocol's name in the Upgrade header."""
+"""The name of the protocol in the Upgrade header."""
 REFUSED_STREAM: Final = 3
 CANCEL: Final = 5
 _MOST: Final = 1000
@@ -40,24 +40,24 @@ _ONE_FRAME: Final = 64 * 1024
 
 
 class SpdyStream:
-    """One stream: a `tunnel.Side` whose `finish` ends only the output."""
+    """One stream of a connection: a `tunnel.Side` whose `finish` ends only the output."""
 
     def __init__(self, connection: SpdyConnection, number: int, headers: Mapping[str, str]) -> None:
         """Create a stream of `connection`."""
         self.number = number
         self.headers = headers
-        """The headers of the stream, names in lower case."""
+        """The headers of the stream, with names in lower case."""
         self.receiver: Receiver | None = None
         self.has_finished = False
-        """Whether the output has ended."""
+        """Whether the output of the stream has ended."""
         self.has_ended = False
-        """Whether the input has ended."""
+        """Whether the input of the stream has ended."""
         self._held = b""
         self._connection = connection
 
     @property
     def is_paused(self) -> bool:
-        """Whether the peer is behind with reading."""
+        """Whether the peer does not read its pending output."""
         return self._connection.is_paused
 
     def attach(self, receiver: Receiver) -> None:
@@ -114,7 +114,7 @@ class SpdyStream:
 
 
 class SpdyConnection(Receiver):
-    """A connection with its streams. Used on the event loop only."""
+    """A SPDY connection with its streams. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -127,8 +127,8 @@ class SpdyConnection(Receiver):
     ) -> None:
         """Create a SPDY connection on `side`; `open` starts it.
 
-        `on_stream` receives each stream that the peer opens, and returns whether it is accepted. `on_resume`
-        is called when the connection accepts more output, `on_end` when it is closed.
+        `on_stream` receives each stream that the peer opens, and returns whether the stream is accepted. `on_resume` is
+        called when the connection accepts more output; `on_end` is called when it is closed.
         """
         self._side = side
         self._on_stream = on_stream
@@ -144,7 +144,7 @@ class SpdyConnection(Receiver):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the peer is behind with reading."""
+        """Whether the peer does not read its pending output."""
         return self._side.is_paused
 
     def open(self) -> None:
@@ -176,7 +176,10 @@ class SpdyConnection(Receiver):
         self._side.abort()
 
     def pause(self, number: int = 0) -> None:
-        """Stop reading until `unpause` is called for the stream with this number; 0 stands for the whole connection."""
+        """Stop reading until `unpause` is called for the stream with this number.
+
+        The number 0 means the whole connection.
+        """
         self._paused.add(number)
         self._side.pause_reading()
 
@@ -246,7 +249,7 @@ class SpdyConnection(Receiver):
             stream.end()
 
     def _opened(self, frame: Frame) -> None:
-        """Accept or refuse a stream of the peer."""
+        """Accept or refuse a stream that the peer opens."""
         headers = self._reader.read(frame.body[6:])
         stream = SpdyStream(self, frame.number, headers)
         if frame.number % 2 == self._next % 2 or frame.number <= self._last:

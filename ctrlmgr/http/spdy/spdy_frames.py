@@ -1,7 +1,7 @@
 """Encodes and decodes SPDY/3.1 frames and header blocks (SPDY protocol, draft 3.1, section 2).
 
-Guarantees: a frame is at most `LONGEST` bytes, and an inflated header block at most `_LONGEST_HEADERS`; longer or
-malformed input raises `SpdyError`.
+Guarantees: a frame has at most `LONGEST` bytes, and an inflated header block at most `_LONGEST_HEADERS` bytes; longer
+or malformed input raises `SpdyError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PING: Final = 6
 GOAWAY: Final = 7
 HEADERS: Final = 8
 DATA: Final = 0
-"""Stands for a data frame, whose encoding contains no type."""
+"""The type of a data frame in this module; an encoded data frame contains no type."""
 
 FIN: Final = 1
 """The flag that marks the last frame that a peer sends on a stream."""
@@ -58,11 +58,11 @@ DICTIONARY: Final = b"".join(_counted(each.replace("_", " ").encode()) for each 
 
 
 class SpdyError(CtrlmgrError):
-    """The peer has sent invalid SPDY data."""
+    """Raised if the peer has sent invalid SPDY data."""
 
 
 class Frame(NamedTuple):
-    """A frame: its kind, its flags, the number of its stream or ping, and the rest of its content."""
+    """A SPDY frame: its kind, its flags, the number of its stream or ping, and the rest of its content."""
 
     kind: int
     flags: int
@@ -81,9 +81,9 @@ def control_frame(kind: int, number: int, body: bytes = b"", flags: int = 0) -> 
 
 
 def read_frames(held: bytearray) -> Iterator[Frame]:
-    """Yield the complete frames in `held`, and remove these frames from `held`; raises `SpdyError`.
+    """Yield the complete frames in `held`, and remove them from `held`; raises `SpdyError` if a frame is invalid.
 
-    Unknown frames are skipped.
+    Frames of an unknown type are skipped.
     """
     while len(held) >= 8:
         first, second = struct.unpack_from(">II", held)
@@ -129,7 +129,10 @@ class HeaderReader:
         self._decompress = zlib.decompressobj(zdict=DICTIONARY)
 
     def read(self, block: bytes) -> dict[str, str]:
-        """Return the headers in a block, names in lower case; raises `SpdyError`."""
+        """Return the headers in a compressed block, with names in lower case.
+
+        Raises `SpdyError` if the block is malformed.
+        """
         try:
             plain = self._decompress.decompress(block, _LONGEST_HEADERS)
         except zlib.error as error:
@@ -141,7 +144,7 @@ class HeaderReader:
 
 
 def _texts(plain: bytes) -> Iterable[str]:
-    """Yield the names and values in a header block alternately; raises `SpdyError`."""
+    """Yield the names and values in a header block alternately; raises `SpdyError` if the block is malformed."""
     if len(plain) < 4:
         raise SpdyError("a header block is too short")
     at = 4

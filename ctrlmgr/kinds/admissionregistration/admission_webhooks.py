@@ -4,7 +4,7 @@ Guarantees: the name of a stored webhook is unique in its configuration. The web
 webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. An update may
 keep violations of the stored object.
 
-Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
+Source: Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A version whose APIService names no Service is served locally.
 
-Rules come from kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
+Source: kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DaemonSets: defaults, validation and generations.
 
-Rules come from Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
+Source: Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/daemonset/strategy.go`.
 """
 

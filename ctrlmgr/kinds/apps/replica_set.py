@@ -1,6 +1,6 @@
 """ReplicaSets and ReplicationControllers: defaults and validation.
 
-Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
+Source: Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
 `pkg/registry/{apps/replicaset,core/replicationcontroller}/strategy.go`.
 """
 

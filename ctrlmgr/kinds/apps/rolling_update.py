@@ -1,6 +1,6 @@
 """The update strategy that Deployments and DaemonSets share: its defaults, its limits, and its text in messages.
 
-Rules come from Kubernetes' `pkg/apis/apps/v1/defaults.go`.
+Source: Kubernetes' `pkg/apis/apps/v1/defaults.go`.
 """
 
 from __future__ import annotations

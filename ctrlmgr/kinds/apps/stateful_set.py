@@ -1,6 +1,6 @@
 """StatefulSets, and the ControllerRevisions that store their templates.
 
-Rules come from Kubernetes' `pkg/apis/apps/v1/{defaults,conversion}.go`, `pkg/apis/apps/validation/validation.go` and
+Source: Kubernetes' `pkg/apis/apps/v1/{defaults,conversion}.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/{statefulset,controllerrevision}/strategy.go`.
 """
 

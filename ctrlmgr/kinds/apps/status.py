@@ -1,6 +1,6 @@
 """Validates the statuses of workloads: no count is negative, and no part exceeds its whole.
 
-Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go`.
+Source: Kubernetes' `pkg/apis/apps/validation/validation.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Code that workload kinds share: a pod template, a selector that matches it, and warnings about both.
 
-Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
+Source: Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees: values without a field in autoscaling/v1 are kept in annotations, as JSON, so a round trip loses nothing. An
 autoscaler in v2 never has these annotations. Malformed annotations count as absent.
 
-Rules come from Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
+Source: Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """HorizontalPodAutoscalers: defaults and validation.
 
-Rules come from Kubernetes' `pkg/apis/autoscaling/v2/defaults.go`, `pkg/apis/autoscaling/validation/validation.go` and
+Source: Kubernetes' `pkg/apis/autoscaling/v2/defaults.go`, `pkg/apis/autoscaling/validation/validation.go` and
 `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go`.
 """
 

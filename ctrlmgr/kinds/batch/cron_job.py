@@ -1,6 +1,6 @@
 """CronJobs: defaults and validation.
 
-Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go` and
+Source: Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go` and
 `pkg/registry/batch/cronjob/strategy.go`.
 """
 

@@ -3,7 +3,7 @@
 Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. The error messages
 are the same, too.
 
-Rules come from robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
+Source: robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
 `time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
 """
 

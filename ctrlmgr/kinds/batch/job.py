@@ -1,6 +1,6 @@
 """Jobs: unique labels identify the pods of a Job, and the template is immutable.
 
-Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
+Source: Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 `pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
 """
 

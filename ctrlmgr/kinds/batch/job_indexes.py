@@ -1,6 +1,6 @@
 """Parses lists of completion indexes of an indexed Job: `1,3-5,7`.
 
-Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `validateIndexesFormat` and
+Source: Kubernetes' `pkg/apis/batch/validation/validation.go`, `validateIndexesFormat` and
 `validateFailedIndexesNotOverlapCompleted`.
 """
 

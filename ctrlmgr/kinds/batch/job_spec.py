@@ -1,6 +1,6 @@
 """Validates the spec of a Job, or of a CronJob's template.
 
-Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`.
+Source: Kubernetes' `pkg/apis/batch/validation/validation.go`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Guarantees: a rule is not applied to unchanged fields, so a status that already violates the rule can still be written.
 
-Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
+Source: Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
 `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`.
 """
 

@@ -1,6 +1,6 @@
 """Certificate signing requests: the server records the requesting user, and a new request is never approved.
 
-Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
+Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
 and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
 """
 

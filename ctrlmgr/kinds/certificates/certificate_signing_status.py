@@ -3,7 +3,7 @@
 Guarantees: a decision is final. Only writes to `/approval` approve or deny a request, and never both. Only writes to
 `/status` set the certificate, and only once. Violations in the stored status may stay.
 
-Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
+Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
 `pkg/apis/certificates/validation/validation.go`.
 """
 

@@ -1,6 +1,6 @@
 """Leases: validation of durations and transitions; an update must contain a resourceVersion.
 
-Rules come from Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`.
+Source: Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PodTemplates: defaults, validation and warnings.
 
-Rules come from Kubernetes' `pkg/registry/core/podtemplate/strategy.go`.
+Source: Kubernetes' `pkg/registry/core/podtemplate/strategy.go`.
 """
 
 from __future__ import annotations

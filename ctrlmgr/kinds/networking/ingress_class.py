@@ -1,6 +1,6 @@
 """IngressClasses: defaults and validation.
 
-Rules come from Kubernetes' `pkg/apis/networking/validation`, its `v1/defaults.go`, and
+Source: Kubernetes' `pkg/apis/networking/validation`, its `v1/defaults.go`, and
 `pkg/registry/networking/ingressclass/strategy.go`.
 """
 

@@ -1,6 +1,6 @@
 """PriorityClasses: defaults, validation, and protection from deletion.
 
-Rules come from Kubernetes' `pkg/apis/scheduling/validation`, its `v1/defaults.go`, and
+Source: Kubernetes' `pkg/apis/scheduling/validation`, its `v1/defaults.go`, and
 `pkg/registry/scheduling/priorityclass/strategy.go`.
 """
 
