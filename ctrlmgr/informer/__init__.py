@@ -1,7 +1,7 @@
-"""Caches of the log: a bounded history that all readers share, and stores that follow that history.
+"""The caches of the log: a bounded history that all readers share, and stores that follow that history.
 
-In the order an event travels: the log commits it and calls the `EventWindow`. `Informers` read the event from
-this window at one cursor. The `Informer` of the event's resource applies it to its `Store` and calls the handlers.
+In the order an event travels: the log commits it and calls the `EventWindow`. `Informers` read the event from this
+window at one cursor. The `Informer` of the event's resource applies the event to its `Store` and calls the handlers.
 Reconcilers read the store through a `Lister`.
 """
 

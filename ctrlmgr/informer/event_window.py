@@ -4,22 +4,23 @@ Guarantees:
 - **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window, a
   read is a slice of a list. If a reader is older than the window, its events are read from the log, so no reader loses
   history.
-- **Bounded.** At least the newest `capacity` events are held, and at most a quarter more. There are no queues per
-  reader, so a slow reader costs nothing and delays no other.
+- **Bounded.** At least the newest `capacity` events are held; the number of held events exceeds `capacity` by at most a
+  quarter. Readers have no queues, so a slow reader needs no memory and delays no other reader.
 - **Never blocks writers.** `publish` takes one lock for a short time, and never calls the log.
 
-A gap arises if another process commits. The log calls `publish` on its committing thread with this process's own
-commits only, so such a batch starts beyond the head. `publish` must not read the missing events: that would be database
-work on the thread that all appenders wait for, and a deadlock on a log that calls observers under its lock. So it only
-records the log's known revision, drops the batch, and returns.
+A gap arises if another process commits. The log calls `publish` on its committing thread with the commits of this
+process only, so after a foreign commit a batch starts beyond the head. `publish` must not read the missing events,
+because that would delay all appenders, and cause a deadlock if the log holds a lock. Therefore `publish` only records
+the log's known revision, drops the batch, and returns.
 
-The follower (`run`) closes the gap: it waits until the log has events beyond the window's head, and reads these.
+The follower (`run`) waits until the log has events beyond the window's head, and reads them, which closes the gap.
 Without a follower (replay, tests, tools), the next reader closes the gap on its own thread. While a follower runs,
-readers do not, so that many readers do not read the same rows, and an event loop never calls the database. Both read
-the log without holding the lock. Events that are read twice are dropped, because only those beyond the head are added.
+readers never read the log, so that the same rows are not read many times and an event loop never calls the database.
+The follower and readers read the log without holding the lock. Events that are read twice are dropped, because only
+events beyond the head are added.
 
-An imported log can have legitimate gaps between revisions, which only the log can recognize. So `publish` drops a batch
-with a gap before or in it, and gaps in events that were read from the log are checked (`EventLog.imports`).
+An imported log can have legitimate gaps between revisions, which only the log can recognize. Therefore `publish` drops
+a batch with a gap before or in it, and gaps in events that were read from the log are checked (`EventLog.imports`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from ctrlmgr.eventlog.log import EventLog
 log = structlog.get_logger(__name__)
 
 _BATCH = 500
-"""The number of events that are read from the log at a time while catching up."""
+"""The number of events that are read from the log at a time while the window catches up."""
 
 _LOOK_UP = 0.5
 """Seconds between the follower's checks of the stop event."""
@@ -58,18 +59,18 @@ class Feed(Protocol):
     """The read side of a bounded history: each reader has its own cursor."""
 
     def head(self) -> Revision:
-        """Return the newest readable revision."""
+        """Return the newest revision that can be read."""
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
         """Return up to `limit` events after `revision`, ascending, without gaps.
 
-        Raises `Expired` if some no longer exist.
+        Raises `Expired` if some of these events no longer exist.
         """
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same as `read`, but without reading the log if there is a follower.
+        """Return the same as `read`, but do not read the log if a follower runs.
 
-        None if only the log has the events.
+        Return None if only the log has the events.
         """
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
@@ -78,14 +79,15 @@ class Feed(Protocol):
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
         """Call `wake` with the head after every batch of events.
 
-        `wake` is called on the thread that added the events, possibly the log's committing thread. So it must return at
-        once, and neither raise nor read. Two threads may call it concurrently, so heads can be out of order. A call
-        only means that a reader should check for new events.
+        The callback `wake` is called on the thread that added the events, possibly the log's committing thread.
+        Therefore `wake` must return at once, and neither raise nor read events. Two threads may call `wake`
+        concurrently, so it may receive the heads out of order. A call of `wake` only means that the reader should check
+        for new events.
         """
 
 
 class EventWindow:
-    """A `Feed` over a log, and a Runnable that follows the appends of other processes."""
+    """A `Feed` of a log's events, and a Runnable that follows the appends of other processes."""
 
     name = "event window"
 
@@ -112,14 +114,14 @@ class EventWindow:
         self.catch_up()  # These events were committed after the head was read and before the observer was registered.
 
     def head(self) -> Revision:
-        """Return the newest revision in the window (or the start of an empty window)."""
+        """Return the newest revision in the window; for an empty window, return its start."""
         with self._changed:
             return self._head()
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, ascending; empty at or beyond the head.
+        """Return up to `limit` events after `revision`, in ascending order; empty at or beyond the head.
 
-        Raises `Expired` if neither the window nor the log has some of them.
+        Raises `Expired` if neither the window nor the log has some of these events.
         """
         held = self.held_after(revision, limit=limit)
         return self._log.events_after(revision, limit=limit) if held is None else held
@@ -127,7 +129,7 @@ class EventWindow:
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
         """Return up to `limit` events after `revision` from the window.
 
-        None if some of these events are older than the window.
+        Return None if some of these events are older than the window.
         """
         self._close_our_gap()
         with self._changed:
@@ -137,7 +139,7 @@ class EventWindow:
             return self._events[at : at + limit]
 
     def _place(self, revision: Revision) -> int:
-        """Return the number of events in the window up to `revision`, which must not be before the window.
+        """Return the number of events in the window up to `revision`, which must not precede the window.
 
         Requires the lock.
         """
@@ -165,10 +167,10 @@ class EventWindow:
             self._wakers = (*self._wakers, wake)
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Add the unknown events in `events` (ascending); any threads may call it concurrently.
+        """Add the events in `events` (ascending) that are not in the window; any threads may call it concurrently.
 
-        Known events are dropped. A batch that starts beyond the next revision, or has a gap, is dropped too, and only
-        its last revision is recorded; the module says why.
+        Events that are in the window already are dropped. A batch with a gap, or that starts beyond the next revision,
+        is dropped, and only its last revision is recorded; the module's docstring explains why.
         """
         if not events:
             return
@@ -188,9 +190,9 @@ class EventWindow:
     def catch_up(self) -> Revision:
         """Read all events after the head from the log, and return the new head.
 
-        If the log has compacted the next event, the window starts at the log's head; older readers receive `Expired`
-        from the log. Never called on the committing thread. Raises `LogCorrupt` if the log has a gap that is not from
-        an import.
+        If the log has compacted the next event, the window starts at the log's head; the log raises `Expired` for older
+        readers. The method is never called on the committing thread. Raises `LogCorrupt` if the log has a gap that an
+        import did not cause.
         """
         while True:
             after = self.head()
@@ -204,7 +206,7 @@ class EventWindow:
                 return self.head()
 
     def _follow_on(self, after: Revision, events: Sequence[Event]) -> None:
-        """Add the unknown events of those that the log has after a known revision."""
+        """Add the new events of those that the log has after a known revision."""
         if not events:
             return
         if events[-1].revision - after != len(events):
@@ -225,7 +227,10 @@ class EventWindow:
                 raise LogCorrupt(f"revision {revision} follows {before}", revision=before + 1)
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the appends of other processes until `stop`; retry every second while the log is unavailable."""
+        """Follow the appends of other processes until `stop` is set.
+
+        Retry every second while the log is unavailable.
+        """
         self._followed = True
         try:
             while not stop.is_set():
@@ -245,11 +250,11 @@ class EventWindow:
                 self._clock.wait(self._changed, _RETRY)
 
     def _head(self) -> Revision:
-        """Return the head of the window; requires the lock."""
+        """Return the head of the window; the caller must hold the lock."""
         return self._end
 
     def _gap_is_ours(self) -> bool:
-        """Return whether there is a gap that readers must close; requires the lock."""
+        """Return whether there is a gap that readers must close; the caller must hold the lock."""
         return self._known > self._head() and not self._followed
 
     def _close_our_gap(self) -> None:
@@ -259,7 +264,7 @@ class EventWindow:
             self.catch_up()
 
     def _take(self, events: Sequence[Event]) -> None:
-        """Append events that follow the head; requires the lock."""
+        """Append events that follow the head; the caller must hold the lock."""
         self._events.extend(events)
         self._end = events[-1].revision
         if len(self._events) >= self._trim_at:
@@ -268,7 +273,7 @@ class EventWindow:
             del self._events[:surplus]
 
     def _start_at(self, revision: Revision) -> None:
-        """Drop the window and start at `revision`, unless the head has reached that revision already."""
+        """Drop the window and start a new one at `revision`, unless the head has reached that revision already."""
         with self._changed:
             if revision <= self._head():
                 return
