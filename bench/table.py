@@ -22,9 +22,9 @@ _CLAIM = re.compile(
 _INTRODUCTION = """\
 # Benchmarks
 
-This page is the last output of `scripts/bench`, on {cores} cores with {python}. Each row compares a measured value with a
-limit, which is a constant or was measured in the same run, and states the goal for their ratio. Ratios are more reliable
-than absolute values; [performance.md](performance.md) describes the method.
+This page is the last output of `scripts/bench`, on {cores} cores with {python}. Each row compares a measured value with
+a limit, which is a constant or was measured in the same run, and states the goal for their ratio. Ratios are more
+reliable than absolute values; [performance.md](performance.md) describes the method.
 """
 _SECTION = re.compile(r"^## python -m bench\.(\w+)\n\n(.*?)\n*(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
