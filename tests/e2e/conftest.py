@@ -30,8 +30,8 @@ PLAYED = (
     "replicationcontroller-controller",
     "statefulset-controller",
 )
-"""The controllers that the server of these tests does not run: tests write the statuses of workloads, and nodes do not
-run.
+"""The controllers that the shared server does not run, because tests write the statuses of workloads themselves, and no
+kubelets run.
 """
 
 _EDITOR = """
@@ -44,7 +44,7 @@ file.write_text(file.read_text().replace(old, new))
 
 @pytest.fixture(scope="session", params=["sqlite"])
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of an empty database; `indirect` parametrisation makes it one on `postgres`."""
+    """The URL of an empty database; a test can choose a database on `postgres` with `indirect` parametrisation."""
     if request.param == "sqlite":
         yield f"sqlite:///{request.getfixturevalue('tmp_path_factory').mktemp('database') / 'ctrlmgr.db'}"
         return
@@ -56,7 +56,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A shared running server; it must log no errors, and stop gracefully."""
+    """A running server that all tests share; it must log no errors, and must shut down gracefully."""
     folder = tmp_path_factory.mktemp("server")
     flags = ("--database", database, *DUAL_STACK, "--controllers", ",".join(("*", *(f"-{each}" for each in PLAYED))))
     server = Server(
@@ -68,25 +68,25 @@ def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def namespace(server: Server) -> str:
-    """The name of a new namespace."""
+    """The name of a newly created namespace."""
     return server.new_namespace()
 
 
 @pytest.fixture(scope="session")
 def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """kubectl for cluster-scoped objects."""
+    """A function that runs kubectl commands for cluster-scoped objects."""
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture
 def kubectl(anywhere: Kubectl, namespace: str) -> Kubectl:
-    """kubectl in a namespace that only the test uses."""
+    """A function that runs kubectl commands in a namespace that only the test uses."""
     return anywhere.within(namespace)
 
 
 @pytest.fixture
 def editor(tmp_path: Path) -> str:
-    """A program for KUBE_EDITOR that changes `one` into `two` in its file."""
+    """The path of a program for KUBE_EDITOR that replaces `one` with `two` in the edited file."""
     script = tmp_path / "editor.py"
     script.write_text(_EDITOR)
     return f"{sys.executable} {script} one two"

@@ -1,4 +1,4 @@
-"""A load for controllers: pods that become ready and are deleted, namespaces that are filled and deleted."""
+"""A load for the endpoints controllers: pods become ready and are deleted, and namespaces are filled and deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.e2e.load import LABELS
 from tests.e2e.serving import Server, until
 
 NODE = "node-a"
-"""The node of the pods; slices contain no pods without a node."""
+"""The name of the pods' node, because EndpointSlices contain no pods without a node."""
 
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
 
@@ -21,7 +21,7 @@ def pod(name: str, node: str = NODE) -> Unstructured:
 
 
 def running(name: str) -> Unstructured:
-    """Return the status of a ready pod; each name has one address."""
+    """Return the status of a ready pod; the pod's address depends on its name."""
     address = f"10.0.0.{sum(name.encode()) % 250}"
     conditions = [{"type": "Ready", "status": "True"}]
     return {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": conditions}
@@ -42,7 +42,9 @@ def come_and_go(server: Server, namespace: str) -> None:
 
 
 def settle(server: Server, namespace: str, gone: list[str]) -> None:
-    """Wait until Endpoints and slices of the Services in `namespace` are correct, and namespaces `gone` are removed."""
+    """Wait until the Endpoints and EndpointSlices of the Services in `namespace` are correct, and the namespaces in
+    `gone` are removed.
+    """
     until(lambda: all(server.request("GET", f"/api/v1/namespaces/{name}")[0] == 404 for name in gone))
     until(lambda: _wanted(server, namespace).items() <= _by_service(server, namespace).items())
 

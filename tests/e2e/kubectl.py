@@ -1,4 +1,4 @@
-"""Runs the real kubectl: a command line in, its output or its error back."""
+"""Runs the real kubectl: a function takes a command line and returns kubectl's output or its error message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.serving import DEADLINE
 
 
 def find_kubectl() -> str:
-    """Return the path of kubectl; fail the test if it is missing."""
+    """Return the path of kubectl; fail the test if kubectl is not installed."""
     program = os.environ.get("CTRLMGR_TEST_KUBECTL") or shutil.which("kubectl")
     if not program:
         pytest.fail("kubectl was not found: run scripts/test, which fetches it, or set CTRLMGR_TEST_KUBECTL")
@@ -34,7 +34,7 @@ def _minor(program: str) -> int:
 
 
 class Done(NamedTuple):
-    """A command that has ended."""
+    """The result of a kubectl command: exit code, output and error output."""
 
     code: int
     out: str
@@ -44,23 +44,23 @@ class Done(NamedTuple):
 class Kubectl:
     """Runs kubectl against one server, in one namespace.
 
-    A command is written as in a shell, without `kubectl`: `kubectl("get configmaps -o name")`.
+    A command is written as in a shell, but without the word `kubectl`: `kubectl("get configmaps -o name")`.
     """
 
     def __init__(self, program: str, kubeconfig: Path, home: Path, namespace: str = "default") -> None:
-        """Keep its caches below `home`, where the user's own are not touched."""
+        """Keep kubectl's caches in the folder `home`, so that kubectl does not change the user's own caches."""
         self.program = program
         self.namespace = namespace
         self._kubeconfig = kubeconfig
         self._home = home
 
     def within(self, namespace: str) -> Kubectl:
-        """Return the same kubectl for another namespace; none ("") leaves it to the manifests."""
+        """Return a runner for another namespace; if the namespace is empty, manifests choose the namespace."""
         return Kubectl(self.program, self._kubeconfig, self._home, namespace)
 
     @property
     def minor(self) -> int:
-        """The second number of kubectl's version: 30 of 1.30."""
+        """The minor version of kubectl: 30 for version 1.30."""
         return _minor(self.program)
 
     def since(self, minor: int) -> None:
@@ -69,23 +69,23 @@ class Kubectl:
             pytest.skip(f"kubectl 1.{self.minor} cannot do this, 1.{minor} can")
 
     def __call__(self, command: str, stdin: object = None, **variables: str) -> str:
-        """Return what a command prints; the test fails if it does."""
+        """Run a command and return its output; the test fails if the command fails."""
         done = self.run(command, stdin, **variables)
         assert done.code == 0, f"kubectl {command}: {done}"
         return done.out
 
     def fails(self, command: str, stdin: object = None, **variables: str) -> str:
-        """Return what a command complains of that must end with exit code 1."""
+        """Run a command that must end with exit code 1, and return its error output."""
         done = self.run(command, stdin, **variables)
         assert done.code == 1, f"kubectl {command}: {done}"
         return done.err
 
     def get(self, what: str) -> Any:
-        """Return an object, decoded."""
+        """Return an object, decoded from kubectl's JSON output."""
         return json.loads(self(f"get {what} -o json"))
 
     def run(self, command: str, stdin: object = None, **variables: str) -> Done:
-        """Run a command; what is not text is given to it as JSON."""
+        """Run a command; `stdin` is passed to the command, as JSON if it is not a string."""
         text = stdin if isinstance(stdin, str) else "" if stdin is None else json.dumps(stdin)
         ended = subprocess.run(
             self.line(command),
@@ -99,7 +99,7 @@ class Kubectl:
 
     @contextmanager
     def started(self, command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-        """Leave a command running with open input and give its process, which is ended after the block."""
+        """Start a command with an open standard input and yield its process, which is killed after the block."""
         pipe = subprocess.PIPE
         environment = self.environment | variables
         with subprocess.Popen(
@@ -112,7 +112,7 @@ class Kubectl:
 
     @contextmanager
     def watching(self, command: str) -> Iterator[subprocess.Popen[str]]:
-        """Leave a command running that watches, from when the server has answered the watch."""
+        """Start a command that watches, and yield its process as soon as the server has accepted the watch."""
         with self.started(f"{command} -v=6") as process:
             assert process.stderr is not None
             told = []
@@ -125,14 +125,14 @@ class Kubectl:
             yield process
 
     def line(self, command: str) -> list[str]:
-        """Return the words of a command line."""
+        """Split a command line into words, and add the program and the namespace."""
         verb, *words = shlex.split(command)
         within = [f"--namespace={self.namespace}"] if self.namespace else []
         return [self.program, verb, *within, *words]
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of kubectl."""
+        """The environment variables of kubectl."""
         return {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(self._home),
@@ -144,7 +144,7 @@ class Kubectl:
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    """Read `count` lines of a process's output; each run of blanks becomes one blank."""
+    """Return `count` lines of a process's output; each run of blanks becomes one blank."""
     assert process.stdout is not None
     return [squeezed(process.stdout.readline()) for _ in range(count)]
 
@@ -155,5 +155,7 @@ def patch(what: str, fields: object, flags: str = "") -> str:
 
 
 def squeezed(text: str) -> str:
-    """Return a text without columns: each run of blanks becomes one blank, and lines have no blanks at their ends."""
+    """Return a string without alignment: each run of blanks becomes one blank, and lines have no
+    blanks at their ends.
+    """
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())

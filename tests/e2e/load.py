@@ -1,7 +1,7 @@
 """A writer that continuously creates, changes, releases and deletes a few objects of one kind, and records its writes.
 
-It writes as client-go's typed clients do, in protobuf and with the revision that it has read. After the server was
-unavailable, it continues, and reads objects again whose state it does not know.
+The writer writes as client-go's typed clients do, in protobuf and with the resourceVersion that it has read. After the
+server was unavailable, the writer continues, and reads the objects again whose state it does not know.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Acknowledged(NamedTuple):
 
 
 class Writer:
-    """Writes objects of one kind into one namespace until it is stopped, and then one with the name `last`."""
+    """A writer for objects of one kind in one namespace; when it is stopped, it writes an object
+    with the name `last`.
+    """
 
     def __init__(
         self,
@@ -41,7 +43,9 @@ class Writer:
         seed: int,
         status: Callable[[str], Unstructured] | None = None,
     ) -> None:
-        """Write objects of `make` below `path`; with `status`, also write their status directly after the create."""
+        """Write the objects that `make` returns below `path`; if `status` is set, also write the status of each object
+        directly after its creation.
+        """
         self.acknowledged: list[Acknowledged] = []
         self.deleted: list[str] = []
         """The uids of deleted objects."""
@@ -56,7 +60,7 @@ class Writer:
         self._stop.set()
 
     def run(self) -> None:
-        """Write; raise AssertionError for an unexpected refusal."""
+        """Write until stopped; raise AssertionError if the server refuses a write that it must accept."""
         with ClientGo(self._server) as client:
             while not self._stop.is_set():
                 self._write(client, self._random.choice(list(self._objects)))
@@ -72,7 +76,7 @@ class Writer:
             self._read_again(client, name)
 
     def _read_again(self, client: ClientGo, name: str) -> None:
-        """Determine the result of a write whose response was lost."""
+        """Find out whether a write succeeded whose response was lost."""
         while True:
             try:
                 code, body = client.get(f"{self._path}/{name}")
@@ -107,7 +111,7 @@ class Writer:
         self._acknowledge(obj["metadata"]["name"], client.write("PUT", f"{self._path}/{place}", obj), 200)
 
     def _release(self, client: ClientGo, name: str, obj: Unstructured) -> None:
-        """Remove the finalizer, so that the object is removed."""
+        """Remove the finalizer of a terminating object, so that the server removes the object."""
         metadata = {key: value for key, value in obj["metadata"].items() if key != "finalizers"}
         code, body = client.write("PUT", f"{self._path}/{name}", {**obj, "metadata": metadata})
         assert code == 200, body

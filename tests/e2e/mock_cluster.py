@@ -20,7 +20,7 @@ from tests.e2e.serving import DEADLINE, Server
 
 
 class MockCluster(Server):
-    """Serves a recording; `kubeconfig` is the separate one that it writes."""
+    """A server that serves a recording; `kubeconfig` is the file that the server writes for this recording."""
 
     def __init__(self, folder: Path, recording: Path, *arguments: str) -> None:
         super().__init__(folder, "--recording", str(recording), *arguments)
@@ -28,7 +28,7 @@ class MockCluster(Server):
         self.kubeconfig = folder / "play" / "kubeconfig"
 
     def play(self, *arguments: str) -> str:
-        """Run `ctrlmgr play` and return its output."""
+        """Run `ctrlmgr play` with these arguments, and return its output."""
         done = subprocess.run(
             [sys.executable, "-m", "ctrlmgr", "play", *arguments],
             env={**os.environ, "CTRLMGR_DATA_DIR": str(self.folder)},
@@ -48,14 +48,14 @@ class MockCluster(Server):
         return process.returncode
 
     def watches(self, resource: str = "[a-z]+") -> int:
-        """Return the number of active watches, of all resources or of one."""
+        """Return the number of active watches of one resource; by default, of all resources."""
         code, text = self.request("GET", "/metrics")
         assert code == 200, text
         lines = re.findall(r'^apiserver_longrunning_requests{(.*verb="WATCH".*)} (\S+)$', text, re.MULTILINE)
         return round(sum(float(count) for labels, count in lines if re.search(f'resource="{resource}"', labels)))
 
     def end_watches(self) -> None:
-        """End all watches with an error."""
+        """End all watches with an error, by moving the position back."""
         self.command("seek?to=end")
         self.command("seek?to=start")
 
@@ -68,7 +68,7 @@ class MockCluster(Server):
 
 @contextmanager
 def mock_cluster(folder: Path, recording: Path, *arguments: str) -> Iterator[MockCluster]:
-    """Serve a recording within the block; it must log no errors, and stop in order."""
+    """Serve a recording within the block; the server must log no errors, and must shut down gracefully."""
     server = MockCluster(folder, recording, *arguments)
     with server.running():
         yield server
@@ -82,7 +82,7 @@ def changes(recording: Path) -> Sequence[Change]:
 
 @cache
 def recorded(recording: Path, revision: int | None = None) -> dict[tuple[Resource, Key], Object]:
-    """Return the objects at a revision of a recording, by default at its end."""
+    """Return the objects that exist at a revision of a recording; the default is the end of the recording."""
     there: dict[tuple[Resource, Key], Object] = {}
     for change in changes(recording):
         place = (change.object.resource, change.object.key)

@@ -1,6 +1,7 @@
-"""An operator that reads Services, as users of kopf write it; `kopf run` loads it.
+"""An operator that reads Services, written like operators of kopf's users; `kopf run` loads this module.
 
-It keeps a file with the existing Services. With CONVERTS, it also marks each Service, and posts an Event.
+The operator keeps a file with the existing Services. If the environment variable CONVERTS is set, the operator also
+marks each Service, and posts an Event.
 """
 
 from __future__ import annotations

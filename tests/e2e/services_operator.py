@@ -1,4 +1,7 @@
-"""An operator for Services, as users of kopf write it; `kopf run` loads it. It marks the objects that it handles."""
+"""An operator for Services, written like operators of kopf's users; `kopf run` loads this module.
+
+The operator marks the objects that it handles.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import yaml
 from tests.server.turns import long_turns
 
 DEADLINE = 30.0
-"""Timeout for an answer of the process in real seconds."""
+"""Maximum duration of a response of the process, in seconds of real time."""
 
 DUAL_STACK = ("--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112")
 
@@ -31,10 +31,12 @@ class Server:
     """A `ctrlmgr serve` process; it may be stopped or killed, and started again on the same port."""
 
     module = "ctrlmgr"
-    """The arguments of `serve`; a test may insert others."""
+    """The arguments of `ctrlmgr serve`; a test may insert further arguments."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
-        """Store its data in `folder`; `arguments` are further flags, and `variables` further environment variables."""
+        """Store the server's data in `folder`; `arguments` are further flags, and `variables` are further environment
+        variables.
+        """
         self.kubeconfig = folder / "kubeconfig"
         self._folder = folder
         self._arguments = arguments
@@ -43,7 +45,7 @@ class Server:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it, on its previous port if it had one, and wait until it is ready."""
+        """Start the server, on its previous port if it had one, and wait until it is ready."""
         command = [sys.executable, "-m", self.module, "serve", "--listen", self._listen, *self._arguments]
         ours = {"CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
         variables = {**os.environ, **ours, **self._variables}
@@ -66,14 +68,14 @@ class Server:
         self._trust = ssl.create_default_context(cadata=authority)
 
     def stop(self) -> None:
-        """Stop it in order."""
+        """Shut the server down gracefully."""
         code = self._end(signal.SIGTERM)
         assert code == 0, self.log
         assert long_turns(self.log) == []
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run it within a block; it must log no errors, and stop in order."""
+        """Run the server within a block; it must log no errors, and must shut down gracefully."""
         try:
             self.start()
             yield
@@ -83,7 +85,7 @@ class Server:
             self.close()
 
     def kill(self) -> None:
-        """Kill it, as a crash would."""
+        """Kill the process, as a crash would end it."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> int:
@@ -95,7 +97,7 @@ class Server:
         return process.returncode
 
     def close(self) -> None:
-        """Make sure that it does not run."""
+        """Make sure that the process does not run."""
         if self._process is not None:
             self.kill()
 
@@ -124,10 +126,10 @@ class Server:
     def request(
         self, method: str, path: str, body: object = None, *, media_type: str = "", accept: str = ""
     ) -> tuple[int, Any]:
-        """Send a request as the administrator; return the status and the body, decoded if it is JSON.
+        """Send a request as the administrator; return the status code and the body, decoded if it is JSON.
 
-        A string is sent unchanged, any other body as JSON; a patch is a merge patch unless `media_type` names another
-        type.
+        If `body` is a string, it is sent unchanged; any other body is sent as JSON. A patch is a merge patch unless
+        `media_type` names another type.
         """
         connection = http.client.HTTPSConnection(urlsplit(self.url).netloc, timeout=DEADLINE, context=self._trust)
         types = {"PATCH": "application/merge-patch+json"}
@@ -149,7 +151,7 @@ class Server:
 
 
 def until(claim: Any) -> None:
-    """Wait by polling for another process, which cannot notify us."""
+    """Wait for another process by polling, because that process cannot notify the test."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

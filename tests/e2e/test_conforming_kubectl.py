@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of kubectl that need running pods (sig-cli), and of discovery."""
+"""Kubernetes' conformance tests of kubectl that need running pods (sig-cli), and its conformance tests of discovery."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def controller() -> dict[str, Any]:
 
 
 def running(kubectl: Kubectl) -> str:
-    """Create the controller and return the name of its pod once it runs."""
+    """Create the ReplicationController and return the name of its pod once the pod runs."""
     kubectl("create -f -", controller())
     until(lambda: kubectl("get pods -l app=agnhost --field-selector status.phase=Running -o name"))
     kubectl("wait pods -l app=agnhost --for condition=Ready --timeout 20s")

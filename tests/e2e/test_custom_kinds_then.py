@@ -1,5 +1,5 @@
-"""Tests of a kind that is defined, changed, deleted and defined again: its history is served, played, printed and
-replayed.
+"""Tests of a custom kind that is defined, changed, deleted and defined again: its history is served, played, printed
+and replayed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Story(NamedTuple):
-    """The log, and the objects at each revision."""
+    """The log of the custom kind's history, its recordings, and the revision of each point in time."""
 
     folder: Path
     url: str
     exported: Path
-    """The recording of the log by `record`."""
+    """The path of the recording that `ctrlmgr record` made of the log."""
     watched: Path
-    """The recording of the cluster by `record` during the changes."""
+    """The path of the recording that `ctrlmgr record` made of the running cluster during the changes."""
     before: int
     first: int
     second: int
@@ -52,7 +52,7 @@ SHOWN = {
     "gone": None,
     "again": (["Name", "Size"], {"b": {"size": 2}}),
 }
-"""The columns and the specs of widgets, at each moment; None if the kind does not exist."""
+"""The columns and the specs of widgets at each point in time; None if the kind does not exist."""
 
 
 def shown(server: Server) -> Any:
@@ -68,7 +68,7 @@ def shown(server: Server) -> Any:
 
 
 def widen() -> dict[str, Any]:
-    """Return the version whose objects have a width, by default 7, and no size."""
+    """Return the version of the CustomResourceDefinition whose objects have a width, by default 7, and no size."""
     wide = version("v1", "width")
     wide["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["width"]["default"] = 7
     wide["additionalPrinterColumns"][0]["name"] = "Width"
@@ -100,7 +100,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def happen(server: Server) -> Iterator[int]:
-    """Make all changes, and yield the revision of each moment."""
+    """Make all changes of the history, and yield the revision of each point in time."""
 
     def made(name: str) -> Any:
         spec = {"color": "red"} if name == "a" else {"size": 2}

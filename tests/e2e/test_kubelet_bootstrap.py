@@ -1,7 +1,7 @@
-"""Tests of joining a node: a script sends the requests of a kubelet over real TLS, in the order of Kubernetes' kubelet.
+"""Tests of joining a node: a script sends the same requests as Kubernetes' kubelet over real TLS, in the same order.
 
-The steps are: a bootstrap token, the authority from `cluster-info`, whose signature is verified, a certificate, and the
-next certificate.
+The steps are: get a bootstrap token, verify the signature of `cluster-info` and read the authority from it, get a
+client certificate, and renew this certificate.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SERVING = "kubernetes.io/kubelet-serving", ("digital signature", "server auth")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the controllers that nodes need to join."""
+    """A server with the controllers that are needed to join nodes."""
     controllers = "*,bootstrap-signer-controller,token-cleaner-controller,kubelet-serving-approving-controller"
     flags = ("--enable-bootstrap-token-auth", "true", "--controllers", controllers)
     server = Server(tmp_path_factory.mktemp("cluster"), *flags)
@@ -58,7 +58,7 @@ def node_config(cluster: Server, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def token(cluster: Server) -> str:
-    """A token for nodes, from the first call of `node-config`."""
+    """A bootstrap token for nodes, from the first call of `ctrlmgr node-config`."""
     files = json.loads(node_config(cluster, "worker-1", "-o", "json"))
     assert files["kubeletConfiguration"]["clusterDNS"] == ["10.96.0.10"]
     return str(files["bootstrapKubeconfig"]["users"][0]["user"]["token"])
@@ -75,7 +75,7 @@ class Kubelet:
         self._token = ""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Send a request, and return the code and the body of the answer."""
+        """Send a request, and return the status code and the body of the response."""
         connection = http.client.HTTPSConnection(urlsplit(self._url).netloc, context=self._trust, timeout=DEADLINE)
         headers = {"Content-Type": "application/json"}
         if self._token:
@@ -88,7 +88,9 @@ class Kubelet:
             connection.close()
 
     def discover(self, token: str) -> None:
-        """Read the authority from a ConfigMap that any client may read, and that is signed with the token."""
+        """Read the certificate authority from a ConfigMap that any client may read, and verify its signature with the
+        token.
+        """
         token_id, _, secret = token.partition(".")
         key = f"jws-kubeconfig-{token_id}"
         until(lambda: key in self.ask("GET", CLUSTER_INFO)[1].get("data", {}))
@@ -107,7 +109,7 @@ class Kubelet:
     def request(
         self, request_name: str, node: str, kind: tuple[str, Sequence[str]] = CLIENT, *names: x509.GeneralName
     ) -> ec.EllipticCurvePrivateKey:
-        """Request a certificate for a node, by default a client certificate; return its key."""
+        """Request a certificate for a node, by default a client certificate; return the certificate's private key."""
         key = ec.generate_private_key(ec.SECP256R1())
         parts = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
         subject = x509.Name([x509.NameAttribute(*part) for part in parts])
@@ -125,14 +127,14 @@ class Kubelet:
         return key
 
     def certify(self, request_name: str) -> x509.Certificate:
-        """Request a client certificate, wait for it, and use it from now on."""
+        """Request a client certificate, wait for the certificate, and use it for all later requests."""
         key = self.request(request_name, self.name)
         pem = self.issued(request_name)
         self._present(pem, key)
         return x509.load_pem_x509_certificate(pem)
 
     def issued(self, request_name: str) -> bytes:
-        """Wait for a certificate that needs no administrator, and return it."""
+        """Wait for a certificate that controllers sign without an administrator's approval, and return it."""
         path = f"{CSRS}/{request_name}"
         until(lambda: self.ask("GET", path)[1].get("status", {}).get("certificate"))
         status = self.ask("GET", path)[1]["status"]

@@ -1,7 +1,7 @@
-"""Tests of six operators on simulated nodes: their installations and their custom resources become ready.
+"""Tests of six operators on simulated nodes: the operators start, and their custom resources become ready.
 
-The manifests in `operators/` have the shape of public ones: webhooks that the operator serves, Jobs that are a chart's
-hooks, probes on ports that are not declared, init containers that copy files, leader elections.
+The manifests in `operators/` resemble public manifests: webhooks that the operator serves, Jobs that are hooks of a
+chart, probes on undeclared ports, init containers that copy files, leader elections.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.e2e.serving import Server, until
 
 MANIFESTS = sorted((Path(__file__).parent / "operators").glob("*.yaml"))
 SPEED = ("--simulated-speed", "5")
-"""A server with nodes, five times as fast."""
+"""A server with simulated nodes that run five times as fast as real time."""
 CUSTOM = {
     "addresses": """
 apiVersion: addresses.example.com/v1alpha1
@@ -55,7 +55,9 @@ metadata: {name: one}
 spec: {clusterQueue: all}
 """,
 }
-"""The requests for each operator's webhooks, in a version that has to be converted if there is one."""
+"""The requests that call each operator's webhooks, with a version that has to be converted if the operator has a
+conversion webhook.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ PATHS = {
 }
 
 STRIDE = 100
-"""The number of events that a client must receive within a test's timeout."""
+"""The maximum number of events that a client must receive within the timeout of a test."""
 
 FOLLOWED = (PODS, SERVICES, ENDPOINT_SLICES, NAMESPACES)
 
@@ -50,7 +50,7 @@ def lists(api: client.ApiClient) -> dict[Resource, Callable[..., Any]]:
 
 
 class Informer:
-    """One informer, and its received events."""
+    """One informer of the Python client, and the events that the informer has received."""
 
     def __init__(self, resource: Resource, list_: Callable[..., Any]) -> None:
         self.resource = resource
@@ -63,18 +63,18 @@ class Informer:
         self.told.append((type_, int(obj.metadata.resource_version)))
 
     def since(self, revision: int) -> list[tuple[str, int]]:
-        """Return the events that it has received after a revision."""
+        """Return the events that the informer has received after a revision."""
         return [each for each in self.told if each[1] > revision]
 
     def versions(self) -> dict[str, str]:
-        """Return the objects in its store."""
+        """Return the resourceVersions of the objects in the informer's store."""
         found = [obj.metadata for obj in self.shared.cache.list()]
         return {"/".join(filter(None, (each.namespace, each.name))): each.resource_version for each in found}
 
 
 @contextmanager
 def following(server: MockCluster, *resources: Resource) -> Iterator[list[Informer]]:
-    """Run informers of some resources within the block, which begins when all of them watch."""
+    """Run informers of some resources within the block, which begins when all informers watch."""
     with make.connected(server) as api:
         informers = [Informer(resource, lists(api)[resource]) for resource in resources]
         for informer in informers:

@@ -1,4 +1,6 @@
-"""Tests of a kopf operator with a played recording: it follows, and it acts with pretended writes."""
+"""Tests of a kopf operator with a played recording: the operator receives the changes, and its writes are accepted but
+not stored.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class Operator:
-    """The operator's state, from its file."""
+    """The running operator, whose state is read from the file that the operator writes."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "state.json"
@@ -47,7 +49,7 @@ class Operator:
 
 @contextmanager
 def operator(server: MockCluster, **variables: str) -> Iterator[Operator]:
-    """Run the operator within the block; it must stop in order."""
+    """Run the operator within the block; it must shut down gracefully."""
     found, log = Operator(server.folder), server.folder / "operator.log"
     command = [sys.executable, "-m", "kopf", "run", "--standalone", "--all-namespaces", recording_operator.__file__]
     ours = {"KUBECONFIG": str(server.kubeconfig), STATE: str(found.file)}

@@ -22,7 +22,7 @@ MIDDLE = 399
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCluster]:
-    """A paused recording, whose position the test sets."""
+    """A server with a paused recording; the test sets the position."""
     with mock_cluster(tmp_path_factory.mktemp("mock"), SMALL, "--paused", "--writes", "pretend") as server:
         yield server
 

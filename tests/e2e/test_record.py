@@ -1,4 +1,6 @@
-"""Tests of `ctrlmgr record` with a server that is loaded, stopped and killed; the file is compared with the log."""
+"""Tests of `ctrlmgr record` while the server is under load, stopped and killed; the tests compare the recording with
+the log.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ from tests.e2e.serving import Server, until
 CONFIG_MAPS = Resource("", "configmaps")
 RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,configmaps,leases,secrets"
 EMPTY = 100
-"""More bytes than a compressed file has before its first line."""
+"""A number of bytes that a compressed file exceeds only after its first line was written."""
 WRITES = 8
-"""The number of acknowledged writes of each writer before the server is stopped again."""
+"""The number of acknowledged writes of each writer after which the server is stopped again."""
 
 
 def recording(*arguments: str) -> subprocess.Popen[str]:
@@ -100,7 +102,9 @@ def test_a_recording_holds_every_change_once_and_replays_whatever_happens_to_the
 
 
 def assert_complete(path: Path, url: str) -> None:
-    """Check that the recording contains each event of the watched resources once, except those of periodic writers."""
+    """Check that the recording contains each event of the watched resources once, except the events of periodic
+    writers.
+    """
     recorded = changes(path)
     with closing(open_log(url, clock=SystemClock(), random=random.Random(1))) as log:
         history = [(event.type.name, event.resource, event.revision) for event in log.scan()]
@@ -116,7 +120,7 @@ def assert_complete(path: Path, url: str) -> None:
 
 
 def assert_replays(path: Path) -> None:
-    """Assert that our controllers produce the writes of the recorded controllers, which are not replayed."""
+    """Replay the recording, and assert that our controllers produce the writes of the recorded controllers."""
     command = [sys.executable, "-m", "ctrlmgr", "replay", str(path), "-o", "json"]
     report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
     assert report["divergences"] == []

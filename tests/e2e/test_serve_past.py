@@ -40,7 +40,7 @@ class Past(Server):
 
 @pytest.fixture
 def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
-    """Return a revision of the namespace at which `one` exists unchanged, and `two` does not exist."""
+    """Return a revision at which `one` exists unchanged in the namespace, and `two` does not exist yet."""
     kubectl("create -f -", CONFIG_MAP)
     before = kubectl.get("configmap one")["metadata"]["resourceVersion"]
     kubectl("label configmap one x=y")
@@ -137,14 +137,14 @@ def ctrlmgr(*arguments: str) -> str:
 
 
 def names(server: Server, path: str) -> tuple[str, list[str]]:
-    """Return the revision and the items of a list."""
+    """Return the resourceVersion and the items of a list."""
     code, listed = server.request("GET", path)
     assert code == 200, listed
     return listed["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in listed["items"]]
 
 
 def exactly(server: Server, path: str, revision: str) -> dict[str, Any]:
-    """Return the objects of a list at exactly this revision, by name."""
+    """Return the objects of a list at exactly this resourceVersion, by name."""
     code, listed = server.request("GET", f"{path}?resourceVersion={revision}&resourceVersionMatch=Exact")
     assert (code, listed["metadata"]["resourceVersion"]) == (200, revision)
     return {item["metadata"]["name"]: item for item in listed["items"]}

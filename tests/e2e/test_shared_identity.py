@@ -1,5 +1,5 @@
-"""Tests of three servers on one PostgreSQL that share an authority and a token: one kubeconfig
-works with all of them.
+"""Tests of three servers on one PostgreSQL database with a shared authority and a shared token: one kubeconfig works
+with all three servers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ SHARED = ("ca.crt", "ca.key", "sa.key", "admin.token")
 
 
 class Balancer:
-    """A TCP balancer: each connection goes to the first server that accepts it; a context manager."""
+    """A TCP load balancer, which passes each connection to the first server that accepts it; it is
+    a context manager.
+    """
 
     def __init__(self) -> None:
         self.targets = free_ports(3)
@@ -77,7 +79,7 @@ def free_ports(count: int) -> list[int]:
 
 @pytest.fixture
 def servers(balancer: Balancer, postgres_url: str, tmp_path: Path) -> Iterator[list[Server]]:
-    """Three processes that start at the same time with an empty shared directory."""
+    """Three server processes that start at the same time with an empty shared directory."""
     found = []
     for name, port in zip(("first", "second", "third"), balancer.targets, strict=True):
         shared = ("--identity-dir", str(tmp_path / "identity"), "--public-url", balancer.url)

@@ -1,4 +1,4 @@
-"""End-to-end tests of a cluster without machines with kubectl: rollout, crash loop, drain, node loss, preemption."""
+"""End-to-end tests of a simulated cluster with kubectl: rollout, crash loop, drain, node loss, preemption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAST = (
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
-    """A server with three ready simulated nodes."""
+    """A server with three simulated nodes that are ready."""
     folder = tmp_path_factory.mktemp("cluster")
     database = f"sqlite:///{folder / 'ctrlmgr.db'}"
     server = Server(folder, "--database", database, *FAST)

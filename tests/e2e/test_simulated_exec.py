@@ -1,4 +1,4 @@
-"""Tests of kubectl exec, attach, cp and port-forward with pods of simulated nodes, over WebSocket and over SPDY."""
+"""Tests of kubectl exec, attach, cp and port-forward with pods on simulated nodes, over WebSocket and over SPDY."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def namespace(server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A namespace with the running pod `web`."""
+    """The name of a namespace with a running pod `web`."""
     name = server.new_namespace()
     kubectl = Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"), name)
     kubectl("run web --image nginx --port 80 --env GREETING=hello")

@@ -1,4 +1,4 @@
-"""Tests of the page of a real server: over TLS, through `kubectl proxy` without a token, and with real writes."""
+"""Tests of the UI page of a real server: over TLS, through `kubectl proxy` without a token, and with real writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.serving import DEADLINE, Server, until
 
 @pytest.fixture
 def proxy(anywhere: Kubectl, server: Server) -> Iterator[str]:
-    """The URL of a `kubectl proxy` to the server."""
+    """The URL of a `kubectl proxy` that forwards to the server."""
     command = [anywhere.program, "--kubeconfig", str(server.kubeconfig), "proxy", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

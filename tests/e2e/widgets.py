@@ -1,4 +1,6 @@
-"""A custom kind for end-to-end tests, in a separate group for each test, and a webhook that converts it."""
+"""A custom kind for end-to-end tests, in a separate API group for each test, and a webhook that
+converts its objects.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def version(name: str, size: str, *, storage: bool = True) -> dict[str, Any]:
-    """Return a version whose objects have a field `size`, a scale and a status."""
+    """Return a version of the CustomResourceDefinition whose objects have a field `size`, a scale and a status."""
     spec = {"type": "object", "properties": {size: {"type": "integer", "default": 1}, "color": {"type": "string"}}}
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
@@ -43,7 +45,7 @@ def version(name: str, size: str, *, storage: bool = True) -> dict[str, Any]:
 
 
 def definition(group: str, *versions: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
-    """Return the definition of Widgets in a group."""
+    """Return the CustomResourceDefinition of Widgets in an API group."""
     names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -61,7 +63,7 @@ def definition(group: str, *versions: Mapping[str, Any], **spec: Any) -> dict[st
 
 @contextmanager
 def defined(server: Server, fields: Mapping[str, Any]) -> Iterator[None]:
-    """Create an established definition within the block; afterwards it and its objects are deleted."""
+    """Create a CustomResourceDefinition and yield when it is established; afterwards, delete it and its objects."""
     name = fields["metadata"]["name"]
     server.create(DEFINITIONS, fields)
     until(lambda: _is_established(server.request("GET", f"{DEFINITIONS}/{name}")[1]))
@@ -78,7 +80,10 @@ def _is_established(fields: Mapping[str, Any]) -> bool:
 
 
 class Hook:
-    """A conversion webhook at `url`: `size` of v1 is `width` of v2. While `broken`, it answers with failures."""
+    """A conversion webhook at `url`: the field `size` of v1 becomes `width` of v2, and vice versa.
+
+    While `broken` is set, the webhook responds with failures.
+    """
 
     def __init__(self, folder: Path) -> None:
         hook = self
@@ -107,7 +112,7 @@ class Hook:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Answer while the block runs."""
+        """Serve the webhook while the block runs."""
         thread = threading.Thread(target=self._server.serve_forever)
         thread.start()
         try:
@@ -131,7 +136,7 @@ class Hook:
 
 
 def certificate(folder: Path) -> Path:
-    """Write a self-signed certificate for 127.0.0.1 and its key into one file."""
+    """Write a self-signed certificate for 127.0.0.1 and the certificate's private key into one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)

@@ -1,5 +1,6 @@
-"""An operator for Widgets, as users of kopf write it; `kopf run` loads it. It writes its
-observations into the status.
+"""An operator for Widgets, written like operators of kopf's users; `kopf run` loads this module.
+
+The operator writes its observations into the status of each Widget.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tests of canonical writes: a controller's object is stored as on the full path, and admission can require the full
-path.
+"""Tests of canonical writes: a controller's object is stored in the same form as by the full write path, and admission
+can require the full path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def slices(*ips: str, generation: int = 1) -> dict[str, Any]:
 
 
 class Cluster(Stage):
-    """A cluster with the namespace `shop`, and clients that guarantee canonical objects or not."""
+    """A cluster with the namespace `shop`; some clients guarantee that their objects are canonical, others do not."""
 
     def __init__(self, *plugins: Plugin) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Cluster(Stage):
 
 
 def stored(*writes: dict[str, Any], canonical: bool) -> dict[str, Any]:
-    """Return the stored objects after writes at intervals of a second, without the random uid."""
+    """Make writes at intervals of one second; return the stored objects without their random uids."""
     cluster = Cluster()
     for fields in writes:
         cluster.clock.step(1)
@@ -125,7 +125,7 @@ def test_the_namespace_is_looked_at() -> None:
 
 
 class Refuses(Plugin):
-    """A plugin that refuses objects with a label, if it is configured to need objects."""
+    """A plugin that refuses objects with a label, and that can be configured to need objects."""
 
     name: ClassVar[str] = "Refuses"
 

@@ -1,4 +1,4 @@
-"""Tests of `--feature-gates`: the gates that can be switched, and refused ones."""
+"""Tests of `--feature-gates`: feature gates that can be switched, and feature gates that are refused."""
 
 from __future__ import annotations
 

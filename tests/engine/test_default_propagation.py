@@ -30,7 +30,7 @@ def stage() -> Stage:
 
 
 def finalizers(stage: Stage, path: str, **options: Any) -> list[str] | None:
-    """Delete an object; return the finalizers that still hold it, None if it was removed."""
+    """Delete an object; return the finalizers that still delay its removal, or None if the object was removed."""
     answer = stage.send("DELETE", f"{path}/it", options)
     assert answer.code == 200, answer.body
     found = stage.send("GET", f"{path}/it")

@@ -1,4 +1,4 @@
-"""Tests of two engines on one log: each may decide on an outdated state, and the log refuses the append."""
+"""Tests of two engines on one log: each engine may decide on an outdated state, and then the log refuses the append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MERGE = "application/merge-patch+json"
 
 
 class Two:
-    """Two engines: `here` lags behind after each write of `there`, because neither gets the commits of the other."""
+    """Two engines on one log: `here` is outdated after each write of `there`, because neither engine is notified of the
+    other's commits.
+    """
 
     def __init__(self) -> None:
         self.log = SharedLog(clock=FakeClock())
@@ -155,7 +157,7 @@ def finish(stage: Stage, operation: Operation[Any], command: Any) -> Any:
 
 
 def scripted(stage: Stage, operation: Operation[Any], answer: Callable[[Append], Any]) -> int:
-    """Run an operation, with `answer` as the log's answer; return the number of attempted appends."""
+    """Run an operation in which every append gets the result `answer`; return the number of attempted appends."""
     appends, command = 0, next(operation)
     while True:
         if command is REFRESH or not isinstance(command, Append):
@@ -194,7 +196,7 @@ def test_an_update_that_keeps_losing_gives_up() -> None:
 
 
 def test_a_service_that_keeps_losing_its_address_to_others_tries_on() -> None:
-    """The last addresses of a range are assigned to concurrent requests, one each."""
+    """The last addresses of a range are assigned to concurrent requests, one address to each request."""
     stage = Stage()
     stage.namespace("shop")
     kind = stage.kinds.find("", "v1", "services")

@@ -17,8 +17,8 @@ AT_3 = {"resourceVersion": "3", "resourceVersionMatch": "Exact"}
 
 @pytest.fixture(params=[10_000, 0], ids=["from the cacher", "from the log"])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """Return a cluster with these revisions: 1 the namespace, 2 creates a, 3 creates b, 4 changes a, 5 deletes b, 6
-    creates other/c.
+    """Return a cluster with these revisions: 1 creates the namespace, 2 creates a, 3 creates b, 4 changes a, 5 deletes
+    b, 6 creates other/c.
     """
     stage = Stage(window=request.param)
     stage.namespace("shop")

@@ -1,4 +1,4 @@
-"""Tests that unchanged writes are stored and read like new ones."""
+"""Tests that writes of unchanged objects give the same result as writes of new objects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def stage() -> DefinedStage:
 
 
 def created(stage: Stage, path: str, **metadata: Any) -> Kind:
-    """Create an object; return its kind."""
+    """Create an object; return the object's kind."""
     kind = kind_at(stage, path)
     body = {"kind": kind.gvk.kind, "apiVersion": kind.gvk.api_version, "metadata": {"name": "a", **metadata}}
     assert stage.send("POST", path, {**body, **OBJECTS[path]}).code == 201

@@ -1,4 +1,4 @@
-"""Tests of fields behind feature gates: dropped while the gate is off, kept if the stored object uses them."""
+"""Tests of fields behind feature gates: while the gate is off, a field is dropped, unless the stored object has it."""
 
 from __future__ import annotations
 

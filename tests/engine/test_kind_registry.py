@@ -1,4 +1,4 @@
-"""Tests that the registry of kinds equals Kubernetes' discovery, and has the data that strategies need."""
+"""Tests that the registry of kinds equals Kubernetes' discovery, and contains the data that strategies need."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_a_refused_eviction_waits_until_those_before_it_are_counted(stage: Stage
     counted = {"status": {"disruptedPods": None, "currentHealthy": 0}}
 
     def driven(operation: Operation[Answer]) -> Operation[Answer]:
-        """Run the disruption controller while the eviction waits."""
+        """Run the disruption controller while the eviction request waits."""
         command = next(operation)
         while True:
             if isinstance(command, Await):

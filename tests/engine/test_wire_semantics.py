@@ -1,10 +1,10 @@
-"""Tests of recorded responses of Kubernetes 1.36.2, as scripts. Each line has a request, its status code, and parts of
-its body.
+"""Tests of recorded responses of Kubernetes 1.36.2, written as scripts.
 
-A line is (method, path within the namespace, body or None, code, expected), optionally with a query and a media type.
-Paths that begin with a slash are absolute. `expected` maps dotted paths of the answer to values. ABSENT means that the
-field must not exist. NEW is a resourceVersion that no answer had before, and SAME is the object's previous
-resourceVersion.
+Each line of a script has a request, the expected status code, and parts of the response body. A line is (method, path
+within the namespace, body or None, code, expected), optionally with a query and a media type. Paths that begin with a
+slash are absolute URL paths. `expected` maps dotted paths in the response body to values. ABSENT means that the
+response must not contain the field. NEW is a resourceVersion that no response contained before, and SAME is the
+object's previous resourceVersion.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def test_the_answers_are_those_of_kubernetes(script: Sequence[Line]) -> None:
 
 
 class _Versions:
-    """Records the resourceVersions of answers, and the last one of each object."""
+    """Records the resourceVersions in responses, and the last resourceVersion of each object."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A private PgBouncer in front of a temporary PostgreSQL, with the configuration of
+"""A private PgBouncer in front of a temporary PostgreSQL, with the configuration in
 examples/postgresql/pgbouncer.ini.
 """
 
@@ -24,7 +24,7 @@ _DEADLINE = 30.0
 
 
 def find_pgbouncer() -> str:
-    """Return the path of the program; raises `PostgresMissing`."""
+    """Return the path of pgbouncer; raises `PostgresMissing` if pgbouncer is not installed."""
     for program in (os.environ.get("CTRLMGR_TEST_PGBOUNCER"), "pgbouncer", "/usr/sbin/pgbouncer"):
         if program and (found := shutil.which(program)):
             return found
@@ -32,11 +32,14 @@ def find_pgbouncer() -> str:
 
 
 class PgBouncer:
-    """A pooler in transaction mode; a context manager. `url` converts a URL of the cluster into one of the pooler."""
+    """A PgBouncer in transaction mode; it is a context manager.
+
+    The method `url` converts a database URL of the cluster into a URL of PgBouncer.
+    """
 
     def __init__(self, cluster: PostgresCluster, *, users: Mapping[str, str] | None = None, **settings: str) -> None:
-        """Allow the cluster's superuser and `users` with their passwords; `settings` are further lines of the
-        configuration.
+        """Accept log-ins of the cluster's superuser and of `users` (names with passwords); `settings` are further lines
+        of the configuration.
         """
         program = find_pgbouncer()
         self._folder = Path(tempfile.mkdtemp(prefix="ctrlmgr-pgbouncer-"))
@@ -88,12 +91,12 @@ class PgBouncer:
         shutil.rmtree(self._folder)
 
     def url(self, url: str) -> str:
-        """Return the URL of this database through the pooler."""
+        """Return the URL of this database through PgBouncer."""
         parts = urlsplit(url)
         account = parts.netloc.rpartition("@")[0]
         return parts._replace(netloc=f"{account}@127.0.0.1:{self.port}").geturl()
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Return the user that runs PgBouncer, which refuses to run as root; None for the current user."""
+    """Return the user that runs PgBouncer, which refuses to run as root; None means the current user."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None

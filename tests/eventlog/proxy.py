@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL that injects faults on request."""
+"""A TCP proxy in front of PostgreSQL that injects faults when a test requests them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Filter = Callable[[bytes], bytes]
 
 
 class Proxy:
-    """Forwards connections to a port on loopback, each direction through its own thread."""
+    """A proxy that forwards connections to a port on loopback; each direction has its own thread."""
 
     def __init__(self, target: int, *, server_messages: Callable[[], Filter] | None = None) -> None:
         self._target = target
@@ -35,7 +35,9 @@ class Proxy:
             close(sock)
 
     def lose_reply_to(self, call: bytes) -> None:
-        """Forward the next request that contains `call`, and close the connection instead of forwarding the reply."""
+        """Forward the next request that contains `call`, and close the connection instead of
+        forwarding the response.
+        """
         self._lose_reply_to = call
 
     def hold(self, call: bytes) -> None:
@@ -96,7 +98,9 @@ def close(sock: socket.socket) -> None:
 
 
 def like_a_transaction_pooler() -> Filter:
-    """A filter for the server's messages on one connection: it drops notifications, and changes the process id."""
+    """A filter for the server's messages on one connection: it drops notifications, and changes the backend's process
+    ID.
+    """
     pending = b""
 
     def change(data: bytes) -> bytes:

@@ -1,4 +1,6 @@
-"""Tests of anchors: signed, shipped, and not updated to a history that the process did not append."""
+"""Tests of anchors: an anchor is signed and shipped, and is not updated to a history that the
+process did not append.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def opened(url: str, folder: Path, sealed: Sealing | None = None, seed: int = 1)
 
 
 def rewritten(url: str, log: SQLLog, at: int) -> None:
-    """Change an event and recompute the later hashes, as an attacker with write access to the database can."""
+    """Change an event and recompute the later hashes, as an attacker with write access to the database could."""
     rows: list[tuple[bytes, str, int]] = []
     events = list(log.stored())
     parent = events[at - 2].event.hash

@@ -1,5 +1,5 @@
-"""Tests of the API after its compaction: requests for old revisions are answered with 410, and the
-log still has them.
+"""Tests of the API after a compaction through the API: requests for old revisions get 410, and the log still contains
+these revisions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compact(stage: Stage) -> int:
 
 
 def test_a_list_continues_from_the_last_key_though_its_revision_was_compacted(stage: Stage) -> None:
-    """Run the steps of `[sig-api-machinery] Servers with support for API chunking`."""
+    """Run the steps of Kubernetes' conformance test `[sig-api-machinery] Servers with support for API chunking`."""
     limit = TOTAL // 10
     first = stage.send("GET", TEMPLATES, query={"limit": str(limit)}).body["metadata"]
     assert first["remainingItemCount"] + limit == TOTAL

@@ -16,7 +16,9 @@ def lock_at(path: Path) -> FileLock:
 
 
 def test_what_is_shared_in_memory_has_its_place_on_disk(tmp_path: Path) -> None:
-    """Without this, SIGBUS would end the first process that sets the head on a full disk."""
+    """If the file had no blocks on disk, SIGBUS would end the first process that sets the head of the log on a full
+    disk.
+    """
     lock = lock_at(tmp_path / "lock")
     assert (tmp_path / "lock").stat().st_blocks > 0
     lock.begin(lambda: 7)

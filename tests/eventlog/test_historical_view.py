@@ -1,4 +1,4 @@
-"""Tests of historical views: their answers equal those at the time when the revision was the newest."""
+"""Tests of historical views: their results equal the results at the time when the revision was the newest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
-    """Return the log with a history, in the process of its writer."""
+    """Return the log with a history, opened in the process that wrote the history."""
     with closing(open_log(url, clock=clock, random=random.Random(1), migrate=True)) as log:
         for proposal in (
             add(thing("a")),
@@ -46,7 +46,7 @@ def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
 
 @pytest.fixture
 def past(writer: EventLog, url: str, clock: FakeClock) -> Iterator[HistoricalLog]:
-    """Return the log at an earlier revision, in another process."""
+    """Return a view of the log at an earlier revision, opened in another process."""
     log = open_log_for_reading(url, clock=clock, random=random.Random(2))
     with closing(HistoricalLog(log, AT, clock=clock)) as past:
         yield past

@@ -1,4 +1,6 @@
-"""Property tests of random histories against a model of a list and a dict: both give equal answers to every query."""
+"""Property tests of random histories against a model of a list and a dict: the log and the model give equal results for
+every query.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ changes = st.tuples(st.sampled_from(EventType), st.sampled_from(PLACES), st.inte
 
 
 class Model:
-    """The states by revision: `states[r]` maps a key to the revision of the object that exists at r."""
+    """The states by revision: `states[r]` maps each key that exists at r to the revision of its object."""
 
     def __init__(self) -> None:
         self.states: list[dict[Place, int]] = [{}]
@@ -78,7 +80,9 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
 
     def expected(self, type_: EventType, place: Place, choice: int) -> int | None:
-        """-1: any revision; 0: the correct revision; otherwise a wrong one."""
+        """The expected revision of a proposal: -1 stands for any revision, 0 for the correct revision, and other
+        numbers for a wrong revision.
+        """
         if type_ is EventType.ADDED:
             return 0
         return None if choice < 0 else self.model.states[-1].get(place, 0) + choice

@@ -1,4 +1,6 @@
-"""Tests of purging: the files contain no byte of the payload, and the hash chain can still be verified."""
+"""Tests of purging: the database files contain no byte of the purged payload, and the hash chain
+can still be verified.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def secret(value: bytes, name: str = "password") -> Object:
 
 
 def live(log: SQLLog, *, deleted: bool) -> None:
-    """Change a Secret often, between changes of another one."""
+    """Change one Secret often, between changes of another Secret."""
     revision = other = 0
     for value in VALUES:
         kind = EventType.MODIFIED if revision else EventType.ADDED

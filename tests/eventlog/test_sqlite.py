@@ -78,7 +78,9 @@ def test_a_file_keeps_the_pages_that_it_was_made_with(path: Path, made_with: int
 
 
 def test_objects_of_somewhat_more_than_two_kilobytes_fill_their_pages(log: SQLiteEventLog, path: Path) -> None:
-    """The size of most pods: a page with one and a half of them is half empty."""
+    """The objects have the size of most pods; a database page in which one and a half such objects would fit is half
+    empty.
+    """
     size, count = 2_200, 2_000
     pods = [thing(f"pod-{number}", data={"a": "x" * size}) for number in range(count)]
     log.append([add(each) for each in pods], author=AUTHOR)
@@ -109,8 +111,8 @@ def test_a_peek_sees_what_another_process_has_acknowledged(log: SQLiteEventLog, 
 
 
 def test_a_peek_does_not_trust_what_the_last_user_left(path: Path) -> None:
-    """A killed process may not have written its last commit to the anchor, and the file may have been replaced by an
-    older copy.
+    """A killed process may not have written its last commit to the anchor, and an older copy may have replaced the
+    database file.
     """
     log = opened(path)
     log.append([add(thing("a"))], author=AUTHOR)

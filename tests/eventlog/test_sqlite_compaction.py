@@ -78,7 +78,7 @@ def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, pa
 
 
 def at_home(path: Path) -> int:
-    """Return the revision in the database file itself, without its journal."""
+    """Return the newest revision in the SQLite database file itself, without the journal."""
     with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as reader:
         return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
 
@@ -102,7 +102,7 @@ def test_frozen_writer_does_not_block_later_cleanup_or_close(path: Path) -> None
 
 
 def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
-    """A frozen process would block all writers for as long as it is frozen."""
+    """A process that is frozen in a transaction would block all writers for as long as it is frozen."""
     for name in ("a", "b"):
         log.append([add(thing(name))], author=AUTHOR)
     writer = log._sqlite_writer
@@ -118,7 +118,7 @@ def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
 
 
 def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path: Path) -> None:
-    """A commit that extends the file takes longer."""
+    """A commit that extends the database file takes longer."""
     wal, sizes = path.with_name(path.name + "-wal"), []
     for name in ("a", "b", "c"):
         log.append([add(thing(name))], author=AUTHOR)

@@ -1,6 +1,6 @@
 """A process that appends objects one by one and prints `NAME REVISION` after each acknowledgement.
 
-With `step` it waits for a line on its standard input before each append.
+With the argument `step`, the process waits for a line on its standard input before each append.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An environment with a few variables, for tests of expressions."""
+"""A CEL environment with a few variables, for tests of expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OBJECT = {"a": {"b": 1}, "name": "web-1", "none": None, "labels": {"x": "1", "y"
 
 
 class Declared:
-    """The declaration of one object type."""
+    """The CEL declaration of one object type."""
 
     def field(self, name: str, field: str) -> Type | None:
         return {"n": types.INT, "s": types.STRING}.get(field)

@@ -1,4 +1,4 @@
-"""Tests that expressions have exactly the functions and variables of Kubernetes 1.36.
+"""Tests that CEL expressions have exactly the functions and variables of Kubernetes 1.36.
 
 Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library`; cel-go `common/stdlib`, `cel/library.go`, `ext`.
 """
@@ -69,7 +69,7 @@ format.named(string) .validate(NamedFormat, string)
 .check(PathCheck, string) .check(ResourceCheck, string)
 .allowed(Decision) .reason(Decision) .errored(Decision) .error(Decision)
 """
-"""Signatures without result types: a dot marks a receiver, and types have no package names."""
+"""Function signatures without result types: a dot marks a receiver, and types have no package names."""
 
 NAMES_OF_TYPES = """
 bool bytes double google.protobuf.Duration google.protobuf.Timestamp int list map net.CIDR net.IP null_type
@@ -81,7 +81,7 @@ WHOLE = ("kubernetes.URL",)
 
 
 def products() -> Iterator[str]:
-    """Yield the signatures of functions that exist for several types."""
+    """Yield the signatures of functions that are declared for several types."""
     for operator in ("_*_", "_/_"):
         yield from (f"{operator}({each}, {each})" for each in _ARITHMETIC.split())
     for operator in ("_<_", "_<=_", "_>_", "_>=_"):
@@ -101,7 +101,7 @@ def products() -> Iterator[str]:
 
 
 def listed() -> Iterator[str]:
-    """Yield the signatures of list functions."""
+    """Yield the signatures of the functions for lists."""
     text, begin, depth = " ".join(DECLARED.split()), 0, 0
     for at, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -135,7 +135,7 @@ def test_names_of_types_are_those_of_kubernetes() -> None:
 
 
 def test_macros_are_those_of_kubernetes() -> None:
-    """Only the macro `has` has no receiver, so it is listed separately."""
+    """`has` is the only macro without a receiver, so it is listed separately."""
     assert sorted(_MACROS) == sorted(
         [
             *[(name, count) for name in ("all", "exists", "exists_one", "existsOne") for count in (2, 3)],

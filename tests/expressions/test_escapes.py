@@ -1,4 +1,4 @@
-"""Tests of the escaped form of field names that are not identifiers."""
+"""Tests of the escaped form in CEL of field names that are not identifiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that each evaluation is charged for its work, and that the work is bounded."""
+"""Tests that each evaluation of an expression is charged for its work, and that the work is bounded."""
 
 from __future__ import annotations
 

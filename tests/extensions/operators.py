@@ -1,4 +1,4 @@
-"""Five definitions that resemble those of well-known operators: deep, large, and with many
+"""Five CustomResourceDefinitions that resemble those of well-known operators: deep, large, and with many
 `x-kubernetes-…` keywords.
 """
 
@@ -123,7 +123,9 @@ def a_container() -> Schema:
 
 
 def described(schema: Schema, words: str) -> Schema:
-    """Add a description to every node, as in real definitions, which are large because of their descriptions."""
+    """Add a description to every schema node, as in real CustomResourceDefinitions, which are large because of their
+    descriptions.
+    """
     result: Schema = {"description": words}
     for key, value in schema.items():
         if key == "properties":
@@ -136,7 +138,9 @@ def described(schema: Schema, words: str) -> Schema:
 
 
 def monitoring() -> Schema:
-    """A kind like Prometheus: it contains whole pod specs many times, in more than half a megabyte."""
+    """Return a CustomResourceDefinition like that of Prometheus, whose schema contains whole pod specs many times, in
+    more than half a megabyte.
+    """
     pods = {
         f"role{number}": an_object(
             containers=a_list(a_container(), "name"),
@@ -159,7 +163,9 @@ def monitoring() -> Schema:
 
 
 def certificates() -> Schema:
-    """A kind like Certificate: formats, enumerations, alternatives."""
+    """Return a CustomResourceDefinition like that of cert-manager's Certificate, with formats, enumerations and
+    alternatives.
+    """
     private_key = an_object(
         algorithm={"type": "string", "enum": ["RSA", "ECDSA", "Ed25519"]},
         rotationPolicy={"type": "string", "enum": ["Never", "Always"], "default": "Never"},
@@ -183,7 +189,9 @@ def certificates() -> Schema:
 
 
 def workflows() -> Schema:
-    """A kind with templates of any objects: embedded objects, and fields without a schema."""
+    """Return a CustomResourceDefinition with templates for objects of any kind: embedded objects, and fields without a
+    schema.
+    """
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     step = an_object(
         ("name",),
@@ -196,7 +204,9 @@ def workflows() -> Schema:
 
 
 def databases() -> Schema:
-    """A kind like a database cluster: rules, ranges, and defaults at every level."""
+    """Return a CustomResourceDefinition for database clusters, with validation rules, ranges, and defaults at every
+    level.
+    """
     storage = an_object(size=QUANTITY, storageClass=STRING, resizeInUseVolumes={"type": "boolean", "default": True})
     backup = an_object(
         retentionPolicy={"type": "string", "pattern": "^[1-9][0-9]*[dwm]$"},
@@ -216,7 +226,9 @@ def databases() -> Schema:
 
 
 def routes() -> Schema:
-    """A kind like an HTTP route: unions, nested lists of type map, and limits everywhere."""
+    """Return a CustomResourceDefinition for HTTP routes, with unions, nested lists of type map, and limits for every
+    field.
+    """
     name = {"type": "string", "maxLength": 253, "minLength": 1}
     header = an_object(
         ("name", "value"),

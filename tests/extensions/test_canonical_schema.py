@@ -1,4 +1,4 @@
-"""Tests of schemas in which a keyword may be a schema or another value: they are decoded as in Kubernetes."""
+"""Tests of schemas with a keyword whose value may be a schema or another value: they are decoded as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of kinds from definitions: versions, names, columns, selectable fields, scale, deprecation."""
+"""Tests of the kinds that result from CustomResourceDefinitions: versions, names, columns, selectable fields, scale,
+deprecation.
+"""
 
 from __future__ import annotations
 

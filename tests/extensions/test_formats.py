@@ -1,4 +1,4 @@
-"""Tests that formats accept the same strings as go-openapi, including its oddities."""
+"""Tests that string formats accept the same strings as go-openapi, including its oddities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of definitions as large and unusual as those of well-known operators: they are valid, fast and work."""
+"""Tests of CustomResourceDefinitions as large and unusual as those of well-known operators: they are valid, are
+processed fast, and their objects can be used.
+"""
 
 from __future__ import annotations
 

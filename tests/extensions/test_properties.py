@@ -151,7 +151,7 @@ def test_an_unchanged_value_of_declared_fields_is_never_wrong_on_an_update(
 
 
 def _is_loose(raw: dict[str, Any]) -> bool:
-    """Return whether a value may have fields that the schema does not declare."""
+    """Return whether an object may have fields that the schema does not declare."""
     below = [*raw.get("properties", {}).values(), raw.get("items"), raw.get("additionalProperties")]
     return (
         bool(raw.get("x-kubernetes-preserve-unknown-fields"))

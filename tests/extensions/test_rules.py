@@ -1,4 +1,4 @@
-"""Tests of validation rules of custom resources: valid definitions, and rejected objects."""
+"""Tests of validation rules of custom resources: valid CustomResourceDefinitions, and rejected custom objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that invalid definitions are refused with the same causes and paths as in Kubernetes."""
+"""Tests that invalid CustomResourceDefinitions are refused with the same causes and paths as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the cost of schemas is bounded, and charged to the request that processes the object."""
+"""Tests that the cost of schemas is bounded, and is charged to the request that processes a custom object."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import structlog
 
 @pytest.fixture(autouse=True, scope="module")
 def quiet() -> Iterator[None]:
-    """The log lines of thousands of reconciles are not needed."""
+    """Discard the log lines of thousands of reconciles, because the tests do not need them."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     yield
     structlog.reset_defaults()

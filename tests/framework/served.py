@@ -1,4 +1,4 @@
-"""A cluster over HTTPS, for the scenario of the example operator."""
+"""A cluster behind HTTPS, for the scenario of the example operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEADLINE = 30.0
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for other processes by polling."""
+    """Wait for another process by polling."""
     deadline = time.monotonic() + DEADLINE
     while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"
@@ -29,7 +29,7 @@ PLURALS |= {"example.com/v1/Shop": "/apis/example.com/v1/namespaces/default/shop
 
 
 class Served:
-    """A cluster over HTTPS."""
+    """A cluster behind HTTPS."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server

@@ -1,4 +1,6 @@
-"""Tests of admission functions of apps: their changes, refusals and errors, and invalid declarations."""
+"""Tests of the admission functions of apps: the changes, refusals and errors of the functions, and invalid
+declarations.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from ctrlmgr.testing import Harness
 
 
 class MapData(Model):
-    """The `data` of a ConfigMap, with one declared key."""
+    """The `data` of a ConfigMap, as a class with one declared key."""
 
     size: str = ""
 
 
 class Sized(Kind, api_version="v1", kind="ConfigMap"):
-    """A ConfigMap with one declared key."""
+    """A ConfigMap whose `data` has one declared key."""
 
     data: MapData = MapData()
 

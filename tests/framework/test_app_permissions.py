@@ -1,4 +1,6 @@
-"""Tests of `ctrlmgr rbac` and `ctrlmgr new --deploy`: the rights suffice, and the manifests are valid."""
+"""Tests of `ctrlmgr rbac` and `ctrlmgr new --deploy`: the generated permissions suffice, and the generated manifests
+are valid.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def as_account(cluster: Served, folder: Path, name: str) -> Path:
-    """Return the kubeconfig of a ServiceAccount."""
+    """Return a kubeconfig with the token of a ServiceAccount."""
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = cluster.ask("POST", path, body)["status"]["token"]

@@ -191,7 +191,7 @@ class WorkloadStage(Stage):
         self.patch("pods", name, {"status": status}, "status")
 
     def run_all(self) -> None:
-        """Start pending pods and remove terminating ones, as all kubelets do."""
+        """Start pending pods and remove terminating pods, as the kubelets of all nodes do."""
         for pod in self.pods():
             if pod["status"]["phase"] == "Pending":
                 self.report(pod)
@@ -217,7 +217,7 @@ class WorkloadStage(Stage):
     # Checks of the log afterwards.
 
     def written(self) -> list[str]:
-        """Return the writes of controllers, as `CREATED pods/web-1`."""
+        """Return the events that controllers wrote, as `CREATED pods/web-1`."""
         events = self.log.events_after(0, limit=100_000)
         return [
             f"{EventType(each.type).name} {each.object.resource}/{each.key.name}"
@@ -226,7 +226,7 @@ class WorkloadStage(Stage):
         ]
 
     def states(self, *resources: Resource) -> Iterator[Mapping[Resource, Mapping[Key, Object]]]:
-        """Yield the objects of some resources after every event of the log."""
+        """Yield the objects of some resources as they are after each event of the log."""
         there: dict[Resource, dict[Key, Object]] = defaultdict(dict)
         for event in self.log.events_after(0, limit=100_000):
             if event.object.resource in resources:

@@ -1,5 +1,5 @@
-"""Tests that controllers of workloads report impossible specs and retry with increasing delays, without loops of
-writes.
+"""Tests that workload controllers report specs from which no pod can be created, and retry with increasing delays and
+few writes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.controllers.workloads.stage import MERGE, SYSTEM, WorkloadStage, temp
 
 MINUTES = 3
 WRITES_A_MINUTE = 12
-"""The maximum writes for an object that is always invalid: its status, and rare retries."""
+"""The maximum number of writes for an object that is always invalid: updates of its status, and a few retries."""
 ATTEMPTS_A_MINUTE = 60
-"""The maximum number of Events of all objects, at the beginning, when delays are short."""
+"""The maximum number of Events for all objects in the first retries, when delays are short."""
 
 LABELS = {"app": "web"}
 FOREIGN = "registry.example/app:1"
@@ -52,7 +52,7 @@ def autoscalers(stage: WorkloadStage) -> Controller:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Do not log each failed attempt, because there are hundreds."""
+    """Disable logging of failed attempts, because hundreds of attempts fail."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
@@ -77,7 +77,7 @@ def workload(kind: str, name: str = "web", **spec: Any) -> dict[str, Any]:
 
 
 def refused(**spec: Any) -> dict[str, Any]:
-    """Return a template that the API accepts in a workload, and from which no pod can be created."""
+    """Return a pod template that the API accepts in a workload, but from which no pod can be created."""
     return template(LABELS, priorityClassName="there-is-none", **spec)
 
 

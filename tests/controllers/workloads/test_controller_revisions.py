@@ -1,4 +1,4 @@
-"""Tests of the bytes in a ControllerRevision's data: those of kube-controller-manager, stored as in Kubernetes."""
+"""Tests of the data in a ControllerRevision: kube-controller-manager would write the same bytes."""
 
 from __future__ import annotations
 

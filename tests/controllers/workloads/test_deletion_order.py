@@ -27,7 +27,7 @@ def pod(
     restarts: int = 0,
     sidecar_restarts: int | None = None,
 ) -> Object:
-    """Return a pod that became ready `ready` microseconds ago (None: it is not ready)."""
+    """Return a pod that became ready `ready` microseconds ago; None means that the pod is not ready."""
     condition = {"type": "Ready", "status": "False" if ready is None else "True", "lastTransitionTime": ago(ready or 0)}
     spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c"}]}
     status: dict[str, Any] = {"phase": phase, "conditions": [condition]}

@@ -10,7 +10,7 @@ from ctrlmgr.controllers.workloads.hashes import revision_hash, safe_encoded, te
 
 
 def stored(labels: dict[str, str], image: str, **metadata: Any) -> dict[str, Any]:
-    """Return a template as the API server stores it, with defaults."""
+    """Return a pod template in the form in which the API server stores it, with defaults."""
     container = {
         "name": "c",
         "image": image,

@@ -14,7 +14,7 @@ from tests.controllers.workloads.recorded_hashes import printed_hash, recorded_h
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "template-hashes.json.gz"
 _SHARED = Path(__file__).parents[4] / "shared" / "conformance" / "template-hashes.json.gz"
-"""400 templates, on machines with recordings beside the repository."""
+"""A file with 400 pod templates, which exists on machines with recordings beside the repository."""
 
 
 @pytest.mark.parametrize("path", [path for path in (RECORDED, _SHARED) if path.exists()], ids=lambda path: path.name)
@@ -24,7 +24,7 @@ def test_templates_have_the_hashes_that_kubernetes_gave_them(path: Path) -> None
 
 
 def coredns() -> dict[str, Any]:
-    """Return the template of CoreDNS that kubeadm 1.34 installs (`cmd/kubeadm/app/phases/addons/dns`)."""
+    """Return the pod template of CoreDNS that kubeadm 1.34 installs (`cmd/kubeadm/app/phases/addons/dns`)."""
     ports = (("dns", 53, "UDP"), ("dns-tcp", 53, "TCP"), ("metrics", 9153, "TCP"))
     probes = (("liveness-probe", 8080, "TCP"), ("readiness-probe", 8181, "TCP"))
     term = {
@@ -73,7 +73,9 @@ def coredns() -> dict[str, Any]:
 
 
 def test_a_template_that_was_stored_has_the_hash_that_clusters_give_it() -> None:
-    """`coredns-66bc5c9577` exists in every cluster that kubeadm 1.34 creates; PodSpec has gained one field since."""
+    """The ReplicaSet `coredns-66bc5c9577` exists in every cluster that kubeadm 1.34 creates; PodSpec has gained one
+    field since then.
+    """
     template = coredns()
     default_template(template)
     printed = print_value("v1.PodTemplateSpec", template)

@@ -23,7 +23,7 @@ def sample(name: str, labels: dict[str, str]) -> float:
 
 @pytest.fixture
 def since() -> Since:
-    """Return a function that returns the increase of a series since its first call."""
+    """Return a function that returns how much a metric series has increased since the first call of the function."""
     first: dict[str, float] = {}
 
     def rise(name: str, **labels: str) -> float:

@@ -1,6 +1,6 @@
 """Sends requests in the form of client-go's typed clients: protobuf bodies, and an Accept header that prefers protobuf.
 
-Every thread needs its own client, because a client has one connection, as an HTTP/1.1 client does.
+Every thread needs its own client, because a client has a single HTTP/1.1 connection.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from tests.schema.protobuf_encoder import body as protobuf
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON = "application/json"
 TYPED = f"{PROTOBUF},{JSON}"
-"""The Accept header of a typed client."""
+"""The Accept header of client-go's typed clients."""
 
 TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
 """The Accept header of kubectl when it prints objects."""
 
 GOING_AWAY = (429, 503)
-"""The status codes of answers after which a client retries later."""
+"""The status codes of responses after which a client retries its request later."""
 
 Unstructured = dict[str, Any]
 
 
 def metadata(suffix: str) -> str:
-    """Return the Accept header of a metadata client; the suffix is `List` for lists."""
+    """Return the Accept header of client-go's metadata client; `suffix` is `List` for lists."""
     media_types = (f"{encoding};as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1" for encoding in (PROTOBUF, JSON))
     return ",".join(media_types)
 
 
 class Cut(Exception):
-    """The connection was refused or broke, or the server announced that it stops."""
+    """Raised if the connection was refused or broke, or if the server announced that it is shutting down."""
 
 
 class Answer(NamedTuple):
-    """The status and the decoded body."""
+    """The status code and the decoded body of a response."""
 
     code: int
     body: Any
@@ -56,7 +56,7 @@ class ClientGo:
     """One connection to a server that may be restarted; every request raises `Cut` if the connection is lost."""
 
     def __init__(self, server: Server, user_agent: str = "kube-controller-manager/v1.36.2 (linux/amd64)") -> None:
-        """Take address, trust and token from the server's kubeconfig."""
+        """Read the server's address, its certificate authority and a token from the server's kubeconfig."""
         config = yaml.safe_load(server.kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
@@ -78,20 +78,20 @@ class ClientGo:
         self._connection.close()
 
     def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = TYPED) -> Answer:
-        """Read an object or a list."""
+        """Send a GET for an object or a list."""
         return self._answer("GET", path, query, accept)
 
     def write(self, method: str, path: str, obj: Unstructured, query: Mapping[str, str] | None = None) -> Answer:
-        """POST, PUT or DELETE with a protobuf body."""
+        """Send a POST, PUT or DELETE with a protobuf body."""
         return self._answer(method, path, query, TYPED, protobuf(obj), PROTOBUF)
 
     def patch(self, path: str, patch: object, kind: str = "strategic-merge") -> Answer:
-        """PATCH; patches are always JSON."""
+        """Send a PATCH; the body of a patch is always JSON."""
         return self._answer("PATCH", path, None, TYPED, json.dumps(patch).encode(), f"application/{kind}-patch+json")
 
     @contextmanager
     def watch(self, path: str, query: Mapping[str, str], accept: str = TYPED) -> Iterator[Iterator[Unstructured]]:
-        """Open a watch and yield its events; they end with the stream, also in the middle of a line."""
+        """Open a watch and yield its events until the stream ends; a stream may also end in the middle of a line."""
         response = self._send("GET", path, {"watch": "true", **query}, accept, None, "")
         try:
             if response.status != 200:

@@ -1,4 +1,4 @@
-"""The official Python client, connected to a server, and objects for its tests."""
+"""Connects the official Python client to a server, and creates objects for the client's tests."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"
@@ -15,7 +15,10 @@ from kubernetes.client.exceptions import NotFoundException
 from tests.e2e.serving import Server
 
 Api = Any
-"""An API of the client. Its generated types accept no manifests and allow None everywhere, so they are not used."""
+"""One API class of the official Python client.
+
+The client's generated types accept no manifests and allow None everywhere, so the tests do not use these types.
+"""
 
 LABELS = {"app": "web"}
 
@@ -31,7 +34,7 @@ def connected(server: Server) -> Iterator[client.ApiClient]:
 
 
 def is_absent(read: Callable[..., Any], *arguments: str) -> bool:
-    """Return whether an object does not exist; raise other errors."""
+    """Return whether an object does not exist; raise ApiException if the request fails for another reason."""
     try:
         read(*arguments)
     except NotFoundException:
@@ -50,7 +53,7 @@ def pod_spec() -> dict[str, Any]:
 
 
 def service(name: str) -> dict[str, Any]:
-    """Return a Service that selects pods with the label."""
+    """Return a Service that selects pods with the label `app=web`."""
     return manifest("v1", "Service", name, spec={"selector": LABELS, "ports": [{"name": "http", "port": 80}]})
 
 

@@ -1,7 +1,8 @@
-"""A reflector like client-go's that stores all received events.
+"""A reflector that behaves like client-go's and stores all received events.
 
-It begins with a list, or since client-go 0.35 with a watch that sends the state first. Then it only watches from the
-newest received revision, regardless of broken connections. Therefore the received events must be the complete history.
+The reflector begins with a list, or, like client-go since 0.35, with a watch that sends the initial state. Then the
+reflector only watches from the newest revision it has received, even after broken connections. Therefore the received
+events must be the complete history of the resource.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Form(NamedTuple):
     listed: Callable[[Unstructured], list[Unstructured]]
     watched: Callable[[Unstructured], Unstructured]
     shown: Callable[[Unstructured], Unstructured]
-    """A function that returns the stored form of an object."""
+    """A function that returns the part of an object that an informer with this representation stores."""
 
 
 def _partial(obj: Unstructured) -> Unstructured:
@@ -49,7 +50,7 @@ def _whole(obj: Unstructured) -> Unstructured:
 
 
 def _items(answer: Unstructured) -> list[Unstructured]:
-    """Return the items of a list, with their kind, which items of a typed list lack."""
+    """Return the items of a list with their kind and apiVersion, which the items of a typed list lack."""
     kind, version = answer["kind"].removesuffix("List"), answer["apiVersion"]
     return [{"kind": kind, "apiVersion": version, **item} for item in answer["items"]]
 
@@ -65,17 +66,17 @@ TABLE_FORM = Form(TABLE, TABLE, _rows, lambda table: _rows(table)[0], _partial)
 
 
 class Reflector:
-    """Follows the objects at `path` until an event of the object `last`."""
+    """A reflector that follows the objects at `path` until it receives an event of the object `last`."""
 
     def __init__(
         self, server: Server, path: str, *, form: Form = TYPED_FORM, streams: bool = True, selector: str = ""
     ) -> None:
-        """Select by one label, `key=value`; with `streams`, the watch sends the initial state."""
+        """Select objects by one label, `key=value`; if `streams` is set, the watch sends the initial state."""
         self.path, self.form, self.selector = path, form, selector
         self.state: dict[tuple[str, str], Unstructured] = {}
         """The initial state."""
         self.started_at = 0
-        """The revision of the initial state."""
+        """The resourceVersion of the initial state."""
         self.history: list[ReflectedEvent] = []
         self.connections = 0
         self._server = server
@@ -86,7 +87,9 @@ class Reflector:
         self._pause = threading.Event()
 
     def run(self, last: str) -> None:
-        """Follow the resource; raise AssertionError for a response after which client-go could not continue."""
+        """Follow the resource until the object `last` is received; raise AssertionError for a response after which
+        client-go could not continue.
+        """
         self._last = last
         with ClientGo(self._server) as client:
             while not self._is_done:
@@ -115,7 +118,7 @@ class Reflector:
         self.started_at = self._newest = int(answer["metadata"]["resourceVersion"])
 
     def _stream_state(self, client: ClientGo) -> None:
-        """Read the initial state from a watch, and continue with this watch."""
+        """Read the initial state from a watch, and continue with the same watch."""
         state: dict[tuple[str, str], Unstructured] = {}
         with client.watch(self.path, {**STATE_FIRST, **self._selects}, self.form.watch_accept) as events:
             for type_, obj in self._shown(events):

@@ -1,6 +1,6 @@
 """Tests of requests that client-go controllers send, including kube-controller-manager: leases, Events, informers.
 
-The client writes protobuf, and prefers protobuf answers, but also accepts JSON, which the server sends.
+The client writes protobuf and prefers protobuf responses, but also accepts JSON.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_a_deletion_says_which_object_it_means(client: ClientGo, namespace: str)
 
 
 STOPS_WITHIN = 10.0
-"""Maximum seconds; a stop that waits for the client would take twenty."""
+"""Maximum duration of the stop in seconds; if the server waited for the client, the stop would take twenty seconds."""
 
 
 @pytest.mark.slow

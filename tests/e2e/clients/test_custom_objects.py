@@ -30,7 +30,7 @@ from tests.e2e.widgets import Hook, defined, definition, version
 
 @pytest.fixture
 def group(server: Server, namespace: str) -> Iterator[str]:
-    """The name of a new group with a kind Widget."""
+    """The name of a new API group with a kind Widget."""
     group = f"{namespace}.example.com"
     with defined(server, definition(group)):
         yield group
@@ -85,7 +85,9 @@ def test_lightkube(server: Server, group: str, namespace: str) -> None:
 
 
 class Watched:
-    """A client's view of the Widgets in v2; it watches until it is stopped, and resumes after interruptions."""
+    """A client that watches the Widgets in v2 and records their events until it is stopped; it resumes after
+    interruptions.
+    """
 
     def __init__(self, api: client.ApiClient, group: str, namespace: str) -> None:
         self.seen: list[tuple[str, str, Any]] = []

@@ -1,7 +1,7 @@
-"""Tests that informers of every kind follow while the server is stopped and killed during writes.
+"""Tests that informers of every kind keep following while the server is stopped and killed during writes.
 
-The events of each informer are compared with the log: no event may be missing or repeated, the order must be that of
-the log, and objects must equal the stored ones.
+The events of each informer are compared with the log: no event may be missing or repeated, the order must be the order
+of the log, and objects must equal the stored objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.e2e.load import LABELS, LAST, Writer
 from tests.e2e.serving import Server, until
 
 WRITES = 25
-"""The number of acknowledged writes of each writer before the server is stopped again."""
+"""The number of acknowledged writes of each writer after which the server is stopped again."""
 
 ENDINGS = ("stop", "kill", "kill")
 NAMESPACE = "load"

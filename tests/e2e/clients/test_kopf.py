@@ -25,7 +25,7 @@ FINALIZER = "example.com/operator"
 
 @contextmanager
 def operator(server: Server, namespace: str, log: Path) -> Iterator[None]:
-    """Run the operator in a namespace; it must stop in order."""
+    """Run the operator in a namespace; check that the operator shuts down gracefully."""
     command = [
         sys.executable,
         "-m",
@@ -50,7 +50,7 @@ def operator(server: Server, namespace: str, log: Path) -> Iterator[None]:
 
 
 class Subject:
-    """The current Service of the operator."""
+    """A Service `web` that the operator handles."""
 
     def __init__(self, core: make.Api, namespace: str) -> None:
         self._core, self._namespace = core, namespace

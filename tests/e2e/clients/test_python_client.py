@@ -38,7 +38,9 @@ def apps(api: client.ApiClient) -> make.Api:
 
 
 class Typed(NamedTuple):
-    """The name of a kind in the client."""
+    """A kind in the official client: its API class, its name in method names, its model, and a function that creates an
+    object.
+    """
 
     api: type
     name: str

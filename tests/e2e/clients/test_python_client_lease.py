@@ -23,11 +23,11 @@ from tests.e2e.serving import DEADLINE, Server
 
 
 class Resigned(Exception):
-    """Raised by the leader to resign; a leader that raises an error does not renew the lease."""
+    """The error that the leader raises to resign; a leader that raises an error does not renew the lease."""
 
 
 class Candidate:
-    """Leads until the test makes it resign."""
+    """A leader that leads until the test makes it resign."""
 
     def __init__(self, lock: ConfigMapLock | LeaseLock) -> None:
         self.leads, self.resigns = threading.Event(), threading.Event()

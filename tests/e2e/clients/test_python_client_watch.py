@@ -40,7 +40,7 @@ def labelled(value: str) -> dict[str, Any]:
 
 
 def told(core: make.Api, namespace: str, *, last: str, **options: Any) -> list[tuple[str, str]]:
-    """Watch ConfigMaps until one with the name `last` is received; return the received events."""
+    """Watch ConfigMaps until a ConfigMap with the name `last` is received; return the received events."""
     watcher, seen = watch.Watch(), []
     for event in watcher.stream(core.list_namespaced_config_map, namespace, _request_timeout=DEADLINE, **options):
         seen.append((event["type"], event["object"].metadata.name))
@@ -103,7 +103,7 @@ def test_the_state_may_come_first_and_is_marked_as_such(core: make.Api, namespac
 
 
 class Seen:
-    """The events of an informer's handlers, which a test can wait for."""
+    """The events that an informer's handlers received; a test can wait for them."""
 
     def __init__(self, informer: SharedInformer) -> None:
         self._events: queue.Queue[tuple[str, str]] = queue.Queue()
@@ -135,7 +135,7 @@ def test_an_informer_keeps_up(core: make.Api, namespace: str) -> None:
 
 @pytest.fixture
 def forgetful(tmp_path: Path) -> Iterator[tuple[Server, str]]:
-    """A new server and its database, which the test compacts."""
+    """A new server and its database; the test compacts the database."""
     url = f"sqlite:///{tmp_path / 'ctrlmgr.db'}"
     with closing(Server(tmp_path, "--database", url)) as server:
         server.start()

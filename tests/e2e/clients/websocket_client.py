@@ -1,4 +1,4 @@
-"""Connects to a server as browsers do, with a WebSocket of websocket-client."""
+"""Connects to a server with a WebSocket of the package websocket-client, in the way in which browsers connect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.serving import DEADLINE, Server
 
 @contextmanager
 def connected(server: Server, path: str, *protocols: str, token: str = "") -> Iterator[websocket.WebSocket]:
-    """Connect with a header, or with `token` as a protocol, as browsers do."""
+    """Connect with the token in a header, or, if `token` is set, with the token as a subprotocol, as browsers do."""
     header = [] if token else [f"Authorization: Bearer {server.token}"]
     carried = [f"base64url.bearer.authorization.k8s.io.{token}"] if token else []
     parts = urlsplit(server.url)
@@ -35,7 +35,7 @@ def connected(server: Server, path: str, *protocols: str, token: str = "") -> It
 
 
 def messages(client: websocket.WebSocket) -> Iterator[tuple[int, bytes]]:
-    """Yield the types and contents of all messages until the server closes."""
+    """Yield the types and contents of all WebSocket messages until the server closes the connection."""
     while True:
         kind, data = client.recv_data()
         if kind == websocket.ABNF.OPCODE_CLOSE:

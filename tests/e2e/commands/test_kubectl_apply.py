@@ -1,4 +1,4 @@
-"""Tests of kubectl apply and diff: the client or the server merges the desired state of files."""
+"""Tests of kubectl apply and diff: the client or the server merges the desired state from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of kubectl patch, label, annotate, replace and edit, and of their refusals."""
+"""Tests of kubectl patch, label, annotate, replace and edit, and of requests that the server refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVICE = {
 
 @pytest.fixture
 def app(kubectl: Kubectl, server: Server) -> Kubectl:
-    """The name of a ConfigMap `app`."""
+    """kubectl in a namespace with a ConfigMap `app`."""
     path = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
     server.create(path, {"metadata": {"name": "app"}, "data": {"a": "1"}})
     return kubectl

@@ -24,7 +24,7 @@ p8csq8gssuW3O6B5h4d7qTW1XFn40eECIQCDhcgHNicC08+hOQcQJL8tdHt0ML/0
 
 
 def part(fields: Any, path: str) -> Any:
-    """Return the value at a dotted path."""
+    """Return the value at a dotted path within an object."""
     for step in path.split("."):
         fields = fields[int(step)] if isinstance(fields, list) else fields.get(step)
     return fields

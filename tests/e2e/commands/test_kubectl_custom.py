@@ -18,7 +18,9 @@ GROUP = "operators.example.com"
 
 @pytest.fixture(scope="module")
 def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
-    """Install all five kinds, one of more than half a megabyte, until the tests are over."""
+    """Install all five kinds, one of which has a schema of more than half a megabyte, until the module's tests have
+    finished.
+    """
     definitions = {
         "apiVersion": "v1",
         "kind": "List",
@@ -33,9 +35,9 @@ def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
 
 
 def wait_for(kubectl: Kubectl, definitions: list[str]) -> None:
-    """Wait with kubectl until all definitions are established.
+    """Wait with kubectl until all CustomResourceDefinitions are established.
 
-    kubectl fails instead of waiting while conditions are null, which lasts until the names are accepted.
+    While the conditions are null, which lasts until the names are accepted, kubectl fails instead of waiting.
     """
     for name in definitions:
         plural = name.partition(".")[0]
@@ -48,22 +50,22 @@ def names() -> list[str]:
 
 
 class Use(NamedTuple):
-    """The requests of users for a kind."""
+    """The commands that the tests run for a kind."""
 
     explained: str
-    """The field that is explained."""
+    """The path of the field that `kubectl explain` explains."""
     says: str
     """The expected explanation."""
     spec: dict[str, Any]
-    """The manifest that is applied."""
+    """The manifest that `kubectl apply` applies."""
     defaulted: str
     """The path of a field with a default."""
     default: Any
-    """The default of the field."""
+    """The default value of the field."""
     edited: str
     """The path of a field with the value "one", which the editor changes to "two"."""
     wrong: dict[str, Any]
-    """An invalid manifest that is applied."""
+    """An invalid manifest that `kubectl apply` sends."""
     complaint: str
     """The expected error."""
 
@@ -132,7 +134,7 @@ USES = {
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path of names and positions."""
+    """Return the value at a path of field names and list positions."""
     for step in path.split("."):
         value = value[int(step) if step.isdigit() else step]
     return value

@@ -39,7 +39,7 @@ def test_a_service_from_first_to_last(kubectl: Kubectl, server: Server) -> None:
 
 @pytest.fixture(params=DATABASES)
 def own(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
-    """A server with a database that only this test uses; not started."""
+    """A server that is not started yet, and whose database only this test uses."""
     url = f"sqlite:///{tmp_path / 'own.db'}"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")

@@ -1,4 +1,4 @@
-"""Tests of kubectl delete: removed and terminating objects, and their dependents."""
+"""Tests of kubectl delete: removed objects, terminating objects, and dependents of deleted objects."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_not_waiting(kubectl: Kubectl) -> None:
 
 
 def bound(kubectl: Kubectl, server: Server, name: str) -> None:
-    """A pod on a node, which the server believes to be running."""
+    """Create a pod and bind it to a node, so that a deletion of the pod waits for the node's kubelet."""
     kubectl(f"run {name} --image=nginx")
     path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{name}/binding"
     code, answer = server.request("POST", path, {"target": {"kind": "Node", "name": "elsewhere"}})
@@ -108,7 +108,7 @@ def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def owner(kubectl: Kubectl, server: Server) -> Kubectl:
-    """The name of a Deployment `app` that owns a ReplicaSet `app-1`."""
+    """kubectl in a namespace with a Deployment `app` that owns a ReplicaSet `app-1`."""
     kubectl("create deployment app --image=nginx")
     deployment = kubectl.get("deployment app")
     metadata = {"name": "app-1", "ownerReferences": [{

@@ -1,4 +1,4 @@
-"""Tests of kubectl describe, which combines several requests for many kinds."""
+"""Tests of kubectl describe, which sends several requests for many kinds."""
 
 from __future__ import annotations
 

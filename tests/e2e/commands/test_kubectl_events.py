@@ -1,4 +1,4 @@
-"""Tests of Events of controllers in kubectl, and of the default objects of namespaces."""
+"""Tests of the Events that controllers create, in kubectl's output, and of the default objects of namespaces."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from tests.e2e.kubectl import Kubectl, squeezed
 from tests.e2e.serving import Server, until
 
 TOO_MANY = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped"
-"""The mirroring controller's message about Endpoints with one address too many."""
+"""The message of the mirroring controller about Endpoints with one address more than the maximum."""
 
 
 def overfill(kubectl: Kubectl) -> None:
-    """Create Endpoints that cannot be mirrored completely, and wait for the Event."""
+    """Create Endpoints that cannot be mirrored completely, and wait for the controller's Event."""
     addresses = [{"ip": f"10.0.{number >> 8}.{number & 255}"} for number in range(1, 1002)]
     kubectl(
         "create -f -",

@@ -32,14 +32,16 @@ WEB = {
 
 @pytest.fixture(scope="module")
 def stocked(anywhere: Kubectl, server: Server) -> Kubectl:
-    """A namespace of this module with a Service and two ConfigMaps, beside the default one."""
+    """kubectl in a namespace that this module's tests share, with a Service and two ConfigMaps beside the namespace's
+    default ConfigMap.
+    """
     kubectl = anywhere.within(server.new_namespace())
     kubectl("create -f -", {"apiVersion": "v1", "kind": "List", "items": [ONE, TWO, WEB]})
     return kubectl
 
 
 PUBLISHED = "kube-root-ca.crt"
-"""The name of the ConfigMap that every namespace has."""
+"""The name of the ConfigMap that every namespace contains."""
 
 
 def names(listed: str) -> list[str]:

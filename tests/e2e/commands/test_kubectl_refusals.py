@@ -1,4 +1,4 @@
-"""Tests of kubectl's output for refused requests: Kubernetes' texts, and exit code 1."""
+"""Tests of kubectl's output for refused requests: Kubernetes' messages, and exit code 1."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.e2e.serving import DEADLINE, Server
 
 @pytest.fixture
 def deployed(kubectl: Kubectl) -> Kubectl:
-    """The name of a Deployment `app` with a container `nginx`."""
+    """kubectl in a namespace with a Deployment `app` whose container is `nginx`."""
     kubectl("create deployment app --image=nginx --replicas=2")
     return kubectl
 
@@ -123,7 +123,7 @@ def test_revisions_of_a_daemon_set(kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def node(anywhere: Kubectl, namespace: str) -> Iterator[str]:
-    """The name of a ready node."""
+    """The name of a node that is ready."""
     fields: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -1,4 +1,4 @@
-"""Definitions as in Kubernetes' conformance tests: each has an unusual name and its own group."""
+"""CustomResourceDefinitions as in Kubernetes' conformance tests: each has an unusual name and its own API group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.widgets import DEFINITIONS, defined
 Schema = Mapping[str, Any]
 
 ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""A schema that validates nothing."""
+"""An OpenAPI schema that accepts any object."""
 
 JSON_PATCH = "application/json-patch+json"
 
@@ -36,17 +36,17 @@ class Crd(NamedTuple):
         return f"{DEFINITIONS}/{self.name}"
 
     def objects(self, version: str = "v1", namespace: str = "") -> str:
-        """Return the path of the definition's objects."""
+        """Return the URL path of the custom objects."""
         where = f"/namespaces/{namespace}" if namespace else ""
         return f"/apis/{self.group}/{version}{where}/{self.plural}"
 
     def object(self, name: str, version: str = "v1", **fields: Any) -> dict[str, Any]:
-        """Return an object of the kind, as a client writes it."""
+        """Return a custom object in the form in which a client writes it."""
         return {"apiVersion": f"{self.group}/{version}", "kind": self.kind, "metadata": {"name": name}, **fields}
 
 
 def version(name: str = "v1", schema: Schema = ANYTHING, *, storage: bool = True) -> dict[str, Any]:
-    """Return a served version."""
+    """Return one served version of a CustomResourceDefinition."""
     return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
 
 
@@ -58,7 +58,9 @@ def served(
     group: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Iterator[Crd]:
-    """Create a definition within the block, by default with one version that accepts any object."""
+    """Create a CustomResourceDefinition while the block runs; by default, it has one version that
+    accepts any object.
+    """
     number = next(_numbers)
     crd = Crd(group or f"group{number}.example.com", f"oddities{number}", f"Oddity{number}")
     with defined(server, fields(crd, versions or [version()], scope, labels)):
@@ -68,7 +70,7 @@ def served(
 def fields(
     crd: Crd, versions: Sequence[Mapping[str, Any]], scope: str, labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the definition itself."""
+    """Return the manifest of the CustomResourceDefinition."""
     names = {"plural": crd.plural, "singular": crd.kind.lower(), "kind": crd.kind, "listKind": f"{crd.kind}List"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

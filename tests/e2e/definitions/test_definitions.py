@@ -1,4 +1,4 @@
-"""Tests of the life cycle of a definition, watches of its objects, and discovery."""
+"""Tests of the life cycle of a CustomResourceDefinition, of watches of its objects, and of discovery."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def crd(server: Server) -> Iterator[Crd]:
 
 
 class Watching:
-    """The events of a watch of one object, up to its deletion."""
+    """The watch events of one custom object, up to its deletion."""
 
     def __init__(self, server: Server, path: str, name: str) -> None:
         self.told: list[tuple[str, str]] = []
@@ -148,7 +148,7 @@ def test_custom_kinds_are_in_aggregated_discovery(server: Server, crd: Crd) -> N
 
 
 def test_a_client_that_uses_aggregated_discovery_finds_custom_kinds(anywhere: Kubectl, crd: Crd) -> None:
-    """The client is kubectl, which does not need the documents of single groups and versions."""
+    """The client is kubectl, which does not need the discovery documents of single groups and versions."""
     anywhere.since(27)
     done = anywhere.run(f"api-resources --cached=false --api-group={crd.group} -v=6")
     assert done.out.split()[-4:] == [crd.plural, f"{crd.group}/v1", "false", crd.kind]

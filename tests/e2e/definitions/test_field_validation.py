@@ -28,7 +28,7 @@ PORTS: Schema = {
     "x-kubernetes-list-type": "map",
 }
 CRON = r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"
-"""A pattern for cron schedules."""
+"""A regular expression for cron schedules."""
 
 REST = """
   cronSpec: "* * * * */5"
@@ -45,7 +45,7 @@ def schema(properties: Schema | None = None, /, **marks: Any) -> Schema:
 
 
 def apply(server: Server, crd: Crd, spec: str, *, metadata: str = "", root: str = "") -> tuple[int, Any]:
-    """Apply an object with these additional lines, and delete it again."""
+    """Apply a custom object with these additional YAML lines, and delete it again."""
     text = f"""
 apiVersion: {crd.group}/v1beta1
 kind: {crd.kind}
@@ -62,7 +62,7 @@ spec:{spec}{REST}"""
 
 
 def both(**schema: Any) -> list[dict[str, Any]]:
-    """Return two versions with one schema; the older one is stored."""
+    """Return two versions of a CustomResourceDefinition with the same schema; the older version is stored."""
     return [version("v1beta1", **schema), version("v1beta2", storage=False, **schema)]
 
 

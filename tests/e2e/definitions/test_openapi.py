@@ -11,7 +11,7 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.serving import Server, until
 
 ADDED = ("apiVersion", "kind", "metadata")
-"""Fields of every kind, which no definition contains."""
+"""Fields that objects of every kind have, and that no schema in a CustomResourceDefinition contains."""
 
 
 def an_object(description: str, /, **properties: Schema) -> dict[str, Any]:
@@ -58,7 +58,9 @@ KEEPS = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def published(server: Server, crd: Crd, version: str) -> Any:
-    """Return the schema of a version in the document, without the fields of every kind; None if it is missing."""
+    """Return the schema of a version in the OpenAPI document, without the fields of every kind; return None if the
+    document has no such schema.
+    """
     definitions = server.request("GET", "/openapi/v2")[1]["definitions"]
     name = ".".join([*reversed(crd.group.split(".")), version, crd.kind])
     if name not in definitions:
@@ -76,7 +78,7 @@ def check(server: Server, crd: Crd, versions: Iterable[str], schema: Any) -> Non
 
 
 def accepted(kubectl: Kubectl, crd: Crd, obj: Any) -> None:
-    """Create, delete, apply and delete an object; kubectl and the server validate each manifest."""
+    """Create an object, delete it, apply it, and delete it again; kubectl and the server validate each manifest."""
     for verb, done in (("create", "created"), ("apply", "created")):
         assert done in kubectl(f"{verb} --validate=strict -f -", obj)
         assert "deleted" in kubectl(f"delete {crd.plural} {obj['metadata']['name']}")

@@ -1,4 +1,4 @@
-"""Tests that the table of Kubernetes' conformance tests names each test in this folder once."""
+"""Tests that the table of Kubernetes' conformance tests names each test function in this folder exactly once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[3] / "docs" / "custom-resources.md"
 ROW = re.compile(r"^\| (.+) \| `(test_\w+)\.py::(test_\w+)` \|$", re.MULTILINE)
 TITLES = 22
-"""The conformance tests of Kubernetes 1.36 about definitions that need no node."""
+"""The titles of Kubernetes 1.36's conformance tests of CustomResourceDefinitions that need no node."""
 
 
 def test_every_conformance_test_has_one_here() -> None:

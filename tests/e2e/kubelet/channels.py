@@ -16,16 +16,16 @@ from ctrlmgr.server.kubelets.channels import SpdyChannels
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE = 255
-"""The channel of v5 on which a client reports that another channel has ended."""
+"""The channel of the protocol version v5 on which a client reports that another channel has ended."""
 
 
 class WebSocketChannels:
-    """The channels of one command; channel 0 is read, the others are written."""
+    """The channels of one command; the kubelet reads channel 0 and writes the others."""
 
     def __init__(self, side: Side, protocol: str) -> None:
         self.protocol = protocol
         self.sizes: list[bytes] = []
-        """The sizes of the terminal that the client has sent."""
+        """The terminal sizes that the client has sent."""
         self._side = side
         self._frames = FrameProtocol(client=False, extensions=[])
         self._input: asyncio.Queue[bytes] = asyncio.Queue()
@@ -35,7 +35,7 @@ class WebSocketChannels:
 
     @classmethod
     def accept(cls, exchange: Exchange) -> WebSocketChannels | None:
-        """Switch to WebSocket if the client asks for one of the protocols."""
+        """Switch the connection to WebSocket if the client requests one of the supported protocols."""
         protocol = _chosen(exchange)
         if protocol is None or exchange.switching is None:
             return None
@@ -45,28 +45,28 @@ class WebSocketChannels:
         return channels
 
     async def read(self) -> bytes:
-        """Return the next input, empty at its end."""
+        """Return the next input of the command; it is empty at the end of the input."""
         data = await self._input.get()
         if self._input.qsize() < 8:
             self._side.resume_reading()
         return data
 
     def stop_reading(self) -> None:
-        """End the input, because the command has ended."""
+        """End the input of the command, because the command has ended."""
         self._input.put_nowait(b"")
 
     def send(self, channel: int, data: bytes) -> None:
-        """Write to a channel."""
+        """Write bytes to a channel."""
         self._side.write(bytes(self._frames.send_data(bytes([channel]) + data, fin=True)))
         if self._side.is_paused:
             self._room.clear()
 
     async def drain(self) -> None:
-        """Wait until the client has read enough."""
+        """Wait until the client has read so much that more can be written."""
         await self._room.wait()
 
     def finish(self) -> None:
-        """Close after everything was sent."""
+        """Close the connection after everything was sent."""
         self._side.write(bytes(self._frames.close(CloseReason.NORMAL_CLOSURE)))
         self._side.finish()
 
@@ -96,7 +96,7 @@ class WebSocketChannels:
                 self._side.pause_reading()
 
     def resume(self) -> None:
-        """Record that the client reads again."""
+        """Record that the client reads data again."""
         self._room.set()
 
     def end(self) -> None:
@@ -123,9 +123,9 @@ def _switched(exchange: Exchange, protocol: str) -> Side:
 
 
 class WebSocketPorts:
-    """Ports over one WebSocket: channel 2N carries the bytes of the port N, 2N + 1 its error.
+    """The forwarded ports of one WebSocket: channel 2N carries the bytes of the port N, channel 2N + 1 its error.
 
-    Each channel begins with the port's number (`pkg/kubelet` `cri/streaming/portforward/websocket.go`).
+    The first message on each channel is the port's number (`pkg/kubelet` `cri/streaming/portforward/websocket.go`).
     """
 
     def __init__(self, side: Side, ports: list[int]) -> None:
@@ -158,7 +158,7 @@ class WebSocketPorts:
         self._side.write(bytes(self._frames.send_data(bytes([channel]) + data, fin=True)))
 
     def receive(self, data: bytes) -> None:
-        """Pass on what the client has sent."""
+        """Pass the bytes that the client has sent on to the ports."""
         self._frames.receive_bytes(data)
         for frame in self._frames.received_frames():
             if frame.opcode is Opcode.BINARY and isinstance(frame.payload, bytes | bytearray):
@@ -169,10 +169,10 @@ class WebSocketPorts:
                     self._early[channel] = self._early.get(channel, b"") + rest
 
     def resume(self) -> None:
-        """Do nothing: little is written."""
+        """Do nothing, because the server writes little."""
 
     def end(self) -> None:
-        """End all connections to ports."""
+        """Close all connections to ports."""
         for task in self._tasks:
             task.cancel()
 
@@ -194,28 +194,28 @@ class SpdyCommand:
         return cls(exchange.switch(spdy_answer("v4.channel.k8s.io")), wanted)
 
     async def read(self) -> bytes:
-        """Return the next input, empty at its end."""
+        """Return the next input of the command; it is empty at the end of the input."""
         data = await self._input.get()
         if self._input.qsize() < 8:
             self._channels.resume_reading()
         return data
 
     def stop_reading(self) -> None:
-        """End the input, because the command has ended."""
+        """End the input of the command, because the command has ended."""
         self._input.put_nowait(b"")
 
     def send(self, channel: int, data: bytes) -> None:
-        """Write to a channel."""
+        """Write bytes to a channel."""
         self._channels.write(channel, data)
         if self._channels.is_paused:
             self._room.clear()
 
     async def drain(self) -> None:
-        """Wait until the client has read enough."""
+        """Wait until the client has read so much that more can be written."""
         await self._room.wait()
 
     def finish(self) -> None:
-        """Close after everything was sent."""
+        """Close the connection after everything was sent."""
         self._channels.finish()
 
     def receive(self, channel: int, data: bytes) -> None:
@@ -228,12 +228,12 @@ class SpdyCommand:
             self._channels.pause_reading()
 
     def end_of(self, channel: int) -> None:
-        """Record the end of the input."""
+        """Record that the input of the command has ended."""
         if channel == 0:
             self._input.put_nowait(b"")
 
     def resume(self) -> None:
-        """Record that the client reads again."""
+        """Record that the client reads data again."""
         self._room.set()
 
     def end(self) -> None:
@@ -283,7 +283,7 @@ class _Into:
 
 
 def spdy_answer(protocol: str) -> list[tuple[bytes, bytes]]:
-    """Return the headers of the answer that accepts SPDY."""
+    """Return the headers of the response that accepts SPDY."""
     return [
         (b"Connection", b"Upgrade"),
         (b"Upgrade", b"SPDY/3.1"),

@@ -1,4 +1,4 @@
-"""A control plane, a kubelet of the tests, and a pod on the kubelet's node; all modules share them."""
+"""A control plane, a kubelet that the tests run, and a pod on the kubelet's node, which all modules share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def kubelet(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="package")
 def namespace(server: Server, kubelet: SmallKubelet) -> str:
-    """A namespace with the pod `real` on the kubelet's node, and `older` on one that declares no features."""
+    """The name of a namespace with the pod `real` on the kubelet's node, and the pod `older` on a node that declares no
+    features.
+    """
     create_node(server, "real", kubelet.port, ["ExtendWebSocketsToKubelet"])
     name = server.new_namespace()
     create_pod(server, name, "real", "real")
@@ -43,7 +45,7 @@ def kubectl(server: Server, namespace: str, tmp_path: Path) -> Kubectl:
 
 
 def create_node(server: Server, name: str, port: int, features: list[str], address: str = "127.0.0.1") -> None:
-    """Create a node whose kubelet listens at an address."""
+    """Create a node whose kubelet listens at a given address."""
     status = {
         "addresses": [{"type": "InternalIP", "address": address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

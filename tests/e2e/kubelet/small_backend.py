@@ -1,4 +1,6 @@
-"""A small HTTP server in a pod: it mirrors requests, and answers as servers behind a proxy do."""
+"""A small HTTP server that runs in a pod: it mirrors requests, and responds in the ways in which servers behind a proxy
+respond.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def own_address() -> str:
 
 
 class SmallBackend:
-    """A server with some pages; every other path mirrors the request as JSON."""
+    """A server with a few pages; for every other path, the response describes the request as JSON."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         """Listen on all addresses."""
@@ -42,7 +44,7 @@ class SmallBackend:
         self._stop = threading.Event()
         self.port = self._server.port
         self.hanging = 0
-        """The number of unanswered requests."""
+        """The number of requests to `/hang` whose connections are still open."""
 
     @contextmanager
     def serving(self) -> Iterator[None]:
@@ -103,7 +105,7 @@ class SmallBackend:
 
 
 class Echo:
-    """Sends back what it receives."""
+    """A WebSocket server that sends back the messages it receives."""
 
     def __init__(self, side: Side) -> None:
         self._side = side

@@ -1,8 +1,8 @@
-"""A small kubelet: the kubelet's HTTPS endpoints for containers, which are processes of this machine.
+"""A small kubelet: the kubelet's HTTPS endpoints for containers; the containers are processes of this machine.
 
-It requires a client certificate of the control plane's authority, as a kubelet with x509 authentication does. WebSocket
-frames are those of wsproto. All containers have the log `log`, `exec` runs a program of this machine, and `attach` runs
-a shell.
+The kubelet requires a client certificate that the control plane's authority has signed, as a kubelet with x509
+authentication does. WebSocket frames are those of wsproto. All containers have the log file `log`, `exec` runs a
+program of this machine, and `attach` runs a shell.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ Query = dict[str, list[str]]
 
 
 class SmallKubelet:
-    """The endpoints of a kubelet, and the received requests."""
+    """The endpoints of a kubelet, and the requests that the kubelet has received."""
 
     def __init__(self, pki: Path, folder: Path) -> None:
-        """Serve with a certificate of the authority in `pki`, a folder of the control plane."""
+        """Serve with a certificate of the authority in `pki`, which is a folder of the control plane."""
         self.log = b""
-        """The log of every container."""
+        """The content of every container's log."""
         self.asked: list[str] = []
-        """The targets of all requests."""
+        """The targets (paths with queries) of all received requests."""
         self.headers: list[dict[bytes, bytes]] = []
         self.certificates: list[bool] = []
-        """Whether each client had a certificate."""
+        """Whether the client had a certificate, for each connection."""
         self.refuses: tuple[int, bytes] | None = None
-        """The code and text with which all requests are refused."""
+        """The status code and body with which the kubelet refuses all requests, if set."""
         self.commands = 0
-        """The number of running commands."""
+        """The number of commands that are running."""
         self._server = HttpServer(self, ("0.0.0.0", 0), clock=SystemClock(), tls=_context(pki, folder))
         self._stop = threading.Event()
         self.port = self._server.port
@@ -71,7 +71,7 @@ class SmallKubelet:
         yield
 
     def drain(self) -> None:
-        """Do nothing: clients end their streams."""
+        """Do nothing, because clients end their streams."""
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -189,7 +189,9 @@ def _status(code: int) -> dict[str, Any]:
 
 
 def _context(pki: Path, folder: Path) -> ssl.SSLContext:
-    """Return a TLS context with a certificate for 127.0.0.1, which requires one of the same authority."""
+    """Return a TLS context with a certificate for 127.0.0.1, which requires a client certificate of
+    the same authority.
+    """
     authority = x509.load_pem_x509_certificate((pki / "ca.crt").read_bytes())
     signer = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), password=None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)

@@ -1,5 +1,6 @@
-"""Tests of kubectl debug, attach and run -i --rm on a node with a kubelet. The tests write the
-statuses of pods for it.
+"""Tests of kubectl debug, attach and run -i --rm on a node with a kubelet.
+
+The tests themselves write the statuses of the pods that kubectl creates.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ def report(server: Server, namespace: str, pod: str, **status: Any) -> None:
 
 
 def running(name: str) -> list[dict[str, Any]]:
-    """Return the statuses of a running container."""
+    """Return the container statuses of a pod with one running container."""
     return [{"name": name, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]
 
 
 def spoken(process: subprocess.Popen[str], text: str) -> str:
-    """Send a text to a shell, close its input, and return its output."""
+    """Send a string to a shell, close the shell's input, and return its output."""
     out, _ = process.communicate(text, timeout=DEADLINE)
     return out
 

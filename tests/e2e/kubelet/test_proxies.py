@@ -1,4 +1,4 @@
-"""Tests of the subresource `proxy` of nodes, pods and Services, with kubectl and with plain HTTP, to a real HTTP
+"""Tests of the subresource `proxy` of nodes, pods and Services: kubectl and plain HTTP requests reach a real HTTP
 server.
 """
 
@@ -35,7 +35,7 @@ def backend() -> Iterator[SmallBackend]:
 
 @pytest.fixture(scope="module")
 def base(server: Server, kubelet: SmallKubelet, namespace: str, backend: SmallBackend, address: str) -> str:
-    """The path of a namespace whose pod and Service `web` have the backend as their endpoint."""
+    """The URL path of a namespace with a pod and a Service `web` that lead to the backend."""
     base = f"/api/v1/namespaces/{namespace}"
     create_node(server, "near", kubelet.port, [], address)
     create_pod(server, namespace, "web", "near")
@@ -113,7 +113,7 @@ def test_pods_and_services_receive_the_request(
 
 
 def asked(server: Server, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Send a request and return the status, headers and body."""
+    """Send a request and return the status, headers and body of the response."""
     connection = http.client.HTTPSConnection(urlsplit(server.url).netloc, timeout=DEADLINE, context=server._trust)
     try:
         connection.request(method, path, headers={"Authorization": f"Bearer {server.token}", **headers})
@@ -197,7 +197,7 @@ def test_a_client_that_leaves_ends_the_request(server: Server, backend: SmallBac
 
 
 def test_https_of_a_pod_is_not_verified(server: Server, kubelet: SmallKubelet, base: str) -> None:
-    """The server on the kubelet's port requires a client certificate. The proxy sends none to pods."""
+    """The server on the kubelet's port requires a client certificate. The proxy sends no client certificate to pods."""
     code, answer = server.request("GET", f"{base}/pods/https:web:{kubelet.port}/proxy/healthz")
     assert (code, answer["reason"]) == (503, "ServiceUnavailable")
     assert answer["message"].startswith("error trying to reach service: ")

@@ -28,7 +28,7 @@ from tests.e2e.kubelet.small_kubelet import SmallKubelet
 from tests.e2e.serving import DEADLINE, Server, until
 
 COPIES = int(os.environ.get("CTRLMGR_TEST_COPIES", "1"))
-"""How often a file is copied each way; 50 is the long form."""
+"""How often a file is copied in each direction; a long test run uses 50."""
 
 
 def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
@@ -119,7 +119,9 @@ def resize(terminal: int, rows: int, columns: int) -> None:
 
 
 def ask_until(terminal: int, wanted: bytes) -> None:
-    """Send lines until the answer is `wanted`: kubectl sends sizes and input independently of each other."""
+    """Send lines until the response is `wanted`, because kubectl sends terminal sizes and input independently of each
+    other.
+    """
     for _ in range(1000):
         os.write(terminal, b"\r")
         if wanted in read_until(terminal, b"0\r\n"):
@@ -179,7 +181,9 @@ def test_a_port_is_forwarded(kubectl: Kubectl, websockets: str) -> None:
 
 @contextmanager
 def echoing(ends_after: int = -1) -> Iterator[int]:
-    """Serve a port whose connections send back the received bytes, until their end or up to a number of bytes."""
+    """Serve a port whose connections send back the received bytes, until the input ends or a number of bytes is
+    reached.
+    """
 
     class Echo(socketserver.StreamRequestHandler):
         def handle(self) -> None:

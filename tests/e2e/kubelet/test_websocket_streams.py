@@ -79,7 +79,7 @@ def test_a_watch_sends_one_message_for_each_event(server: Server, namespace: str
 
 
 def watches(server: Server) -> float:
-    """Return the number of open watches of ConfigMaps."""
+    """Return the number of ConfigMap watches that are open."""
     _, text = server.request("GET", "/metrics")
     found = re.findall(r'(?m)^apiserver_longrunning_requests{.*resource="configmaps".*} ([0-9.]+)$', text)
     return sum(map(float, found))

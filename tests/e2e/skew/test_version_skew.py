@@ -1,4 +1,4 @@
-"""Tests of version skew: usual commands of kubectl 1.34 to 1.37 and of helm work with this server."""
+"""Tests of version skew: common commands of kubectl 1.34 to 1.37 and of helm work with this server."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Helm:
 
 
 def test_helm(server: Server, tmp_path: Path) -> None:
-    """The default chart is installed, tested, upgraded, rolled back and uninstalled."""
+    """helm installs, tests, upgrades, rolls back and uninstalls the chart that `helm create` generates."""
     found, namespace = programs(36), server.new_namespace()
     kubectl = Kubectl(str(found / "kubectl" / "kubectl"), server.kubeconfig, tmp_path, namespace)
     helm = Helm(found / "helm" / "helm", server, namespace, tmp_path)

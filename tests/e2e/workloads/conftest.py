@@ -37,5 +37,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """kubectl for this server, instead of the fixture for the shared server."""
+    """A function that runs kubectl commands for this module's server instead of the server that all tests share."""
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))

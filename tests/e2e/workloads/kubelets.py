@@ -1,4 +1,4 @@
-"""A scheduler and kubelets for a server that has none: pods run and terminate at once."""
+"""A scheduler and kubelets for a server without simulated nodes: all pods start and terminate at once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.e2e.serving import Server
 
 PERIOD = 0.05
 _BROKEN = "broken"
-"""The image name of pods that run and never become ready."""
+"""The name of an image whose pods run and never become ready."""
 
 
 class Kubelets:
-    """Processes all pods repeatedly."""
+    """A scheduler and kubelets, which process all pods repeatedly."""
 
     def __init__(self, server: Server) -> None:
-        """Process the pods of `server`."""
+        """Process the pods of the server `server`."""
         self._server = server
         self._turns = itertools.count()
 
     def see_to_all(self) -> None:
-        """Do the next step of each pod."""
+        """Perform the next step of each pod: bind it, start it, or remove it."""
         nodes = self._server.request("GET", "/api/v1/nodes")[1]["items"]
         usable = [each["metadata"]["name"] for each in nodes if not each["spec"].get("unschedulable")]
         for pod in self._server.request("GET", "/api/v1/pods")[1]["items"]:
@@ -59,7 +59,7 @@ def _asked_for(pod: dict[str, Any]) -> str:
 
 @contextmanager
 def kubelets(server: Server) -> Iterator[None]:
-    """Run them on a separate thread."""
+    """Run the scheduler and the kubelets on a separate thread."""
     stop, played = threading.Event(), Kubelets(server)
 
     def play() -> None:

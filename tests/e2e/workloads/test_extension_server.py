@@ -1,4 +1,4 @@
-"""Tests of the extension server in `examples`: kubectl uses its kinds through the API server."""
+"""Tests of the extension API server in `examples`: kubectl uses its kinds through ctrlmgr's API server."""
 
 from __future__ import annotations
 

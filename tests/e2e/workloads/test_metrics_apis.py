@@ -1,4 +1,6 @@
-"""Tests of autoscalers with metrics of every type, from a small server of the metrics APIs that APIServices name."""
+"""Tests of autoscalers with metrics of every type, which come from a small server of the metrics APIs that APIServices
+name.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 class Metrics:
-    """Serves the three APIs: each requested pod, and each other metric, uses three times its target."""
+    """A server for the three metrics APIs; the usage of each requested pod, and the value of each other metric, is
+    three times its target.
+    """
 
     def __init__(self, folder: Path, server: Server) -> None:
         self.asked: list[str] = []
@@ -62,7 +66,7 @@ class Metrics:
 
 @pytest.fixture(scope="module")
 def metrics(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metrics]:
-    """The server of metrics, and the APIServices that name it."""
+    """The metrics server, and the APIServices that name it."""
     metrics = Metrics(tmp_path_factory.mktemp("metrics"), server)
     server.create("/api/v1/namespaces", {"metadata": {"name": "monitoring"}})
     service = {"type": "ExternalName", "externalName": "127.0.0.1"}

@@ -1,4 +1,6 @@
-"""Tests of the usage of simulated nodes and pods with real kubectl, and of an autoscaler that uses it."""
+"""Tests of the CPU and memory usage of simulated nodes and pods with real kubectl, and of an autoscaler that uses these
+metrics.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def revision(server: Server) -> int:
 
 
 def until_further(server: Server, events: int) -> None:
-    """Wait until `count` more events have occurred."""
+    """Wait until the log has `count` more events."""
     wanted = revision(server) + events
     until(lambda: revision(server) >= wanted)
 

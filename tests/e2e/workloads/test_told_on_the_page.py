@@ -1,4 +1,6 @@
-"""Tests in a browser: from a pod to the edit that caused it, and the rollout on its Deployment's page."""
+"""Tests in a browser: from a pod to the edit that caused the pod, and the rollout on the page of
+the pod's Deployment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the address of a webhook: its URL, or a ready endpoint of its Service."""
+"""Tests of the address at which a webhook is called: the URL in its configuration, or a ready
+endpoint of its Service.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stored object for tests of field managers. Each write has another time."""
+"""A stored object for tests of field managers in managedFields. Each write to the object has a different time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ APPS = "io.k8s.api.apps.v1"
 
 
 class Managed(NamedTuple):
-    """One entry of managedFields, without the parts that are equal in all tests."""
+    """One entry of managedFields, without the parts that are the same in all tests."""
 
     manager: str
     operation: str
@@ -33,7 +33,7 @@ def field_manager(definition: str, api_version: str = "v1") -> FieldManager:
 
 
 class Stored:
-    """An object, or a key without an object."""
+    """A stored object, or a key for which no object exists yet."""
 
     def __init__(self, definition: str = f"{CORE}.ConfigMap", api_version: str = "v1") -> None:
         self.kind = definition.rpartition(".")[2]
@@ -53,7 +53,7 @@ class Stored:
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
 
     def apply(self, manager: str, *, force: bool = False, subresource: str = "", **fields: Any) -> list[Managed]:
-        """Apply a body with these fields; if this raises an error, the object is not changed."""
+        """Apply a body with these fields; if the apply raises an error, the object stays unchanged."""
         body, live = self.body(**fields), copy.deepcopy(self.object)
         result = self.manager.apply(live, body, manager, self.now(), force=force, subresource=subresource)
         assert (body, live) == (self.body(**fields), self.object)
@@ -65,7 +65,7 @@ class Stored:
         return self.update(manager, merge_patch(self.object, patch), subresource=subresource)
 
     def update(self, manager: str, new: dict[str, Any], *, subresource: str = "") -> list[Managed]:
-        """Replace the object with a PUT, or create it."""
+        """Replace the object with a PUT, or create it if it does not exist."""
         new, live = self.codec.read(copy.deepcopy(new)).fields, copy.deepcopy(self.object)
         before = copy.deepcopy(new)
         result = self.manager.update(live, new, manager, self.now(), subresource)
@@ -97,5 +97,5 @@ class Stored:
 
 
 def fields(*names: str, under: str = "data") -> dict[str, Any]:
-    """Return the field set of some fields of `data`, or of another field."""
+    """Return the set of the managed fields in `data`, or in another top-level field."""
     return {f"f:{under}": {f"f:{name}": {} for name in names}}

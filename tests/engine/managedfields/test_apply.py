@@ -1,4 +1,4 @@
-"""Tests that server-side apply gives the objects and managers of Kubernetes 1.36."""
+"""Tests that server-side apply results in the same objects and managers as in Kubernetes 1.36."""
 
 from __future__ import annotations
 
@@ -178,7 +178,9 @@ def test_unmanaged_fields_stay_when_their_parent_is_removed() -> None:
 
 
 def test_a_field_goes_as_a_whole_with_the_last_that_was_applied_in_it() -> None:
-    """Fields without a manager are also removed; the strategy of the kind keeps fields that must not be removed."""
+    """Server-side apply also removes fields without a manager; the strategy of the kind keeps fields that must not be
+    removed.
+    """
     stored = Stored(f"{CORE}.Service")
     stored.apply("alice", spec={"type": "ClusterIP"})
     assert stored.object is not None

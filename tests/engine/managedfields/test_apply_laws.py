@@ -49,7 +49,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def in_order(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod in which lists whose order has no owner are sorted."""
+    """Return a pod in which each list is sorted whose order has no owner."""
     pod = copy.deepcopy(pod)
     for container in pod.get("spec", {}).get("containers", ()):
         container.get("ports", []).sort(key=lambda port: port["containerPort"])

@@ -1,4 +1,4 @@
-"""Tests that direct writes of controllers get the same managedFields as requests through the API."""
+"""Tests that direct writes of controllers result in the same managedFields as requests through the API."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def straight(stage: Stage, fields: Fields) -> None:
 
 
 def story(*writes: Mapping[str, Any], direct: bool) -> list[Fields]:
-    """Make writes at intervals of a second; `alice` marks writes of a user, the other writes are the controller's."""
+    """Make writes at intervals of one second; `alice` marks the writes of a user, and the controller makes the other
+    writes.
+    """
     stage = Stage()
     stage.namespace("shop")
     for write in writes:

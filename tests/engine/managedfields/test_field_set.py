@@ -29,7 +29,7 @@ def members(fields: FieldSet) -> frozenset[Path]:
 
 
 def is_canonical(fields: FieldSet, *, root: bool = True) -> bool:
-    """Return whether each node without children is marked, and every leaf is in the set."""
+    """Return whether each node of the set without children is marked as a member."""
     if not root and list(fields) == ["."]:
         return False
     return all(is_canonical(node, root=False) for node in fields.values())
@@ -102,7 +102,9 @@ def test_fields_v1_comes_back_from_the_wire(ours: frozenset[Path]) -> None:
 @settings(deadline=None)
 @given(path_sets)
 def test_paths_come_in_kubernetes_order(ours: frozenset[Path]) -> None:
-    """Return the paths in a set: a path comes before longer paths with that prefix, and siblings are in order."""
+    """Return the paths in a set, in an order in which a path comes before longer paths with the path as prefix, and
+    siblings are sorted.
+    """
     listed = list(field_set.paths(made_of(ours)))
     prefixes = [path[:depth] for path in listed for depth in range(1, len(path))]
     for prefix in prefixes:

@@ -1,7 +1,7 @@
 """Tests that our managedFields equal those of Kubernetes 1.36.2, byte for byte, after each write.
 
-CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
-the tests use the small recording in `tests/recordings`.
+The environment variable CTRLMGR_RECORDINGS names the folder with the recordings; the default is the folder beside the
+repository. If the folder with the recordings does not exist, the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MANAGERS = {
     "Lease": field_manager("io.k8s.api.coordination.v1.Lease", "coordination.k8s.io/v1"),
     "Pod": field_manager(f"{CORE}.Pod"),
 }
-"""Kinds that are stored as sent; for a Service, the server allocates addresses first."""
+"""Kinds whose objects are stored as they are sent; for a Service, the server allocates addresses first."""
 CHANGED_ON_CREATION = ("Pod",)
-"""Kinds that admission changes at their creation."""
+"""Kinds whose objects admission changes when they are created."""
 
 
 def recordings() -> Iterator[Any]:
-    """Yield the path of each recording, with its minimum numbers of writes and of field sets."""
+    """Yield the path of each recording, with the minimum numbers of writes and of field sets to compare."""
     folder = BESIDE if BESIDE.is_dir() else KEPT
     for name, writes, sets in (("small", 199, 80), ("medium", 3500, 900)):
         if (path := folder / f"{name}.jsonl.gz").exists():
@@ -59,7 +59,9 @@ def without_entries(of: dict[str, Any]) -> dict[str, Any]:
 
 
 def writes(path: Path) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any]]]:
-    """Yield each object that a request wrote, with its previous state; writes of the server create no entries."""
+    """Yield each object that a request wrote, with the previous state of the object; writes of the API server itself
+    create no managedFields entries.
+    """
     before: dict[str, dict[str, Any]] = {}
     for type_, after in objects(path):
         old = before.get(after["metadata"]["uid"])

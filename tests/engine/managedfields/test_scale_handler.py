@@ -1,4 +1,4 @@
-"""Tests of the managers of replicas in `/scale`, and of their changes by writes."""
+"""Tests of the managers of the field `replicas` in `/scale`, and of the changes that writes make to these managers."""
 
 from __future__ import annotations
 

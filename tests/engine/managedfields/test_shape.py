@@ -1,4 +1,4 @@
-"""Tests of the ownership of values with schemas that no built-in kind, or only few built-in kinds, have."""
+"""Tests of field ownership for schemas that no built-in kind, or only few built-in kinds, have."""
 
 from __future__ import annotations
 

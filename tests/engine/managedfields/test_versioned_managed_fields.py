@@ -1,6 +1,6 @@
-"""Tests of managers in different versions of one object: each manager owns fields in its own version.
+"""Tests of field managers that write one object in different API versions: each manager owns fields in its own version.
 
-The expected values are answers of Kubernetes 1.36.2.
+The expected values are recorded responses of Kubernetes 1.36.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def owned(response: Response) -> dict[str, Any]:
 
 
 class Scalers:
-    """A HorizontalPodAutoscaler that is applied and changed in both versions."""
+    """A HorizontalPodAutoscaler that is applied and changed in both API versions."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -90,7 +90,9 @@ def test_an_applier_that_moves_on_to_a_newer_version_owns_its_fields_there(scale
 
 
 class Defined(DefinedStage):
-    """A kind whose list is a set in v1, the stored version, and is atomic in v2, which also has an additional field."""
+    """A custom kind with a list that is a set in v1, the stored version, and atomic in v2; v2 also has an additional
+    field.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -110,7 +110,9 @@ operations = st.one_of(
 @settings(deadline=None)
 @given(documents, st.lists(operations, max_size=4))
 def test_many_operations_are_one_after_the_other(document: dict[str, Any], steps: list[dict[str, Any]]) -> None:
-    """One patch that copies only the changed parts gives the same result as one patch per operation on full copies."""
+    """One JSON patch that copies only the changed parts gives the same result as one patch per operation on full
+    copies.
+    """
     before = copy.deepcopy((document, steps))
     expected: Any = copy.deepcopy(document)
     for step in steps:

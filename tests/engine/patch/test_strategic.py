@@ -26,7 +26,7 @@ DEPLOYMENT = schema("io.k8s.api.apps.v1.Deployment")
 
 
 def patched(document: dict[str, Any], patch: Any, of: Schema = SERVICE) -> dict[str, Any]:
-    """Apply a patch, and check that document and patch are not changed."""
+    """Apply a patch, and check that applying it changes neither the document nor the patch."""
     before = copy.deepcopy((document, patch))
     try:
         return strategic_merge_patch(document, patch, of)
@@ -94,7 +94,7 @@ def test_lists_are_merged_by_key(ports: list[Any], patch: list[Any], expected: l
 
 
 def test_objects_cannot_be_deleted_as_if_they_were_scalars() -> None:
-    """An item that is marked for deletion is merged, as in Kubernetes."""
+    """A list item that is marked for deletion is merged, as in Kubernetes."""
     patch = {"spec": {f"{DELETE}/ports": [a(1, name="x")]}}
     assert patched({"spec": {"ports": [a(1), a(2)]}}, patch) == {"spec": {"ports": [a(1, name="x"), a(2)]}}
 
@@ -258,7 +258,7 @@ def test_what_the_schema_does_not_know_cannot_be_merged(both: dict[str, Any], me
 
 
 def with_field(name: str, **field: Any) -> Schema:
-    """Return a schema of an object that no built-in kind has."""
+    """Return an object schema with features that no built-in kind has."""
     return Definitions.builtin().node({"type": "object", "properties": {name: field}})
 
 

@@ -1,4 +1,4 @@
-"""Tests of rows and columns that Kubernetes 1.36.2 printed, and of the states of a pod in kubectl's output."""
+"""Tests of rows and columns in tables that Kubernetes 1.36.2 printed, and of the pod states in kubectl's output."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def all_passes(new: dict[str, Any], old: dict[str, Any], **options: Any) -> list
 
 
 def update(new: dict[str, Any], old: dict[str, Any], **options: Any) -> list[str]:
-    """Return the errors of a refused update, each error once."""
+    """Return the errors with which an update is refused, each error once."""
     return list(dict.fromkeys(all_passes(new, old, **options)))
 
 
@@ -198,7 +198,7 @@ def test_a_terminating_object_gets_no_new_finalizers() -> None:
 
 
 def test_an_update_lists_an_error_once_a_pass() -> None:
-    """A ConfigMap's invalid label is reported four times, and its changed uid twice: patch-a-011 and -014 of the
+    """Kubernetes reports a ConfigMap's invalid label four times, and its changed uid twice: patch-a-011 and -014 of the
     corpus.
     """
     assert len(all_passes({**STORED, "labels": {"a~b": ""}}, STORED)) == 4
@@ -208,8 +208,8 @@ def test_an_update_lists_an_error_once_a_pass() -> None:
 
 
 def test_some_kinds_look_at_metadata_otherwise() -> None:
-    """In Kubernetes, EndpointSlices do not compare metadata, PersistentVolumes are validated twice, and budgets not at
-    all.
+    """Kubernetes does not compare the metadata of EndpointSlices, validates PersistentVolumes twice, and does not
+    validate PodDisruptionBudgets at all.
     """
     wrong, finalizers = {**STORED, "labels": {"a~b": ""}}, {**STORED, "finalizers": ["nodomain"]}
     counts = {

@@ -1,5 +1,5 @@
-"""Tests of create bodies that differ only in their names: each object equals that of an engine that created no other
-object.
+"""Tests of create requests whose bodies differ only in their names: each object equals the object that a new engine
+creates.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def fresh() -> Stage:
 
 
 def told(answer: Response, *unlike: str) -> str:
-    """Return an answer without values that are random or depend on the order of requests."""
+    """Return a response without values that are random or depend on the order of requests."""
     body = json.loads(json.dumps(answer.body))
     metadata = body.get("metadata", {})
     uid = metadata.pop("uid", "no uid")
@@ -181,7 +181,7 @@ def test_a_name_that_looks_like_a_number_is_none(name: str, code: int) -> None:
 
 
 NAMED = (b'"web"', b'"\\u0077eb"')
-"""A name as it is usually written, and a name that looks like another string in the body."""
+"""A name in its usual JSON form, and the same name with an escape sequence."""
 CRAFTED = b'{"metadata":{"labels":{"name":"%s"},"name":%s},"spec":{"ports":[{"port":80}]}}'
 
 
@@ -195,7 +195,7 @@ def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
 
 
 def test_a_name_that_looks_like_a_quantity_is_none() -> None:
-    """A value that is written in another form than its stored form."""
+    """Tests a value that is sent in a form that differs from its stored form."""
     stage, containers = fresh(), [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "NAME"}}}]
     body = {**POD, "metadata": {"name": "NAME"}, "spec": {"containers": containers}}
     for name in ("0.1", "0.2", "0.3", "0.4"):

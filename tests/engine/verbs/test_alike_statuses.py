@@ -1,7 +1,7 @@
 """Tests of similar status patches: a pod's status does not depend on earlier patches of other pods.
 
-Each case patches four pods in one engine, and each of these pods in a separate engine. The bytes in the log must be
-equal.
+Each case patches four pods in one engine, and patches the same four pods in one engine each. The bytes that both ways
+write to the log must be equal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLACE = "/api/v1/namespaces/shop/pods"
 
 
 def staged() -> Stage:
-    """Return a cluster with pods of one template."""
+    """Return a cluster with several pods of one template."""
     stage = Stage(admission=new_chain(builtin_kinds(), FakeClock(), AdmissionSettings(), AlwaysAllow()))
     stage.namespace("shop")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
@@ -38,14 +38,14 @@ def staged() -> Stage:
 
 
 def patched(stage: Stage, number: int, status: Fields, media_type: str) -> bytes:
-    """Patch the status of a pod, and return its bytes in the log."""
+    """Patch the status of a pod, and return the bytes of the pod in the log."""
     path = f"{PLACE}/web-{number}/status"
     assert stage.send("PATCH", path, {"status": status}, media_type=media_type).code == 200
     return list(stage.log.scan())[-1].object.body
 
 
 def waiting(number: int) -> Fields:
-    """Return a status with another host address for the last pod, and an equal message for all pods."""
+    """Return a status with the same message for all pods, and with another host address for the last pod."""
     condition = {"type": "Ready", "status": "False", "message": "waits for 10.1.1.1"}
     return {"hostIP": "10.1.1.2" if number == PODS - 1 else "10.1.1.1", "conditions": [condition]}
 
@@ -58,20 +58,22 @@ def running(number: int) -> Fields:
 
 
 def families(number: int) -> Fields:
-    """Return a status whose addresses have another order in managed fields."""
+    """Return a status whose addresses have another order in managedFields."""
     ip = f"{9 + number % 3 * 100}.0.0.{number}"
     return {"podIP": ip, "podIPs": [{"ip": ip}, {"ip": "100::1"}]}
 
 
 def prefixes(number: int) -> Fields:
-    """Return a status in which one address is a prefix of the other, except for the last pod."""
+    """Return a status in which one address is a prefix of the other address, except for the last pod."""
     ip = f"10.0.0.{number + 1}"
     other = "10.1.1.1" if number == PODS - 1 else f"{ip}0"
     return {"podIP": ip, "podIPs": [{"ip": ip}], "hostIP": other, "hostIPs": [{"ip": other}]}
 
 
 def named(number: int) -> Fields:
-    """Return a status whose message has the pod's name, and for the last pod the name of another pod."""
+    """Return a status whose message contains the pod's name; for the last pod, the message contains the name of another
+    pod.
+    """
     return {"phase": "Pending", "message": f"web-{number % (PODS - 1)} of web- waits"}
 
 

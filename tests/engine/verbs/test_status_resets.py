@@ -1,7 +1,8 @@
-"""Tests of the fields that writes to `/status` and to the object do not change, for every built-in kind with a status.
+"""Tests of the fields that writes to `/status` must not change, and of the fields that writes to the object must not
+change, for every built-in kind with a status.
 
-Kubernetes' test is `TestFieldsWipingConsistency` (kubernetes/kubernetes#137689): a writer does not become the owner of
-fields that the strategy resets.
+The corresponding test of Kubernetes is `TestFieldsWipingConsistency` (kubernetes/kubernetes#137689): a writer does not
+become the owner of fields that the strategy resets.
 """
 
 from __future__ import annotations
@@ -153,18 +154,20 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], tuple[str
     "v1/nodes": ({}, {"unschedulable": True}, {"phase": "Running"}, ()),
     "v1/namespaces": ({}, {}, {"conditions": [CONDITION]}, ()),
 }
-"""For each kind: a spec, another spec, a status, and the metadata that a write to the status does not change."""
+"""For each kind: a spec, a different spec, a status, and the metadata that a write to `/status` does not change."""
 NAMES = {
     "apiregistration.k8s.io/v1/apiservices": "v1.g.example.com",
     "apiextensions.k8s.io/v1/customresourcedefinitions": "xs.example.com",
 }
 UNMADE = "certificates.k8s.io/v1/certificatesigningrequests"
-"""It needs a request to sign; `test_certificate_signing_status` tests the fields that its subresources change."""
+"""A CertificateSigningRequest needs a request to sign; `test_certificate_signing_status` tests the fields that the
+kind's subresources change.
+"""
 CASES = sorted(KINDS.keys() - {UNMADE})
 
 
 def made(stage: Stage, kind: str) -> str:
-    """Create an object of a kind, and return its path."""
+    """Create an object of a kind, and return the object's URL path."""
     group_version, _, plural = kind.rpartition("/")
     group, _, version = group_version.rpartition("/")
     found = builtin_kinds().find(group, version, plural)

@@ -22,7 +22,7 @@ from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, remove, thing
 
 
 class Fold:
-    """A log, and a cacher that follows it."""
+    """A log, and a cacher that follows the log."""
 
     def __init__(self, *, window: int = 10_000, capacity: int = 10_000) -> None:
         self.clock = FakeClock()
@@ -173,7 +173,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(PLACES), st.booleans()), max_size=30)
 
 
 def play(fold: Fold, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
-    """Create or change the object at a key, or delete it if it exists and `delete` is true."""
+    """Create or change the object at a key; if `delete` is set and the object exists, delete it."""
     for (namespace, name), keep in steps:
         current = fold.cacher.get(PODS, Key(namespace, name))
         obj = thing(name, namespace=namespace, spec=fold.cacher.revision)

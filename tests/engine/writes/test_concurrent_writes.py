@@ -1,4 +1,6 @@
-"""Tests of concurrent writes: they are independent, keep their authors, and are committed in one group."""
+"""Tests of concurrent writes: they do not affect each other, each keeps its author, and they are committed in one
+group.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of objects that are too large to be stored, and of existing ones."""
+"""Tests of objects that are too large to be stored, and of stored objects that exceed the limit."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def stored(stage: Stage, path: str = f"{MAPS}/a") -> dict[str, Any]:
 
 
 def kept(stage: Stage) -> Object:
-    """Return the stored object."""
+    """Return the object as it is stored."""
     return next(each for each in stage.log.snapshot().objects if each.name == "a")
 
 
 def grow(stage: Stage, **metadata: Any) -> None:
-    """Append an object that exceeds the limit, as an import can."""
+    """Append an object that exceeds the size limit, as an import can."""
     assert stage.send("POST", MAPS, of(1, **metadata)).code == 201
     current = kept(stage)
     larger = Object(current.resource, current.body.replace(b'"k":"x"', b'"k":"%b"' % (b"x" * 2 * LIMIT)))

@@ -24,7 +24,7 @@ Step = Callable[[], None]
 
 
 class ScriptedWriter:
-    """A `GroupWriter` that allocates revisions, and raises the errors of a script first."""
+    """A `GroupWriter` that allocates revisions, and first raises the errors that a test specifies."""
 
     def __init__(self) -> None:
         self.script: list[BaseException] = []
@@ -79,13 +79,13 @@ def pending(name: str) -> PendingAppend:
 
 
 def reconciled(name: str) -> PendingAppend:
-    """Return the append of a reconcile."""
+    """Return an append with one write of a reconcile."""
     cause = Cause(1, "controller", name, attempt=1, started_at=1, triggers=())
     return PendingAppend([add(thing(name))], AUTHOR, None, cause, recorded_at=1, append_id=1)
 
 
 class Gate:
-    """A writer that blocks inside a commit until it is released."""
+    """A writer that blocks inside a commit until a test releases it."""
 
     def __init__(self, writer: ScriptedWriter) -> None:
         self.entered, self.opened = threading.Event(), threading.Event()
@@ -136,7 +136,7 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
 
 
 def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
-    """Submit `count` appends, with `name` and a number as their names."""
+    """Submit `count` appends; their names are `name` followed by a number."""
     appends = [pending(f"{name}{i}") for i in range(number)]
     for append in appends:
         line.submit(append)
@@ -144,7 +144,7 @@ def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
 
 
 def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
-    """Form one group of `count` retried appends, and block its commit."""
+    """Form one group of `count` retried appends, and block the commit of the group."""
     gate = Gate(writer)
     group = submit(line, "q", number)
     assert gate.entered.wait(10)
@@ -152,7 +152,7 @@ def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Ga
 
 
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
-    """Form one group of `count` appends, which arrive during a commit."""
+    """Form one group of `count` appends, all of which arrive during a commit."""
     gate, _ = hold_group(line, writer, 1)
     crowd = submit(line, "p", number)
     gate.opened.set()
@@ -359,7 +359,7 @@ def test_a_callback_that_fails_stops_no_other(line: Committer) -> None:
 
 
 def finish_and_wait(line: Committer, writer: ScriptedWriter) -> None:
-    """Submit an outcome that waits for an append, and check that it is not committed alone."""
+    """Submit an outcome that waits for an append, and check that the outcome is not committed alone."""
     went_alone = threading.Event()
     writer.before = went_alone.set
     line.finish(7, Outcome(5, "ok"))

@@ -39,7 +39,7 @@ def dice() -> random.Random:
 
 @pytest.fixture
 def opened(postgres_url: str) -> Iterator[Open]:
-    """Open any number of logs on one database; close all of them at the end."""
+    """Open any number of logs on one database; close all logs at the end."""
     logs: list[PostgresEventLog] = []
 
     def open_one(url: str = postgres_url, *, patience: float = PATIENCE) -> PostgresEventLog:
@@ -53,7 +53,7 @@ def opened(postgres_url: str) -> Iterator[Open]:
 
 
 def via(proxy: Proxy, url: str) -> str:
-    """Return a URL through the proxy, without TLS."""
+    """Return a database URL that leads through the proxy, without TLS."""
     head, _, tail = url.rpartition(":")
     return f"{head}:{proxy.port}/{tail.partition('/')[2]}?sslmode=disable&gssencmode=disable"
 
@@ -88,7 +88,7 @@ def until_it_grows(log: PostgresEventLog, events: int) -> None:
 
 
 def written(log: PostgresEventLog) -> dict[str, int]:
-    """Return the number of writes of each name, after a check of revisions and the hash chain."""
+    """Return how often each name was written, after a check of the revisions and the hash chain."""
     events = list(log.scan())
     assert [event.revision for event in events] == list(range(1, len(events) + 1))
     assert verify(log).events == len(events)
@@ -116,7 +116,7 @@ def read_acks(process: subprocess.Popen[str], count: int) -> dict[str, int]:
 
 
 def end(process: subprocess.Popen[str]) -> dict[str, int]:
-    """Kill a writer, and return the acknowledgements that it had printed."""
+    """Kill a writer process, and return the acknowledgements that the process had printed."""
     process.kill()
     assert process.stdout
     with process.stdout:
@@ -331,7 +331,7 @@ def test_a_tailing_reader_misses_nothing_of_eight_writers(opened: Open, dice: ra
 
 @pytest.mark.slow
 def test_no_event_of_an_older_term_follows_a_takeover(opened: Open, dice: random.Random) -> None:
-    """Writers keep their term until they are refused, and then take over, so former leaders really write."""
+    """Writers keep their term until a write is refused, and then take over, so former leaders really attempt writes."""
     takeovers: list[int] = []
     refusals: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Tests of the PostgreSQL log with a working database in unusual situations."""
+"""Tests of the log on a PostgreSQL database that works, in unusual situations."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_fenced_and_unfenced_appends_share_a_group(log: PostgresEventLog) -> Non
 
 
 def test_data_the_database_cannot_hold_is_refused_alone(log: PostgresEventLog) -> None:
-    """In PostgreSQL, text cannot contain NUL, and an index entry cannot have a megabyte."""
+    """In PostgreSQL, a text value cannot contain NUL, and an index entry cannot be one megabyte long."""
     huge = "".join(random.Random(1).choices("0123456789abcdef", k=100_000))
     group = [pending("a", 1), pending("b", 2, Author("nul\0")), pending(huge, 3), pending("c", 4)]
     answers = log._postgres_writer.commit(group, [(1, Outcome(1, "ok"))], since=None)
@@ -148,7 +148,7 @@ def test_a_writer_that_compaction_has_passed_catches_up(log: PostgresEventLog, p
 
 
 def test_a_retry_is_judged_by_what_was_known_at_its_first_try(log: PostgresEventLog) -> None:
-    """The committer's cached revision may be older than the floor."""
+    """The committer's cached revision may be older than the compaction floor."""
     log.append([add(thing("a"))], author=AUTHOR)
     log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
     log.compact(2)

@@ -1,4 +1,6 @@
-"""Tests of the example configuration of a PostgreSQL in production: its settings, roles, grants and pooler."""
+"""Tests of the example configuration for PostgreSQL in production: settings, roles, grants and the
+connection pooler.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,12 @@ SHORT = (
 
 
 class Production(NamedTuple):
-    """A server with the configuration of the examples."""
+    """A PostgreSQL server with the configuration in `examples`."""
 
     cluster: PostgresCluster
 
     def url(self, role: str) -> str:
-        """Return the URL of the log for a role; the password of a role is its name."""
+        """Return the URL of the log for a database role; the password of each role is the role's name."""
         return f"postgresql://{role}:{role}@127.0.0.1:{self.cluster.port}/{DATABASE}"
 
     def run(self, role: str, statement: str) -> None:
@@ -145,7 +147,7 @@ def test_two_serve_through_its_pooler_with_no_more_than_their_role(production: P
 
 
 def await_successor(group: Group, leader: Candidate) -> None:
-    """Kill the leader in a way that only its lease reveals."""
+    """Kill the leader in such a way that only its expired lease reveals its end."""
     before = group.lease().term
     leader.kill()
     group.await_term(before)

@@ -1,4 +1,6 @@
-"""Tests with a primary and its synchronous standby: acknowledged writes during failures, and the accepted primary."""
+"""Tests with a primary and its synchronous standby: acknowledged writes during failures, and which server is accepted
+as the primary.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,8 @@ def test_an_append_that_no_standby_has_ends_as_unknown(both: ReplicatedPostgres,
 
 
 def test_failing_over_neither_loses_nor_repeats_a_revision(both: ReplicatedPostgres, opened: Open) -> None:
-    """While four writers append unconditionally and one reader follows, the primary is killed and
-    the standby promoted.
+    """While four writers append unconditionally and one reader follows the log, the primary is killed and the standby
+    is promoted.
     """
     logs, follower = [opened(), opened()], opened()
     stop, all_written = threading.Event(), threading.Event()

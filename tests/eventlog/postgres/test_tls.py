@@ -1,4 +1,4 @@
-"""Tests of TLS connections: a real server with a certificate for `db.example`."""
+"""Tests of TLS connections to PostgreSQL: a real server has a certificate for `db.example`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAME = "db.example"
 
 
 class Secured(NamedTuple):
-    """A server, the authority of its certificate, and another authority."""
+    """A PostgreSQL server, the authority that signed its certificate, and another authority."""
 
     cluster: PostgresCluster
     authority: Path
     other: Path
 
     def url(self, host: str, query: str) -> str:
-        """Return the URL of the log with another host name for the server."""
+        """Return the URL of the log with another host name of the server."""
         account = self.cluster.url("log").rpartition("@")[0]
         return f"{account}@{host}:{self.cluster.port}/log?hostaddr=127.0.0.1&{query}"
 

@@ -1,4 +1,4 @@
-"""Tests of the estimated maximum costs of rules; Kubernetes gives the expected values."""
+"""Tests of the estimated maximum costs of validation rules; the expected values are those of Kubernetes."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def ruled(schema: Schema, *rules: str, **more: str) -> Schema:
 
 
 def told(schema: Schema, *, is_unchanged: bool = False) -> list[tuple[str, str]]:
-    """Return the path of each error below `s`, and the first words of its message."""
+    """Return the path of each error below the field `s`, and the first words of its message."""
     root = {"type": "object", "properties": {"a": schema}}
     errors = expression_errors(root, Path("s"), is_unchanged=is_unchanged)
     return [(each.field, each.body.removeprefix("Forbidden: ").partition(" (")[0]) for each in errors]

@@ -1,4 +1,4 @@
-"""Tests of conversion webhooks: objects are converted when they are returned, stored or compared."""
+"""Tests of conversion webhooks: the server converts objects when it returns, stores or compares them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def _schema(field: str) -> dict[str, Any]:
 
 
 class Converted(DefinedStage):
-    """A kind with `size` in v1, the stored version, and `width` in v2; `change` modifies the webhook's answers."""
+    """A custom kind with `size` in v1, the stored version, and `width` in v2; `change` modifies the conversion
+    webhook's responses.
+    """
 
     def __init__(self, hook: dict[str, Any] = HOOK) -> None:
         super().__init__(self._converted)

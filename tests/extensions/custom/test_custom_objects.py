@@ -1,4 +1,4 @@
-"""Tests of custom objects in the engine, which treats them like built-in kinds."""
+"""Tests of custom objects in the engine, which treats custom objects like objects of built-in kinds."""
 
 from __future__ import annotations
 

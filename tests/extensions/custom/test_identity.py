@@ -1,5 +1,5 @@
-"""Property tests for any schema: an applied valid object is returned unchanged; pruning and
-defaulting are idempotent.
+"""Property tests for any schema: an applied valid object is returned unchanged; pruning and defaulting are idempotent
+operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHERE = f"{WIDGETS}/a"
 
 
 def with_default(root: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
-    """Return a schema with a default for one of its fields, if a valid one is found."""
+    """Return a schema with a default for one of its fields, if a valid default is found."""
     name = data.draw(st.sampled_from(sorted(root["properties"])))
     default = data.draw(VALUES)
     field = Schema({"type": "object", "properties": {"x": root["properties"][name]}})
@@ -31,7 +31,7 @@ def with_default(root: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
 
 
 def written(value: Any) -> str:
-    """Return a value as JSON, with whole numbers in Go's form: 1.0 is 1."""
+    """Return a value as JSON, with whole numbers in Go's form, in which 1.0 becomes 1."""
     return json.dumps(value, sort_keys=True).replace(".0", "")
 
 

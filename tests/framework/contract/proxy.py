@@ -1,13 +1,13 @@
 """A proxy in front of `ctrlmgr serve` that delays and breaks requests, as a real API server may do.
 
-It changes every request:
-- It sends no bookmarks except the one that ends a streamed list, and optionally refuses streamed lists. Watches are
-  sent without chunks, as by a proxy of HTTP/1.0.
-- `Order.EVENT_FIRST`: the answer to a write waits until the watches of its resource have sent the event;
-  `Order.ANSWER_FIRST`: the watches wait until the writes that were in flight have been answered.
+The proxy changes every request and response in these ways:
+- The proxy sends no bookmarks except the bookmark that ends a streamed list, and optionally refuses streamed lists.
+  Watches are sent without chunks, as by an HTTP/1.0 proxy.
+- `Order.EVENT_FIRST`: the response to a write waits until the watches of the written resource have sent the event;
+  `Order.ANSWER_FIRST`: the watches wait until the writes in flight have been answered.
 
-A test adds `Fault`s for some requests, each for a number of times: another answer, none, or a watch that is cut. Bytes
-are passed on as they are.
+A test adds a `Fault` for the first requests that match: another response, no response, or a watch that is cut. The
+proxy passes on all other bytes unchanged.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ctrlmgr.testing.served import ServerProcess
 
 _PATH: Final = re.compile(r"/(api/v1|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
 _PATIENCE: Final = 10.0
-"""Seconds that an answer waits for its watch event; there is no event if the write changed nothing."""
+"""Seconds that the response to a write waits for the watch event; if the write changed nothing, no event follows."""
 
 
 class Order(Enum):
-    """The first result of a write that the client receives."""
+    """The order in which a client receives the response to a write and the watch event of the write."""
 
     EVENT_FIRST = 1
     ANSWER_FIRST = 2
@@ -48,7 +48,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def resource(self) -> str:
-        """The resource, such as `apps/v1/replicasets`; empty for discovery."""
+        """The resource of a request, such as `apps/v1/replicasets`; the string is empty for discovery."""
         found = _PATH.fullmatch(self.path)
         return f"{found[1].partition('/')[2]}/{found[2]}".removeprefix("v1/") if found else ""
 
@@ -78,13 +78,15 @@ class Fault(NamedTuple):
     hits: Callable[[ClientRequest], bool]
     times: int = 1
     code: int = 0
-    """The status code of an answer without a request to the server; 0: the server is called."""
+    """The status code of a response that the proxy sends instead of calling the server; 0 means that the proxy calls
+    the server.
+    """
     reason: str = ""
     headers: Mapping[str, str] = {}
     is_lost: bool = False
-    """If true, the server executes the request, and its answer is lost."""
+    """Whether the server executes the request, and the server's response is lost."""
     lines: int | None = None
-    """The number of lines after which a watch is cut, with `code` and `reason` as its last event."""
+    """The number of lines after which a watch is cut; the last event has `code` and `reason`."""
 
     @property
     def status(self) -> bytes:
@@ -95,7 +97,7 @@ class Fault(NamedTuple):
 
 
 class Proxy:
-    """A proxy that listens on a free port of 127.0.0.1; a context manager."""
+    """A proxy that listens on a free port of 127.0.0.1; it is a context manager."""
 
     def __init__(self, server: ServerProcess, order: Order | None = None, *, streams_lists: bool = True) -> None:
         self._order = order
@@ -109,7 +111,7 @@ class Proxy:
         self._writes = 0
         self._faults: list[list[Any]] = []
         self.answered: list[tuple[ClientRequest, int]] = []
-        """Every forwarded request, with the status code of its answer."""
+        """Every forwarded request, with the status code of the response."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
 
@@ -187,7 +189,7 @@ class Proxy:
 
     @contextmanager
     def _written(self, asked: ClientRequest) -> Iterator[None]:
-        """Count a write as in flight within this block."""
+        """Count one write as in flight while this block runs."""
         if not asked.is_write:
             yield
             return

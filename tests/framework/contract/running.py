@@ -1,4 +1,4 @@
-"""Runs the controllers of `ctrlmgr run` in this process against a server, and makes requests of users."""
+"""Runs the controllers of `ctrlmgr run` in this process against a server, and sends requests as a user."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PODS = "/api/v1/namespaces/default/pods"
 STRATEGIC = "application/strategic-merge-patch+json"
 NAMES = (*(f"{each}-controller" for each in ("deployment", "replicaset", "statefulset", "daemonset")), "kube-scheduler")
 RUNS = f"builtin:{','.join(NAMES)}"
-"""The controllers that `run` runs; the server runs the other controllers and simulated nodes."""
+"""The controllers that `ctrlmgr run` runs; the server runs the other controllers and simulated nodes."""
 FLAGS = ("--controllers", ",".join(["*", *(f"-{each}" for each in NAMES)]), "--nodes", "2")
 
 
 def access_to(server: ServerProcess, url: str = "") -> Access:
-    """Return the connection to a server, direct or through a proxy at `url`."""
+    """Return the access to a server, either directly or through a proxy at `url`."""
     direct = load([server.kubeconfig])
     return Access(url, direct.namespace, None, "", direct.user) if url else direct
 
 
 @contextmanager
 def running(access: Access, *apps: str) -> Iterator[None]:
-    """Run controllers within the block; raise the error that ended them."""
+    """Run controllers within the block; raise the error with which the controllers ended, if any."""
     chosen = choose(apps)
     options = Options(qps=0, elects=False)
     process = RemoteProcess(access, chosen, Settings(), options, clock=SystemClock(), random=Random(1))
@@ -57,7 +57,10 @@ def running(access: Access, *apps: str) -> Iterator[None]:
 
 
 class Workloads(Served):
-    """Requests of a user about workloads. Each method waits until the cluster has the expected state."""
+    """The requests with which a user creates, changes and deletes workloads.
+
+    Each method of this class waits until the cluster has the expected state.
+    """
 
     def template(self, image: str, *arguments: str) -> dict[str, Any]:
         container = {"name": "c", "image": image, "args": [*arguments]}
@@ -83,7 +86,7 @@ class Workloads(Served):
         return {each["spec"]["containers"][0]["image"] for each in pods}
 
     def status(self, plural: str) -> dict[str, Any]:
-        """Return a status, or an empty one if it belongs to an earlier generation."""
+        """Return the status of an object; return an empty status if the status belongs to an earlier generation."""
         obj = self.ask("GET", f"{APPS}{plural}/web")
         status: dict[str, Any] = obj.get("status") or {}
         return status if status.get("observedGeneration") == obj["metadata"]["generation"] else {}

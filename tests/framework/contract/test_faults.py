@@ -1,4 +1,4 @@
-"""Tests of `ctrlmgr run` with a server that refuses requests, forgets objects, and drops responses and connections."""
+"""Tests of `ctrlmgr run` with a server that refuses requests, loses objects, and drops responses and connections."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rolls_out(server: ServerProcess) -> None:
 
 
 def assert_survives(server: ServerProcess, proxy: Proxy, *faults: Fault) -> None:
-    """Check that the workloads converge although all these faults are injected."""
+    """Check that the workloads converge although all these faults were injected."""
     proxy.add(*faults)
     with running(access_to(server, proxy.url), RUNS):
         rolls_out(server)

@@ -1,5 +1,5 @@
-"""Tests of `ctrlmgr run` with workloads: the results are equal on our server and through a proxy
-that injects delays.
+"""Tests of `ctrlmgr run` with workloads: the results are the same with our server directly and through a proxy that
+injects delays.
 """
 
 from __future__ import annotations
