@@ -1,11 +1,11 @@
 """Controller descriptors: each controller's package declares its name, options, kinds and builder.
 
-`serve` builds controllers from their descriptors. The command line and the settings read the options from the
-descriptors, a replay reads which recorded writes belong to controllers, and `docs/` lists the descriptors. To add a
-controller, add its package and one line in `registry`.
+The command `serve` builds controllers from their descriptors. The command line and the settings read the options from
+the descriptors, a replay reads from them which recorded writes belong to controllers, and `docs/` lists the
+descriptors. To add a controller, add its package and one line in `registry`.
 
-Every command imports all descriptors, so their packages import nothing heavy. `builder` names the function that builds
-the controller, like an entry point, and only `build` imports it.
+Every command imports all descriptors, so the packages of controllers import no large modules. `builder` names the
+function that builds the controller, like an entry point, and only the method `build` imports that function.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MANAGER: Final = "system:kube-controller-manager"
 """The user of kube-controller-manager."""
 
 SECTION = "controllers"
-"""The section of the settings file with the options of all controllers."""
+"""The section of the settings file that contains the options of all controllers."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class NoOptions:
 
 
 class ControllerContext(Protocol):
-    """The dependencies that a controller is built from."""
+    """The dependencies with which a controller is built."""
 
     @property
     def informers(self) -> Informers:
-        """The caches. Request informers while building a controller; the informers sync afterwards."""
+        """The informers. A controller requests its informers while it is built; they sync afterwards."""
 
     @property
     def event_log(self) -> EventLog:
-        """The event log, for the outcomes of reconciles."""
+        """The event log, to which outcomes of reconciles are written."""
 
     @property
     def clock(self) -> Clock:
-        """The source of time."""
+        """The clock from which the controller reads the time."""
 
     @property
     def random(self) -> Random:
@@ -68,7 +68,7 @@ class ControllerContext(Protocol):
 
     @property
     def engine(self) -> WriteEngine:
-        """The engine, which returns the existing kinds."""
+        """The API's engine, from which the existing kinds can be read."""
 
     @property
     def root_ca(self) -> str:
@@ -76,24 +76,31 @@ class ControllerContext(Protocol):
 
     @property
     def at_once(self) -> int:
-        """The number of objects that a reconcile may write concurrently, in threads; 1 to write one after another."""
+        """The number of objects that a reconcile may write concurrently, in threads.
+
+        The value 1 means that writes are sequential.
+        """
 
     @property
     def recalls(self) -> bool:
-        """Return whether controllers restore their state from the objects that exist at the start.
+        """Return whether controllers restore their state from the objects that exist when they start.
 
-        Kubernetes' controllers start without state. A replay continues a recording, whose controllers did not restart.
+        Kubernetes' controllers start without state. A replay continues a recording, during which the controllers did
+        not restart.
         """
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return a client that writes as the controller.
+        """Return a client that writes as the user of the controller.
 
-        With `canonical`, the caller guarantees that the objects it writes are in their final form: see
+        If `canonical` is set, the caller guarantees that the objects it writes are in their final form: see
         `engine.verbs.canonical_writes`.
         """
 
     def apiserver_client(self) -> EngineClient:
-        """Return a client for writes of the API server itself; these do not require that this process is the leader."""
+        """Return a client for writes of the API server itself.
+
+        These writes do not require that this process is the leader.
+        """
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return the recorder for the controller's Events."""
@@ -103,10 +110,10 @@ O = TypeVar("O")  # noqa: E741  # the options of a controller
 
 
 class OwnedKind(NamedTuple):
-    """A kind for which a replay expects the controller to write the same objects as the recorded one.
+    """A kind for which a replay expects the controller to write the same objects as the recorded controller.
 
-    `manager` is the field manager of the recorded writes. `parent` is the kind of the owner, an object that has the
-    same name and lifetime. Changes of the kinds in `causes` trigger the controller.
+    The field `manager` contains the field manager of the recorded writes. The field `parent` contains the kind of the
+    owner, an object that has the same name and lifetime. Changes of the kinds in `causes` trigger the controller.
     """
 
     resource: Resource
@@ -119,24 +126,26 @@ class OwnedKind(NamedTuple):
 class ControllerDescriptor(Generic[O]):
     """The declaration of one controller.
 
-    `name` and `aliases` are kube-controller-manager's. `--controllers` accepts each alias, and each former name of the
-    controller in ctrlmgr. `component` is the source of the controller's Events, and `account` its ServiceAccount in
-    kube-system; both default to the name.
+    The fields `name` and `aliases` contain the controller's names in kube-controller-manager. `--controllers` also
+    accepts each alias, and each former name of the controller in ctrlmgr. The field `component` names the source of the
+    controller's Events, and `account` its ServiceAccount in kube-system; the default of both is `name`.
     """
 
     name: str
     does: str
-    """A phrase for tables that says what the controller does."""
+    """A phrase that says what the controller does, for tables in the documentation."""
     builder: str
-    """`package.module:function`, called with a `ControllerContext` and the options before the informers sync."""
+    """The builder, as `package.module:function`; the function is called with a `ControllerContext` and the options
+    before the informers sync.
+    """
     options: type[O]
-    """A frozen dataclass whose fields are settings in `[controllers]`, or `NoOptions`."""
+    """The class of the options: a frozen dataclass whose fields are settings in `[controllers]`, or `NoOptions`."""
     aliases: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
     component: str = ""
     account: str = ""
     acts_as: str = ""
-    """The user that it acts as instead of a ServiceAccount: kube-controller-manager, or another component.
+    """The user as which the controller acts instead of a ServiceAccount: kube-controller-manager, or another component.
     """
     rules: tuple[PolicyRule, ...] = ()
     """The permissions of a controller that does not exist in Kubernetes; other controllers have Kubernetes' roles."""
@@ -147,24 +156,26 @@ class ControllerDescriptor(Generic[O]):
     """The kinds that the controller creates and deletes."""
     enabled_by_default: bool = True
     starts_first: bool = False
-    """Whether the controller starts before the other controllers, because they need the objects that it creates.
+    """Whether the controller starts before the other controllers, because the others need the objects that it creates.
     """
     replays: bool = False
     """Whether a replay runs the controller."""
     replayed_kinds: tuple[OwnedKind, ...] = ()
     """The kinds whose objects a replay compares one by one."""
     shared_kinds: tuple[Resource, ...] = ()
-    """The kinds that other clients write too; for these a replay determines the author of each change."""
+    """The kinds that other clients write, too; for objects of these kinds, a replay determines the author of each
+    change.
+    """
 
     def build(self, context: ControllerContext, options: O) -> Controller:
-        """Build the controller; call it before the informers sync."""
+        """Build the controller; the caller must do this before the informers sync."""
         module, _, function = self.builder.partition(":")
         builder: Callable[[ControllerContext, O], Controller] = getattr(importlib.import_module(module), function)
         return builder(context, options)
 
     @property
     def event_source(self) -> str:
-        """The component in the controller's Events."""
+        """The component that the controller's Events name as their source."""
         return self.component or self.name
 
     @property
@@ -179,7 +190,7 @@ class ControllerDescriptor(Generic[O]):
 
     @property
     def as_user(self) -> User:
-        """The user that the controller acts as: its ServiceAccount, or its own component."""
+        """The user as which the controller acts: its ServiceAccount, or its own component."""
         if self.acts_as:
             return User(self.acts_as, "", (AUTHENTICATED,))
         return ServiceAccountName(NAMESPACE, self.service_account).user

@@ -14,11 +14,14 @@ class AccessCheck(Protocol):
     """Checks a user's permissions, like a SubjectAccessReview."""
 
     def __call__(self, user: User, subresource: str) -> bool:
-        """Return whether `user` may create a subresource of `certificatesigningrequests`; any thread may call it."""
+        """Return whether `user` may create a subresource of `certificatesigningrequests`.
+
+        Several threads may call this method.
+        """
 
 
 class Identity(NamedTuple):
-    """The keys with which this process signs, and the authorizer for signing requests."""
+    """The keys with which this process signs tokens and certificates, and the authorizer for signing requests."""
 
     token_key: PrivateKey
     """Signs tokens that are stored in Secrets."""
@@ -33,4 +36,4 @@ class IdentityContext(ControllerContext, Protocol):
 
     @property
     def identity(self) -> Identity:
-        """The keys and the authorizer."""
+        """The signing keys of this process, and the authorizer for signing requests."""

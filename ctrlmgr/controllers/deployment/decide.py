@@ -1,7 +1,8 @@
 """Decides the sizes of a Deployment's ReplicaSets, without writing.
 
-The results map names of ReplicaSets to sizes. Source: Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and
-`util/deployment_util.go`. "All" ReplicaSets are the old ones and the new one.
+The functions of this module return maps from names of ReplicaSets to sizes. Source: Kubernetes'
+`pkg/controller/deployment/{sync,rolling}.go` and `util/deployment_util.go`. In this module, "all" ReplicaSets are the
+old ReplicaSets and the new one.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ def size(replica_set: Object) -> int:
 
 
 def available(replica_set: Object) -> int:
-    """Return the number of a ReplicaSet's available pods."""
+    """Return the number of available pods of a ReplicaSet."""
     return replica_set.view(ReplicaSet).status.available_replicas
 
 
 def by_age(replica_sets: Iterable[Object]) -> list[Object]:
-    """Return ReplicaSets sorted by creation time, oldest first; if the times are equal, by name."""
+    """Return ReplicaSets sorted by creation time, oldest first; ReplicaSets with equal times are sorted by name."""
     return sorted(replica_sets, key=lambda each: (created_at(each), each.name))
 
 
@@ -57,7 +58,10 @@ def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_new(view: Deployment, replica_sets: Iterable[Object]) -> Object | None:
-    """Return the ReplicaSet with the Deployment's template; if several have it, the oldest."""
+    """Return the ReplicaSet with the Deployment's template.
+
+    If several ReplicaSets have the template, return the oldest.
+    """
     matching = (each for each in by_age(replica_sets) if same_template(each.view(ReplicaSet).template, view.template))
     return next(matching, None)
 
@@ -71,7 +75,7 @@ def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
 def size_of_new(view: Deployment, others: int, current: int) -> int:
     """Return the new size of the new ReplicaSet (`NewRSNewReplicas`).
 
-    The new ReplicaSet now has the size `current`, and all other ReplicaSets have `others` pods.
+    The new ReplicaSet currently has the size `current`, and the other ReplicaSets have `others` pods in total.
     """
     if not view.is_rolling:
         return view.replicas
@@ -82,11 +86,12 @@ def size_of_new(view: Deployment, others: int, current: int) -> int:
 
 
 class Sizes(NamedTuple):
-    """The new sizes of ReplicaSets, by name."""
+    """The new sizes of ReplicaSets, by the ReplicaSets' names."""
 
     sizes: Mapping[str, int]
     shared: bool = False
-    """Whether the sizes are proportional. If so, annotations of ReplicaSets with an unchanged size are updated too.
+    """Whether the new sizes result from proportional scaling. If the new sizes are proportional, the annotations of
+    ReplicaSets with an unchanged size are updated, too.
     """
 
 
@@ -109,7 +114,10 @@ def is_saturated(view: Deployment, new: Object) -> bool:
 
 
 def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:
-    """Distribute a change in proportion to the sizes of ReplicaSets; the largest ReplicaSet gets the remainder."""
+    """Distribute a change of the Deployment's size in proportion to the sizes of ReplicaSets.
+
+    The largest ReplicaSet gets the remainder.
+    """
     allowed = view.replicas + view.surge if view.replicas else 0
     to_add = allowed - sum(map(size, replica_sets))
     ordered = _larger_first(replica_sets, newer_first=to_add > 0) if to_add else by_age(replica_sets)
@@ -150,8 +158,9 @@ def _fraction(view: Deployment, replica_set: Object) -> int:
 def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str, int]:
     """Return the sizes of the old ReplicaSets that can shrink now (`reconcileOldReplicaSets`).
 
-    Unavailable pods are removed first, then pods of the oldest ReplicaSets. The minimum of available pods is kept. Pods
-    of the new ReplicaSet that are not ready yet reduce the number of pods that can be removed.
+    Unavailable pods are removed first, then pods of the oldest ReplicaSets. The old ReplicaSets shrink only as long as
+    the minimum number of available pods is kept. Pods of the new ReplicaSet that are not ready yet reduce the number of
+    pods that can be removed.
     """
     up = scaled_up(old)
     least = view.replicas - view.unavailable
@@ -182,7 +191,7 @@ def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) 
 
 
 def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:
-    """Return the old ReplicaSets that exceed the limit and have no pods; the lowest revisions are deleted first."""
+    """Return the old ReplicaSets that exceed the limit and have no pods; those with the lowest revisions come first."""
     if view.history_limit is None:
         return []
     alive = [each for each in by_age(old) if not each.is_terminating]

@@ -28,48 +28,58 @@ _NOT_COPIED: Final = frozenset(
     )
 )
 _LONGEST_HISTORY: Final = 2000
-"""Maximum characters of the annotation `REVISION_HISTORY` (`maxRevHistoryLengthInChars`)."""
+"""The maximum number of characters in the annotation `REVISION_HISTORY` (`maxRevHistoryLengthInChars`)."""
 
 
 def revision_of(obj: Object) -> int | None:
-    """Return the revision in an object's annotation; 0 without an annotation, None if it is not a number."""
+    """Return the revision in an object's annotation.
+
+    0 if there is no annotation, None if the annotation is not a number.
+    """
     text = obj.annotations.get(REVISION)
     return 0 if text is None else _number(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the highest revision of these objects; invalid numbers are ignored."""
+    """Return the highest revision in the annotations of objects; invalid numbers are ignored."""
     return max((revision_of(each) or 0 for each in replica_sets), default=0)
 
 
 def last_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the second highest revision, which precedes the current one; 0 if there is none."""
+    """Return the second highest revision, which precedes the current revision; 0 if there is none."""
     highest = sorted((revision_of(each) or 0 for each in replica_sets), reverse=True)
     return max(highest[1], 0) if len(highest) > 1 else 0
 
 
 def rollback_to(deployment: Object) -> int | None:
-    """Return the revision to roll back to; 0 for the previous revision, None if no rollback is requested."""
+    """Return the revision to which the Deployment must be rolled back.
+
+    0 for the previous revision, None if no rollback is requested.
+    """
     text = deployment.annotations.get(ROLLBACK_TO, "")
     return _number(text) if text else None
 
 
 def replicas_annotation(obj: Object, name: str) -> int | None:
-    """Return the number of replicas in an annotation of a ReplicaSet, None if it is missing or invalid."""
+    """Return the number of replicas in an annotation of a ReplicaSet; None if the annotation is missing or invalid."""
     number = _number(obj.annotations.get(name, ""))
     return number if number is not None and 0 <= number < 2**31 else None
 
 
 def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
-    """Return the annotations of a ReplicaSet after scaling a Deployment to `desired` pods, and at most `most`."""
+    """Return the annotations of a ReplicaSet after a Deployment was scaled to `desired` pods.
+
+    During a rollout, the Deployment has at most `most` pods.
+    """
     return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
 
 
 def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
-    """Return the annotations of a Deployment's new ReplicaSet: copied ones, and its revision.
+    """Return the annotations of a Deployment's new ReplicaSet: those copied from the Deployment, and the revision.
 
-    If the ReplicaSet had a lower revision before, the Deployment was rolled back to it. The annotation with the history
-    of revisions then lists the lower revision, within its length limit.
+    If the ReplicaSet had a lower revision before, then the Deployment was rolled back to it. In that case of a
+    rollback, the annotation with the history of revisions lists the lower revision, within the annotation's length
+    limit.
     """
     wanted = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")
@@ -83,7 +93,7 @@ def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str]
 
 
 def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations of a Deployment after a rollback: those of the ReplicaSet, except the controller's own."""
+    """Return a Deployment's annotations after a rollback: those of the ReplicaSet, except the controller's own."""
     own = {key: value for key, value in deployment.items() if key in _NOT_COPIED and key != ROLLBACK_TO}
     return {**own, **{key: value for key, value in replica_set.items() if key not in _NOT_COPIED}}
 

@@ -1,10 +1,10 @@
-"""The ReplicaSets of one Deployment during one reconcile: finds, creates and resizes the ReplicaSets, with Events.
+"""Finds, creates and resizes the ReplicaSets of one Deployment during one reconcile, and records Events.
 
 Guarantees, as in Kubernetes (`pkg/controller/deployment/sync.go`, `rollback.go`):
-- The new ReplicaSet's name contains the hash of the template. If another object has that name, the status counts the
-  collision, which changes the next hash.
+- The new ReplicaSet's name contains the hash of the template. If another object has the name of the new ReplicaSet, the
+  status counts the collision, which changes the next hash.
 - The new ReplicaSet gets the Deployment's annotations. The revision of the new ReplicaSet is one more than the highest
-  revision of the old ones, and the Deployment gets the same revision.
+  revision of the old ReplicaSets, and the Deployment gets the same revision.
 - For each change of size, an Event `ScalingReplicaSet` is recorded on the Deployment.
 """
 
@@ -43,7 +43,10 @@ class Rollout:
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        """Write through `client`; read from `event_log` the object that already has the new ReplicaSet's name."""
+        """Create an instance that writes through `client`.
+
+        An existing object with the new ReplicaSet's name is read from `event_log`.
+        """
         self.deployment = deployment
         self._sets = {each.name: each for each in decide.by_age(replica_sets)}
         self._client = client
@@ -58,7 +61,7 @@ class Rollout:
 
     @property
     def all(self) -> list[Object]:
-        """All ReplicaSets, oldest first."""
+        """All ReplicaSets of the Deployment, the oldest first."""
         return decide.by_age(self._sets.values())
 
     @property
@@ -92,7 +95,7 @@ class Rollout:
         return new
 
     def require_new(self) -> Object | None:
-        """Return the new ReplicaSet, created if needed; None if another object has its name."""
+        """Return the new ReplicaSet, which is created if it does not exist; None if another object has the name."""
         return self.sync_revision() or self._create()
 
     def _create(self) -> Object | None:
@@ -143,7 +146,10 @@ class Rollout:
         return Object.from_dict({**head, "metadata": metadata, "spec": spec}), count, revision
 
     def _taken(self, wanted: Object) -> Object | None:
-        """Return the existing object with the new ReplicaSet's name if both are equal; otherwise count a collision."""
+        """Return the existing object with the new ReplicaSet's name if both have the same template.
+
+        Otherwise count a collision.
+        """
         current = self._log.get(REPLICA_SETS, wanted.key)
         if current is None:
             raise NotFound(f"{REPLICA_SETS} {wanted.key} existed, but was deleted")
@@ -163,7 +169,7 @@ class Rollout:
         self._tell(WARNING, status.NOT_CREATED, message)
 
     def _note_revision(self, revision: str, reason: str, name: str) -> None:
-        """Update the Deployment's revision, and its condition that the new ReplicaSet was created or found."""
+        """Update the Deployment's revision, and its condition about the creation of the new ReplicaSet."""
         view = self.view
         conditions = view.status.conditions
         begins = reason == status.CREATED or condition_of(conditions, status.PROGRESSING) is None
@@ -180,9 +186,9 @@ class Rollout:
     # Sizes.
 
     def resize(self, sizes: Mapping[str, int], *, note: bool = False) -> bool:
-        """Set the sizes of ReplicaSets; return whether any has changed.
+        """Set the sizes of ReplicaSets; return whether any size has changed.
 
-        With `note`, the annotations of ReplicaSets with an unchanged size are updated too.
+        If `note` is set, the annotations of ReplicaSets with an unchanged size are updated, too.
         """
         changed = False
         for name, wanted in sizes.items():
@@ -221,7 +227,7 @@ class Rollout:
         self._write_status(status.with_conditions(self._status(), conditions))
 
     def write_status(self, wanted: Mapping[str, Any]) -> bool:
-        """Write the status of the Deployment; return False if it is unchanged."""
+        """Write the status of the Deployment; return False if the status is unchanged."""
         if wanted == self._status():
             return False
         self._write_status(wanted)

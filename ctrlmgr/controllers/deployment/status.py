@@ -1,4 +1,4 @@
-"""Builds the status of a Deployment: numbers, availability, progress, failures.
+"""Builds the status of a Deployment: the numbers of pods, and the conditions about availability, progress and failures.
 
 Source: Kubernetes' `pkg/controller/deployment/{sync,progress}.go` and `util/deployment_util.go`.
 """
@@ -39,9 +39,9 @@ def condition(type_: str, status: str, reason: str, message: str, now: int) -> C
 
 
 def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status computed from the ReplicaSets, with a new condition Available and the other conditions.
+    """Return the status that follows from the ReplicaSets; all conditions except Available are unchanged.
 
-    Zeros are omitted, as in Go's encoding.
+    Zeros in the status are omitted, as in Go's encoding.
     """
     view = deployment.view(Deployment)
     ready = sum(map(available, replica_sets))
@@ -64,7 +64,10 @@ def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Objec
 
 
 def with_conditions(status: Mapping[str, Any], conditions: list[Condition]) -> dict[str, Any]:
-    """Return a status with these conditions instead of its own; the field is omitted if there are none."""
+    """Return a status with `conditions` instead of its own conditions.
+
+    The field is omitted if `conditions` is empty.
+    """
     kept = {name: value for name, value in status.items() if name != "conditions"}
     return {**kept, "conditions": conditions} if conditions else kept
 
@@ -82,7 +85,7 @@ def _availability(view: Deployment, ready: int, now: int) -> Condition:
 
 
 def of_rollout(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status of a Deployment during a rollout: numbers, progress, failures."""
+    """Return a Deployment's status during a rollout: numbers of pods, and conditions about progress and failures."""
     view = deployment.view(Deployment)
     status = numbers(deployment, new, replica_sets, now)
     conditions: list[Condition] = status["conditions"]
@@ -122,7 +125,7 @@ def _with_progress(
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether all pods in a status are new and available, and none are old (`DeploymentComplete`)."""
+    """Return whether all pods in a status are new and available, and no pod is old (`DeploymentComplete`)."""
     wanted = deployment.view(Deployment).replicas
     names = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= (deployment.metadata.generation or 0)
@@ -153,7 +156,7 @@ def _due(deadline: int, progress: Mapping[str, Any]) -> int:
 
 
 def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> float | None:
-    """Return the seconds until the progress deadline of a rollout must be checked, None if it need not be checked."""
+    """Return the seconds until the progress deadline of a rollout must be checked; None if no check is needed."""
     view = deployment.view(Deployment)
     progress = condition_of(view.status.conditions, PROGRESSING)
     if view.deadline is None or progress is None or progress.get("reason") == TIMED_OUT:
@@ -167,7 +170,7 @@ def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> fl
 def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | None:
     """Return the first failure of a ReplicaSet as a condition of the Deployment.
 
-    The new ReplicaSet's has precedence.
+    A failure of the new ReplicaSet has precedence.
     """
     for each in (*((new,) if new is not None else ()), *replica_sets):
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)
@@ -179,9 +182,10 @@ def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | 
 
 
 def pausing(view: Deployment, now: int) -> Condition | None:
-    """Return the condition to set after a Deployment was paused or resumed; None if it is unchanged.
+    """Return the condition to set after a Deployment was paused or resumed; None if the condition is unchanged.
 
-    The new condition restarts the progress deadline. A rollout that has timed out keeps its condition.
+    The condition that is set after a pause or a resumption restarts the progress deadline. A rollout that has timed out
+    keeps its condition Progressing.
     """
     progress = condition_of(view.status.conditions, PROGRESSING)
     reason = progress.get("reason") if progress is not None else None

@@ -31,7 +31,7 @@ class Strategy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeploymentSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of a Deployment."""
+    """The fields of a Deployment's spec that the controller reads."""
 
     replicas: int | None = None
     selector: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -44,7 +44,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of a Deployment."""
+    """The fields of a Deployment's status that the controller reads or writes."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -56,14 +56,14 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Deployment(msgspec.Struct, frozen=True, dict=True):
-    """A Deployment; `dict` allows cached properties."""
+    """A Deployment; the class needs a `__dict__` for cached properties."""
 
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
     @property
     def replicas(self) -> int:
-        """The desired number of pods; 1 if unset."""
+        """The desired number of pods; 1 if the field is not set."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
@@ -73,7 +73,7 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The selector of the Deployment's ReplicaSets; None if it is not valid."""
+        """The selector of the Deployment's ReplicaSets; None if the selector is not valid."""
         return selector_of(self.spec.selector)
 
     @property
@@ -88,31 +88,31 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def surge(self) -> int:
-        """The maximum number of pods above the desired number."""
+        """The maximum number of pods above the desired number during a rollout."""
         return self._fenceposts.surge if self.is_rolling else 0
 
     @property
     def unavailable(self) -> int:
-        """The maximum number of unavailable pods."""
+        """The maximum number of unavailable pods during a rollout."""
         if not self.is_rolling or not self.replicas:
             return 0
         return min(self._fenceposts.unavailable, self.replicas)
 
     @property
     def surge_alone(self) -> int:
-        """The surge, computed independently of the allowed number of unavailable pods."""
+        """The maximum surge, computed independently of the allowed number of unavailable pods."""
         rolling = self.spec.strategy.rolling_update or RollingUpdate()
         return fenceposts(rolling.max_surge, 0, self.replicas).surge
 
     @property
     def deadline(self) -> int | None:
-        """The progress deadline in seconds; None for no deadline."""
+        """The progress deadline in seconds; None if there is no deadline."""
         seconds = self.spec.progress_deadline_seconds
         return None if seconds == _NO_LIMIT else seconds
 
     @property
     def history_limit(self) -> int | None:
-        """The number of old ReplicaSets to keep; None for all."""
+        """The maximum number of old ReplicaSets that are kept; None means all."""
         limit = self.spec.revision_history_limit
         return None if limit == _NO_LIMIT else limit
 

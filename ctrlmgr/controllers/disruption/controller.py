@@ -1,7 +1,8 @@
-"""The disruption controller; `disruption.decide` states its guarantees.
+"""The disruption controller; the module `disruption.decide` states its guarantees.
 
-A budget is reconciled when it or one of its pods changes. If its pods cannot be counted, no disruption is allowed. A
-pod with the condition DisruptionTarget that is not deleted in time loses the condition.
+A budget is reconciled when the PodDisruptionBudget or one of its pods changes. If the pods of a budget cannot be
+counted, no disruption is allowed. A pod with the condition DisruptionTarget that is not deleted in time loses the
+condition.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ctrlmgr.kinds.label_selectors import selector_shown
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 _POD: Final = "pod/"
-"""The prefix of a pod's key; a key without the prefix is a budget's key."""
+"""The prefix that marks the key of a pod; a key without the prefix belongs to a budget."""
 _UNMANAGED: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the "
     "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these "
@@ -47,7 +48,7 @@ class DisruptionReconciler:
     """Reconciles a budget, or the condition DisruptionTarget of a pod, depending on the key."""
 
     def __init__(self, budgets: Lister, pods: Lister, scales: Scales, recorder: Recorder, *, clock: Clock) -> None:
-        """Read objects from these caches; `recorder` records Events."""
+        """Create a reconciler that reads objects from these caches; `recorder` records Events."""
         self._budgets = budgets
         self._pods = pods
         self._scales = scales
@@ -55,7 +56,7 @@ class DisruptionReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Write the status of a budget or pod; raises the errors of the API."""
+        """Write the status of a budget or pod; raises the errors of the API if a request fails."""
         if key.name.startswith(_POD):
             return self._see_to_mark(Key(key.namespace, key.name.removeprefix(_POD)), client)
         budget = self._budgets.get(key)
@@ -115,14 +116,17 @@ class DisruptionReconciler:
 
 
 class PodChanges:
-    """Maps a pod's change to its budget, and to the pod itself if its condition may have to be reset.
+    """Maps a pod's change to the pod's budget, and to the pod itself if its condition may have to be reset.
 
     If several budgets select the pod, the pod maps to the first budget by name, because Kubernetes reconciles only one
-    of them. Such a pod cannot be evicted.
+    of them. A pod that several budgets select cannot be evicted.
     """
 
     def __init__(self, budgets: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read `budgets`; `recorder` records an Event for a pod that several budgets select."""
+        """Create the mapping, which reads `budgets`.
+
+        `recorder` records an Event for a pod that several budgets select.
+        """
         self._budgets = budgets
         self._recorder = recorder
         self._clock = clock

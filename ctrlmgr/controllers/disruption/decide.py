@@ -4,8 +4,9 @@ Guarantees, as in Kubernetes (`pkg/controller/disruption/disruption.go`, `compon
 - A percentage refers to the sum of the desired pods of all controllers of the selected pods, and is rounded up. If
   `minAvailable` is a number, the controllers are not read.
 - A pod that is terminating, or was evicted within the last two minutes, is not healthy. If an evicted pod is not
-  deleted within that time, the eviction is dropped. The condition DisruptionTarget of such a pod is removed too.
-- If the expected number of pods is 0, no disruption is allowed.
+  deleted within two minutes, the eviction is removed from the budget's status. The condition DisruptionTarget of a pod
+  that was not deleted after its eviction is removed, too.
+- If a budget expects 0 pods, no disruption is allowed.
 
 Times are microseconds since 1970.
 """
@@ -24,7 +25,7 @@ from ctrlmgr.controllers.workloads.status_conditions import condition_of, withou
 
 ALLOWED: Final = "DisruptionAllowed"
 PATIENCE: Final = 120_000_000
-"""Microseconds for which an eviction counts without a deletion (`DeletionTimeout`)."""
+"""The number of microseconds for which an eviction counts if the pod is not deleted (`DeletionTimeout`)."""
 
 _SUFFICIENT: Final = "SufficientPods"
 _INSUFFICIENT: Final = "InsufficientPods"
@@ -38,7 +39,7 @@ class Scale(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The number of expected pods, how many of them must be healthy, and whether some have no controller."""
+    """The number of pods that a budget expects, how many must be healthy, and whether some have no controller."""
 
     pods: int
     healthy: int
@@ -48,7 +49,7 @@ class Expected(NamedTuple):
 def expected(budget: Object, pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> Expected:
     """Return the number of pods that a budget expects, given its `pods`.
 
-    Raises the errors of `scale_of`, which is called for pods with a controller.
+    Raises the errors of the function `scale_of`, which is called for pods with a controller.
     """
     spec = budget.view(Budget).spec
     if spec.max_unavailable is not None:
@@ -76,7 +77,7 @@ def _wanted(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tupl
 
 
 class Disrupted(NamedTuple):
-    """The evictions that still count, when the earliest expires, and evicted pods that were not deleted in time."""
+    """The evictions that still count, when the earliest of them expires, and the evicted pods that were not deleted."""
 
     pods: Mapping[str, str]
     until: int | None
@@ -97,7 +98,7 @@ def _is_awaited(pod: Object, noted: Mapping[str, str]) -> bool:
 
 
 def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
-    """Return how many pods are ready and not about to be deleted; `gone` are the evicted pods."""
+    """Return the number of pods that are ready and not about to be deleted; `gone` contains the evicted pods."""
     staying = (pod for pod in pods if not pod.is_terminating)
     return sum(
         is_ready(pod) and not (pod.name in gone and parse_time(gone[pod.name]) + PATIENCE > now) for pod in staying
@@ -105,7 +106,7 @@ def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
 
 
 def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
-    """Return a budget with these counts in its status, None if its status has them already."""
+    """Return a budget with these counts in its status; None if the status has them already."""
     was, generation = budget.view(Budget).status, budget.metadata.generation or 0
     allowed = max(current - wanted.healthy, 0) if wanted.pods > 0 else 0
     reason = _SUFFICIENT if allowed else _INSUFFICIENT
@@ -138,7 +139,7 @@ class BudgetNumbers(NamedTuple):
 
 
 def failed_safe(budget: Object, problem: str, now: int) -> Object:
-    """Return a budget that allows no disruption because of a problem; its other status fields are kept."""
+    """Return a budget that allows no disruption because of a problem; the other fields of the status are kept."""
     body, was = budget.to_dict(), budget.view(Budget).status
     conditions = _conditions(was.conditions or (), False, "SyncFailed", problem, was.observed_generation, now)
     return Object.from_dict(

@@ -1,8 +1,9 @@
-"""Finds the desired number of pods of a pod's controller; percentages in a budget refer to that number.
+"""Finds the desired number of pods of a pod's controller.
 
-Guarantees, as in Kubernetes (`finders` in `pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment
-counts as the Deployment. For an unknown kind, the scale subresource is read through the API. If the kind has no scale
-subresource, an error with Kubernetes' message is raised.
+The percentages in a PodDisruptionBudget refer to that number. Guarantees, as in Kubernetes (`finders` in
+`pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment counts as the Deployment. If the controller's
+kind is unknown, the scale subresource is read through the API. If the kind has no scale subresource, an error with
+Kubernetes' message is raised.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _APPS: Final = ("apps", "extensions")
 
 
 class NoScaleError(Exception):
-    """The desired number of pods of a controller could not be read; the message is for users."""
+    """Raised if the desired number of pods of a controller cannot be read; users see the message."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):
@@ -49,15 +50,18 @@ def _scale(obj: Object) -> Scale:
 
 
 class Scales:
-    """Finds the scales of controllers."""
+    """Finds the desired numbers of pods of controllers."""
 
     def __init__(self, listers: Mapping[Resource, Lister], kinds: Callable[[], Iterable[Kind]]) -> None:
-        """Read the controllers in `KNOWN` from `listers`; `kinds` returns the served kinds."""
+        """Create an instance that reads the controllers in `KNOWN` from `listers`; `kinds` returns the served kinds."""
         self._listers = listers
         self._kinds = kinds
 
     def of(self, pod: Object, client: EngineClient) -> Scale:
-        """Return the scale of a pod's controller; raises `NoScaleError`, and the errors of `client`."""
+        """Return the scale of a pod's controller.
+
+        Raises `NoScaleError` if no scale is found, and the errors of `client`.
+        """
         reference = controller_of(pod)
         assert reference is not None, "a pod without a controller is not asked for"
         found = self._known(reference, pod.namespace) or self._asked(reference, pod.namespace, client)

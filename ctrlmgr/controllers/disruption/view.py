@@ -1,7 +1,7 @@
-"""The fields that the disruption controller reads of PodDisruptionBudgets, and of pods with a disruption condition.
+"""The fields of PodDisruptionBudgets, and of pods with a disruption condition, that the disruption controller reads.
 
-Guarantee: a budget without a selector selects no pods; a budget with an empty selector selects all pods of its
-namespace.
+Guarantee: a PodDisruptionBudget without a selector selects no pods; a budget with an empty selector selects all pods of
+its namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of a budget; at most one of the two amounts is set."""
+    """The spec of a budget; at most one of `minAvailable` and `maxUnavailable` is set."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -28,7 +28,7 @@ class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of a budget."""
+    """The status of a PodDisruptionBudget."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0
@@ -40,14 +40,14 @@ class BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Budget(msgspec.Struct, frozen=True, dict=True):
-    """A PodDisruptionBudget; `dict` allows cached properties."""
+    """A PodDisruptionBudget; the class needs a `__dict__` for cached properties."""
 
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The pod selector; None if the budget selects nothing."""
+        """The pod selector of the budget; None if the budget selects nothing."""
         return None if self.spec.selector is None else selector_of(self.spec.selector)
 
 
@@ -80,7 +80,10 @@ class DisruptedPod(msgspec.Struct, frozen=True):
 
     @property
     def disruption(self) -> _Condition | None:
-        """The condition DisruptionTarget if it is True and may become outdated; conditions set by kubelets never do."""
+        """The condition DisruptionTarget if it is True and may become outdated.
+
+        Conditions that kubelets set never become outdated.
+        """
         found = next((each for each in self.status.conditions or () if each.type == DISRUPTION), None)
         if found is None or found.status != "True" or found.reason == "TerminationByKubelet":
             return None

@@ -52,4 +52,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.endpoints.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -2,20 +2,22 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpoint/endpoints_controller.go`):
 
-- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are those of the Service and
-  `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP, `service.kubernetes.io/headless` is added.
-  Annotations are kept, except the last trigger time and the over-capacity mark.
-- If subsets, labels and the over-capacity mark are correct, nothing is written. So the trigger time only changes
-  together with another field, and annotations that a client adds are kept.
-- A Service without a selector, or of type ExternalName, is ignored, and so are its Endpoints. The annotation
-  `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect; `spec.publishNotReadyAddresses` does. Only a
-  pod's phase matters, not its restart policy.
-- The Endpoints of a deleted Service are deleted. Deleted Endpoints of an existing Service are created again at once.
-  Edits by a client stay until the Service or one of its pods changes: only deletions of Endpoints are watched.
+- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels of the Endpoints are those of
+  the Service and the label `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP,
+  `service.kubernetes.io/headless` is added to the labels of the Endpoints. Annotations of Endpoints are kept, except
+  the last trigger time and the over-capacity mark.
+- If the subsets, the labels and the over-capacity mark are correct, nothing is written. Therefore the trigger time
+  changes only together with another field, and annotations that a client adds are kept.
+- A Service without a selector, or of type ExternalName, is ignored, and so are the Endpoints of the Service. The
+  annotation `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect; the field
+  `spec.publishNotReadyAddresses` has the effect instead. Only a pod's phase matters, not its restart policy.
+- The Endpoints of a deleted Service are deleted. Deleted Endpoints of an existing Service are created again at once. A
+  client's edits of Endpoints stay until the Service or one of its pods changes: only deletions of Endpoints are
+  watched.
 
-If the cache does not contain the controller's own last writes yet, the controller uses these writes instead of the
-cached objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has
-written meanwhile, the conditional write fails (`Conflict`, `AlreadyExists`, `NotFound`) and is retried.
+If the cache does not contain the controller's own last writes, the controller uses these writes instead of the cached
+objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has written
+meanwhile, the conditional write fails (`Conflict`, `AlreadyExists`, `NotFound`) and is retried.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpoint-controller"
-"""The value of the label `endpoints.kubernetes.io/managed-by`, the same as Kubernetes' controller sets."""
+"""The value of the label `endpoints.kubernetes.io/managed-by`, which is the same value as in Kubernetes."""
 MAX_RETRIES = 15
-"""The number of retries of a failing Service before it is dropped; the first is after 5 ms, the delay doubles up to 82
-s (`maxRetries`).
+"""The number of retries of a failing Service before it is dropped; the first retry is after 5 ms, and the delay doubles
+up to 82 s (`maxRetries`).
 """
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -65,7 +67,7 @@ _OURS = frozenset((MANAGED_BY, HEADLESS))
 
 
 class _Parts(msgspec.Struct):
-    """The parts of an Endpoints body; the values are not decoded."""
+    """The fields of an Endpoints object; the values are not decoded."""
 
     metadata: msgspec.Raw
     subsets: msgspec.Raw = msgspec.Raw(b"[]")
@@ -83,8 +85,9 @@ def desired_endpoints(
     """Return the Endpoints object to write for `service`, or None if no write is needed.
 
     `pods` are all pods that the Service selects, in any order. `current` is the Service's existing Endpoints object;
-    the result has its revision. If there is none, the revision is 0, and the result is to be created. `trigger_time` is
-    from `TriggerTimes`, in microseconds since 1970.
+    the result has the revision of that object. If the Service has no Endpoints object, the revision of the result is 0,
+    and the caller must create the result. The argument `trigger_time` comes from `TriggerTimes`, and is in microseconds
+    since 1970.
     """
     view = service.view(Service)
     if not view.selects_endpoints:
@@ -121,9 +124,10 @@ def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str
 
 
 def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -> bool:
-    """Return whether the labels `endpoints` are the labels `service` and the manager's label, except `HEADLESS`.
+    """Return whether the labels `endpoints`, except `HEADLESS`, equal the labels `service` with the manager's label.
 
-    `HEADLESS` is not compared, because a Service does not change between having a cluster IP and having none.
+    `HEADLESS` is left out of the comparison, because a Service does not change between having a cluster IP and having
+    none.
     """
     if endpoints.get(MANAGED_BY) != MANAGER:
         return False
@@ -133,7 +137,7 @@ def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -
 def desired_annotations(
     current: Mapping[str, str], trigger_time: int | None, *, is_over: bool
 ) -> dict[str, str] | None:
-    """Return `current` with the trigger time (removed if None) and, if `is_over`, the over-capacity mark."""
+    """Return `current` with the trigger time (None removes it) and, if `is_over` is set, the over-capacity mark."""
     annotations = {key: value for key, value in current.items() if key not in (TRIGGER_TIME, OVER_CAPACITY)}
     if trigger_time is not None:
         annotations[TRIGGER_TIME] = format_trigger_time(trigger_time)
@@ -143,7 +147,7 @@ def desired_annotations(
 
 
 def _same_subsets(current: msgspec.Raw, subsets: list[EndpointSubset], encoded: bytes) -> bool:
-    """Compare subsets in any encoding, without the resource versions of the pods."""
+    """Return whether two encoded lists of subsets are equal, without the resource versions of the pods."""
     if encoded == bytes(current):
         return True
     return [_canonical(subset) for subset in _decode_subsets(current) or ()] == subsets
@@ -167,7 +171,10 @@ def _without_pod_version(address: EndpointAddress) -> EndpointAddress:
 def _changed(
     current: Object, parts: _Parts, labels: dict[str, str], annotations: dict[str, str] | None, subsets: bytes
 ) -> Object | None:
-    """Return `current` with these labels, annotations and subsets; None if the result is equal, byte for byte."""
+    """Return `current` with these labels, annotations and subsets.
+
+    None if the result equals `current` byte for byte.
+    """
     metadata = current.metadata
     if metadata.labels != labels or metadata.annotations != annotations:
         metadata = replace(metadata, labels=labels, annotations=annotations)
@@ -192,7 +199,10 @@ class EndpointsReconciler:
         seen: Callable[[], Revision],
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read objects from these caches, which are at least at revision `seen()`; `recorder` records failures."""
+        """Create a reconciler that reads objects from these caches, which are at least at revision `seen()`.
+
+        `recorder` records failures.
+        """
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -208,7 +218,10 @@ class EndpointsReconciler:
                 yield endpoints.key
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Create, update or delete the Endpoints of the Service `key` as needed; raises the errors of `client`."""
+        """Create, update or delete the Endpoints of the Service `key` so that they have the desired state.
+
+        Raises the errors of `client` if a write fails.
+        """
         current = self._current(key)
         service = self._services.get(key)
         if service is None:

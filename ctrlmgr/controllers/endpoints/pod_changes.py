@@ -2,17 +2,18 @@
 
 Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`):
 - The creation or deletion of a pod affects every Service whose selector matches its labels.
-- A change of a pod's readiness or addresses, and every change while it is being deleted, affect the Services that match
-  its old or new labels.
-- The end of a pod, its binding to a node, and its replacement by another pod of the same name affect the same Services.
-  Kubernetes misses these changes if nothing else changes, so its endpoints stay outdated until the next change.
-- A change of only the labels affects the Services that the pod joins or leaves.
-- Other changes affect no Service. Endpoints depend only on the compared fields, so several changes may be combined into
-  one.
+- A change of a pod's readiness or addresses, and every change of a pod that is being deleted, affect the Services that
+  match its old or new labels.
+- The termination of a pod, its binding to a node, and its replacement by another pod of the same name affect the same
+  Services. Kubernetes misses terminations, bindings and replacements if nothing else changes; its endpoints then stay
+  outdated until the next change.
+- A change of only a pod's labels affects the Services that the pod joins or leaves.
+- All other changes of a pod affect no Service. Endpoints depend only on the compared fields of pods, so several changes
+  may be combined into one.
 
-The candidates are found with an index of Services by one label pair of their selectors. So the cost depends on the
-number of matching Services, not of all Services in the namespace. Results are cached by the pods' labels until a
-selector changes.
+The Services that may be affected are found with an index of Services by one label pair of their selectors. Therefore
+the cost of a change depends on the number of matching Services, not of all Services in the namespace. The Services that
+select a pod are cached by the pod's labels until a selector changes.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ _BY_SELECTOR = "selector"
 
 _ENTRIES: Final = 10_000
 _SIZE: Final = 8 * 1024 * 1024
-"""Maximum size in bytes of the cached label sets."""
+"""The maximum total size, in bytes, of the cached label sets."""
 
 
 class PodChanges:
     """Maps a pod's change to the sorted keys of the affected Services."""
 
     def __init__(self, services: Informer) -> None:
-        """Index `services` by selector and follow their changes; call it before `services` syncs.
+        """Create an index of `services` by selector that follows changes.
 
-        Prefer `pod_changes`.
+        The caller must do this before `services` syncs. Prefer `pod_changes`.
         """
         services.add_index(_BY_SELECTOR, _selector_values)
         services.add_handler(self._on_service, vital=True)
@@ -54,9 +55,9 @@ class PodChanges:
         )
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys of the Services to reconcile after `change`.
+        """Return the keys of the Services to reconcile after the `change` of a pod.
 
-        The last result is cached, because several controllers call it with the same change.
+        The last result is cached, because several controllers call this method with the same change.
         """
         last, keys = self._last
         if last is not change:
@@ -112,7 +113,7 @@ _of_informers: WeakKeyDictionary[Informer, PodChanges] = WeakKeyDictionary()
 def pod_changes(services: Informer) -> PodChanges:
     """Return the shared `PodChanges` of `services`.
 
-    The first call creates it, and must precede the sync of `services`.
+    The first call creates the `PodChanges` and must precede the sync of `services`.
     """
     found = _of_informers.get(services)
     if found is None:
@@ -124,7 +125,7 @@ def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
     """Return whether a pod's endpoint fields may have changed, and whether its labels have changed.
 
     Go compares the deletion timestamps as pointers, so every update of a terminating pod counts as a change. Fields
-    that never change during a pod's life, such as its hostname and ports, need no comparison because the uid is
+    that never change during a pod's life, such as its hostname and ports, need no comparison, because the uid is
     compared.
     """
     before, after = old.view(Pod), new.view(Pod)
@@ -141,9 +142,9 @@ def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
 
 
 def stops_being_ready(change: Change) -> bool:
-    """Return whether a pod was ready before `change` and no longer is.
+    """Return whether a pod was ready before `change` and is no longer ready.
 
-    Such a change should not wait for further changes.
+    A change that makes a pod unready should not wait for further changes.
     """
     old, new = change.old, change.new
     return old is not None and new is not None and old.view(Pod).is_ready and not new.view(Pod).is_ready

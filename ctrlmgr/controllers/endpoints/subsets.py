@@ -3,12 +3,12 @@
 Guarantees:
 - The result equals that of `RepackSubsets` (Kubernetes' `pkg/api/v1/endpoints/util.go`) for the same pods, in the same
   order; it does not depend on the order of the pods.
-- Every address is in exactly those subsets whose ports its pod offers; no two subsets have the same addresses.
+- Every address is in exactly the subsets whose ports its pod offers; no two subsets have the same addresses.
 
-Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. The result is the same if pods are
-grouped first, because pods whose ports resolve to the same numbers are always in the same subsets. So only groups are
-packed, and there is usually one group. (Duplicates do not occur here: an address's identity includes its pod's uid, and
-a Service's ports have unique names.)
+Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. The result is the same as
+Kubernetes' if pods are grouped first, because pods whose ports resolve to the same numbers are always in the same
+subsets. Therefore only groups of pods are packed, and usually there is only one group. (There are no duplicates,
+because an address's identity includes its pod's uid, and a Service's ports have unique names.)
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ CAPACITY = 1000
 """The maximum number of addresses in an Endpoints object (`maxCapacity`)."""
 
 Resolved: TypeAlias = tuple[int | None, ...]
-"""One port number of a pod, or None, for each of the Service's ports with a named target; () if no target is named."""
+"""For each port of the Service with a named target, the port number in one pod, or None; `()` if no target is named."""
 
 _order = itemgetter(0)
 
 
 class Group(NamedTuple):
-    """The addresses of pods whose ports resolve to the same numbers."""
+    """A group of addresses: those of pods whose ports resolve to the same numbers."""
 
     ready: list[PodAddress]
     not_ready: list[PodAddress]
@@ -64,9 +64,9 @@ def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubse
 
 
 def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Pod]) -> dict[Resolved, Group]:
-    """Group the addresses of pods that belong into the endpoints by their resolved ports.
+    """Return the addresses of the pods that belong to the endpoints, grouped by resolved ports.
 
-    Pods are left out if they have ended (phase Failed or Succeeded), have no address of the Service's IP family, or are
+    A pod is left out if it has ended (phase Failed or Succeeded), has no address of the Service's IP family, or is
     being deleted. If the Service publishes not-ready addresses, terminating pods are included and all addresses count
     as ready (`ShouldPodBeInEndpoints`, `addEndpointSubset`).
     """
@@ -93,7 +93,7 @@ def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Po
 def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list[EndpointSubset]:
     """Return a subset for each distinct set of groups that offers a port, in Kubernetes' order.
 
-    If the Service has no ports, there is one subset with all addresses and no ports.
+    If the Service has no ports, there is one subset that contains all addresses and no ports.
     """
     if not ports:
         return [_subset(list(groups.values()), [])] if groups else []
@@ -142,11 +142,12 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 
 
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
-    """Return `subsets` within `CAPACITY`; if they do not exceed it, the same list.
+    """Return `subsets` within `CAPACITY`; if the subsets do not exceed the capacity, the same list is returned.
 
-    Ready addresses have precedence: they are cut only if their number alone exceeds the capacity, and then no not-ready
-    address is kept. Each subset keeps its proportional share, rounded up, until the capacity is reached. Within a
-    subset the first addresses are kept (`truncateEndpoints` in `endpoints_controller.go`).
+    Ready addresses have precedence. They are removed only if their number alone exceeds the capacity; in that case, all
+    not-ready addresses are removed. Each subset keeps its proportional share of the capacity, rounded up, until the
+    capacity is reached. Within a subset, the first addresses are kept (`truncateEndpoints` in
+    `endpoints_controller.go`).
     """
     ready, not_ready = count_addresses(subsets)
     if ready + not_ready <= CAPACITY:

@@ -1,8 +1,9 @@
-"""Computes the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
+"""Computes the time in the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
 
-Guarantee: `TriggerTimes` returns the same as Kubernetes' `TriggerTimeTracker` (`k8s.io/endpointslice/util`) for the
-same sequence of calls. The first call returns the creation time of a Service. Later calls return the oldest trigger
-time that is newer than at the previous call. As in Kubernetes, two changes of one pod between two calls count as one.
+Guarantee: `TriggerTimes` returns the same times as Kubernetes' `TriggerTimeTracker` (`k8s.io/endpointslice/util`) for
+the same sequence of calls. The first call for a Service returns the creation time of the Service. Later calls return
+the oldest trigger time that is newer than the times at the previous call. As in Kubernetes, two changes of one pod
+between two calls count as one change.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class _Seen(NamedTuple):
 class TriggerTimes:
     """The last seen trigger times of each Service, in microseconds since 1970.
 
-    Threads may use an instance concurrently for different Services, because each call reads and writes one key of the
-    dictionary, which is atomic in Python. Calls for one Service must not overlap.
+    Several threads may use an instance at the same time for different Services, because each call reads and writes only
+    one key of the dictionary. Calls for one Service must not overlap.
     """
 
     def __init__(self) -> None:
-        """Start without any recorded Service."""
+        """Create an instance without recorded times."""
         self._seen: dict[Key, _Seen] = {}
 
     def observe(self, service: Key, created_at: int | None, pods: Iterable[Pod]) -> int | None:
-        """Record the current times and return the trigger time of the changes since the last call, None if unknown.
+        """Record the current times and return the trigger time of the changes since the last call.
 
-        `created_at` is the Service's creation time. A pod's trigger time is the time when its Ready condition last
-        changed.
+        None if the trigger time is unknown. `created_at` is the Service's creation time. A pod's trigger time is the
+        time when its Ready condition last changed.
         """
         times = {pod.metadata.name: time for pod in pods if (time := pod.ready_changed_at) is not None}
         before = self._seen.get(service)
@@ -51,7 +52,7 @@ class TriggerTimes:
         return min(changed, default=None)
 
     def forget(self, service: Key) -> None:
-        """Remove the times of a deleted Service."""
+        """Remove the recorded times of a deleted Service."""
         self._seen.pop(service, None)
 
 

@@ -47,4 +47,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.endpointslice.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

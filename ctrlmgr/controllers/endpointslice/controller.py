@@ -2,14 +2,15 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslice/endpointslice_controller.go`):
 
-- The slices with this controller's label and the Service's name are those of `desired_changes`. Correct slices are not
-  written, so the trigger time only changes together with another field.
-- A Service without a selector, or of type ExternalName, is ignored, and so are its slices.
+- The EndpointSlices with this controller's label and the Service's name are those that `desired_changes` returns.
+  Correct slices are not written, so the trigger time changes only together with another field.
+- A Service without a selector, or of type ExternalName, is ignored, and so are the slices of the Service.
 - No slice is created for a Service that is being deleted, nor in a namespace that is being deleted.
-- A slice that a client edits or deletes is corrected at once. If a client changes its label to another manager or
-  Service, it is replaced. Slices that are being deleted do not count.
+- A slice that a client edits or deletes is corrected at once. If a client changes the label of a slice to another
+  manager or Service, the slice is replaced. Slices that are being deleted are ignored.
 - The slices of a deleted Service are deleted, unless a client has removed their owner reference (orphaned them). In
-  Kubernetes the garbage collector deletes these slices; here either the garbage collector or this controller does.
+  Kubernetes the garbage collector deletes these slices; in ctrlmgr, either the garbage collector or this controller
+  deletes them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
-"""The number of retries of a failing Service before it is dropped; the first is after 5 ms, the delay doubles up to 82
-s (`maxRetries`).
+"""The number of retries of a failing Service before it is dropped; the first retry is after 5 ms, and the delay doubles
+up to 82 s (`maxRetries`).
 """
 
 
@@ -55,7 +56,10 @@ class EndpointSliceReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read objects from these caches; `random` generates names of slices, `recorder` records failures as Events."""
+        """Create a reconciler that reads objects from these caches.
+
+        `random` generates names of slices, and `recorder` records failures as Events.
+        """
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -65,7 +69,10 @@ class EndpointSliceReconciler:
         self._trigger_times = TriggerTimes()
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Write the changes to the slices of the Service `key`; raises the errors of `client`."""
+        """Write the changes to the EndpointSlices of the Service `key`.
+
+        Raises the errors of `client` if a write fails.
+        """
         service = self._services.get(key)
         if service is None:
             self._trigger_times.forget(key)
@@ -91,9 +98,9 @@ class EndpointSliceReconciler:
 
 
 def _is_owned_by(key: Key) -> Callable[[Object], bool]:
-    """Return a function that says whether a slice's owner is a Service with the slice's label.
+    """Return a function that returns whether the owner of a slice is the Service that the slice's label names.
 
-    Orphaned slices have none.
+    Orphaned slices have no owner.
     """
     return lambda obj: any(
         (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()

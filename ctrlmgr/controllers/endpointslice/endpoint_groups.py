@@ -2,10 +2,11 @@
 
 Guarantees, all as in Kubernetes 1.36 (`k8s.io/endpointslice`: `reconciler.go`, `utils.go`, `util/endpointset.go`):
 - Every pod with an address of the IP family is one endpoint, unless it has ended (phase Failed or Succeeded). A pod
-  that is being deleted stays, as `terminating`, until it no longer exists.
+  that is being deleted stays an endpoint with the condition `terminating` until it no longer exists.
 - A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.
-- Pods whose ports resolve to the same numbers are in one group. A Service's port that a pod does not have is left out.
-- A group's ports are sorted as kube-controller-manager sorts them; its endpoints are in the order of the pods.
+- Pods whose ports resolve to the same numbers are in one group. A port of the Service that a pod does not have is left
+  out of the pod's group.
+- A group's ports are sorted as kube-controller-manager sorts them; a group's endpoints are in the order of the pods.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from ctrlmgr.controllers.go_hash import fnv1a_128
 from ctrlmgr.engine.validation.ip_validation import parse_ip
 
 Identity: TypeAlias = tuple[str, str, str, str]
-"""An endpoint's identity: its addresses and hostname, and its target's namespace and name."""
+"""The identity of an endpoint: its addresses, its hostname, and the namespace and name of its target."""
 
 PortSet: TypeAlias = frozenset[EndpointPort]
 
 ZoneOf: TypeAlias = Callable[[str], str | None]
-"""A function that returns the zone of a node by name: "" if the node has no zone, None if the node does not exist."""
+"""The type of a function that returns the zone of a node by name: "" if the node has no zone, None if the node does not
+exist.
+"""
 
 _CONDITIONS = {flags: EndpointConditions(*flags) for flags in itertools.product((False, True), repeat=3)}
 
@@ -40,10 +43,10 @@ class Group(NamedTuple):
 
 
 def address_types(service: Service) -> list[str]:
-    """Return the IP families of a Service's slices, the primary family first; both families if they are unknown.
+    """Return the IP families of a Service's slices, the primary family first.
 
-    Only Services that were stored before dual-stack Services existed have no `ipFamilies`; their cluster IP determines
-    the family.
+    Both families if the families are unknown. Services that were stored before dual-stack Services existed have no
+    `ipFamilies`; the cluster IP determines their family.
     """
     families = [family for family in service.spec.ip_families or () if family in (IPV4, IPV6)]
     if families:
@@ -55,7 +58,7 @@ def address_types(service: Service) -> list[str]:
 def desired_groups(service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf) -> dict[PortSet, Group]:
     """Return the endpoints of one IP family, grouped by their ports; `pods` are the pods that the Service selects.
 
-    If no pod has an address of the family, the group exists and is empty.
+    If no pod has an address of the family, one group is returned, which is empty.
     """
     ports = service.spec.ports or []
     names = [(target, port.protocol) for port in ports if isinstance(target := port.target, str)]

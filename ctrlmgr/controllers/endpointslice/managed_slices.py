@@ -1,7 +1,8 @@
 """The slices that one controller manages, including its own writes that the cache does not contain yet.
 
-Slices have generated names: a controller that reads a cache without the slice that it has just created would create
-another. The guarantees of `list` are those of `OwnWrites`. `keys` returns no keys for changes that this process wrote.
+Slices have generated names. Therefore a controller that reads a cache without the slice that it has just created would
+create another slice. The method `list` has the guarantees of `OwnWrites`. The method `keys` returns no keys for changes
+that this process wrote.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from ctrlmgr.informer import Change, Informer
 
 
 class OwnSlices:
-    """The slices with one `managed-by` label, by the Service or Endpoints object that their label names.
+    """The slices with one `managed-by` label, by the Service or Endpoints object that another label of the slice names.
 
     An instance is thread-safe in the same way as `OwnWrites`.
     """
 
     def __init__(self, slices: Informer, manager: str, seen: Callable[[], Revision]) -> None:
-        """Index `slices` by their owners; call it before `slices` syncs.
+        """Create an index of `slices` by their owners; the caller must do this before `slices` syncs.
 
-        The cached slices are at least at the revision that `seen` returns.
+        The cached slices are at or after the revision that `seen` returns.
         """
         self._index = f"kept by {manager}"
         slices.add_index(self._index, lambda obj: map(str, self._owners(obj)))
@@ -41,17 +42,17 @@ class OwnSlices:
         return (Key(obj.namespace, name),) if name else ()
 
     def list(self, owner: Key) -> list[Object]:
-        """Return the slices of `owner` that are not being deleted, sorted by key."""
+        """Return those slices of `owner` that are not being deleted, sorted by key."""
         seen = self._seen()  # Read the revision before the cache; the cache can then only be newer.
         found = {obj.key: obj for obj in self._slices.by_index(self._index, str(owner))}
         self.writes.overlay(owner, found, seen)
         return [obj for _, obj in sorted(found.items()) if not obj.is_terminating]
 
     def is_free(self, key: Key) -> bool:
-        """Return whether no slice of that name is in the cache."""
+        """Return whether no slice with this name is in the cache."""
         return self._slices.get(key) is None
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return the owners to reconcile after a slice has changed: none if this process changed it."""
+        """Return the owners to reconcile after a slice has changed; return none if this process changed the slice."""
         owners = {*self._owners(change.old), *self._owners(change.new)}
         return () if any(self.writes.is_own(owner, change) for owner in owners) else sorted(owners)

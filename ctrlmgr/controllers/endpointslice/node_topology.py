@@ -1,14 +1,15 @@
-"""The nodes of endpoints: their zones, and the share of each zone in all CPU.
+"""The nodes of endpoints: their zones, and the share of each zone in the CPU capacity of all nodes.
 
 Guarantees:
-- The creation of a node, its deletion and a change of its zone enqueue the Services with pods on the node. These
-  changes, and a change of a node's readiness, CPU or role, also enqueue the Services that request hints by CPU.
+- The creation of a node, its deletion and a change of its zone enqueue the Services with pods on the node. Creations,
+  deletions and zone changes of nodes, and a change of a node's readiness, CPU or role, also enqueue the Services that
+  request hints by CPU.
 - The shares of zones exist only if every counted node has a zone and a CPU capacity, and there are at least two zones.
   A node counts if it is ready and not a control plane node (`SetNodes` in Kubernetes'
   `k8s.io/endpointslice/topologycache`).
 
 Kubernetes retries a Service with pods on a missing node for a while, and ignores other node changes until the Service
-or one of its pods changes. Here slices follow nodes as they follow pods.
+or one of its pods changes. In ctrlmgr, slices are updated after changes of nodes as after changes of pods.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Change, Informer, Lister
 
 ZONE = "topology.kubernetes.io/zone"
-"""The label of a node with its zone."""
+"""The label of a node that contains its zone."""
 
 _CONTROL_PLANE = frozenset(("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"))
 _BY_NODE = "node"
@@ -33,21 +34,21 @@ _BY_TOPOLOGY = "asks for topology"
 
 
 class Zones:
-    """The zones of the current nodes, and the shares of zones; thread-safe."""
+    """The zones of the current nodes, and the shares of zones; an instance is thread-safe."""
 
     def __init__(self, nodes: Informer) -> None:
-        """Follow `nodes`; call it before `nodes` syncs."""
+        """Create an instance that follows `nodes`; the caller must do this before `nodes` syncs."""
         self._nodes = nodes.lister
         self._known: tuple[Shares | None] | None = None  # The cached result of `shares`, until a node changes.
         nodes.add_handler(self._on_node, vital=True)
 
     def of(self, node: str) -> str | None:
-        """Return the zone of a node: "" without a zone, None if the node does not exist."""
+        """Return the zone of a node: "" if the node has no zone, None if the node does not exist."""
         found = self._nodes.get(Key("", node))
         return None if found is None else found.labels.get(ZONE, "")
 
     def shares(self) -> Shares | None:
-        """Return the share of each zone in all CPU; None if the shares are unknown."""
+        """Return the share of each zone in the CPU capacity of all nodes; None if the shares are unknown."""
         known = self._known
         if known is None:
             known = self._known = (cpu_shares(self._nodes.list()),)
@@ -67,7 +68,7 @@ class _Capacity(NamedTuple):
 def cpu_shares(nodes: Iterable[Object]) -> dict[str, float] | None:
     """Return the share of each zone in the CPU of `nodes`.
 
-    None if a zone or CPU is unknown, or all nodes are in one zone.
+    The result is None if a zone or CPU is unknown, or all nodes are in one zone.
     """
     cpu: dict[str, int] = {}
     for node in nodes:
@@ -92,12 +93,12 @@ def _capacity(node: Object) -> _Capacity | None:
 
 
 class NodeChanges:
-    """Maps a change of a node to the sorted keys of the affected Services."""
+    """The mapping from a change of a node to the sorted keys of the affected Services."""
 
     def __init__(self, nodes: Informer, pods: Informer, services: Informer, pod_changes: PodChanges) -> None:
-        """Index `pods` by their nodes, and `services`; call it before both sync.
+        """Create the mapping, which indexes `pods` by their nodes, and `services`.
 
-        `pod_changes` maps pods to Services.
+        The caller must do this before both sync. The argument `pod_changes` maps pods to Services.
         """
         pods.add_index(_BY_NODE, _node_of)
         services.add_index(_BY_TOPOLOGY, _asks_for_topology)
@@ -107,7 +108,7 @@ class NodeChanges:
         self._services_of = pod_changes
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys of the Services to reconcile after `change`; none before the first sync."""
+        """Return the keys of the Services to reconcile after `change`; return no keys before the first sync."""
         if not self._nodes.has_synced:
             return []
         found: set[Key] = set()

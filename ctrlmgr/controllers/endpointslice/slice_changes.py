@@ -1,12 +1,13 @@
 """Decides the writes to a Service's EndpointSlices, from the Service, its pods and its current slices.
 
 Guarantees, those of `reconcileByAddressType` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- For each of the Service's IP families the slices contain the endpoints of `desired_groups`, distributed by `pack`,
-  with the hints that the Service requests.
+- For each IP family of the Service, the slices contain the endpoints of `desired_groups`, distributed by `pack`, with
+  the hints that the Service requests.
 - An IP family without endpoints has a placeholder: one slice without endpoints and ports.
-- Slices of another family, of ports that no pod has, and of an earlier Service of the same name are deleted.
-- Correct slices are only in the list `unchanged`. If the changes are applied and the function is called again, it
-  returns no writes.
+- Slices of another family, slices of ports that no pod has, and slices of an earlier Service of the same name are
+  deleted.
+- Correct slices are only in the list `unchanged`. If the changes are applied and the function is called again, the
+  function returns no writes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def desired_changes(
     zone_of: ZoneOf,
     shares: Callable[[], Shares | None],
 ) -> Changes:
-    """Return the writes for `service`.
+    """Return the writes to the slices of `service`.
 
-    `pods` are the pods that the Service selects, `existing` its current slices. `shares` is called only if the Service
-    requests hints that are based on the CPU of zones.
+    `pods` are the pods that the Service selects, and `existing` are its current slices. The function `shares` is called
+    only if the Service requests hints that are based on the CPU of zones.
     """
     drafts: dict[str, list[Draft]] = {}
     for current in existing:

@@ -1,7 +1,7 @@
 """Builds EndpointSlice objects: names, labels, owners, and the encoded body.
 
 Guarantees:
-- A body has Go's encoding: fields in its order, labels and annotations sorted, empty lists as `null`.
+- A body has Go's encoding: fields in Go's order, labels and annotations sorted, empty lists as `null`.
 - The generation counts every write (`pkg/registry/discovery/endpointslice`); all finalizers are kept.
 - A slice has all labels of its Service, except labels that identify the owner of a slice (`setEndpointSliceLabels` in
   Kubernetes' `k8s.io/endpointslice/utils.go`).
@@ -40,9 +40,9 @@ _take_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
 class Appearance(NamedTuple):
-    """The metadata that all slices of one Service or Endpoints object share.
+    """The part of the metadata that all slices of one Service or Endpoints object share.
 
-    A new slice has these annotations; an existing slice also keeps its other annotations.
+    The annotations of a new slice; an existing slice also keeps its other annotations.
     """
 
     namespace: str
@@ -110,7 +110,7 @@ def changed_slice(draft: Draft, appearance: Appearance) -> Object:
 
 
 def _annotations(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the annotations `current` with the `wanted` ones, without an old trigger time."""
+    """Return the annotations `current` together with the annotations `wanted`, without an old trigger time."""
     kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
     return dict(sorted({**kept, **wanted}.items())) or None
 

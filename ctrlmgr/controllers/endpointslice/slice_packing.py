@@ -1,15 +1,16 @@
 """Distributes endpoints to slices such that few slices are written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- Afterwards every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another client
-  caused it.
-- An endpoint stays in its slice. An unchanged slice is not written; a slice that loses all endpoints is deleted.
-- New endpoints are added first to slices that are written anyway, the fullest first. The remaining endpoints are added
-  to the unchanged slice that is closest to full afterwards, if they fit into one, or to new slices. Slices are never
-  rebalanced.
-- If one slice would be deleted and another created, the former is overwritten instead (`recycle`).
+- After the writes, every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another
+  client caused the excess.
+- An endpoint stays in its slice. A slice whose endpoints are unchanged is not written; a slice that loses all endpoints
+  is deleted.
+- New endpoints are added first to slices that are written anyway, beginning with the fullest slice. The remaining
+  endpoints are added to the unchanged slice that is closest to full afterwards, if all of them fit into one slice, or
+  to new slices. Slices are never rebalanced.
+- If one slice would be deleted and another slice created, the first slice is overwritten instead (`recycle`).
 
-Unlike in Go, the result does not depend on the order of maps: the same input gives the same slices.
+Unlike in Go, the distribution does not depend on the order of maps: the same input gives the same slices.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ MAX_ENDPOINTS = 100
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A slice in its desired state.
+    """A draft of a slice: its desired state.
 
-    `current` is the existing slice (None: the slice must be created). The lists may be shared with the cache, so they
-    are replaced and never changed. `relabel` says that the slice's labels need an update, `renew` that only the slice's
-    name is kept.
+    The field `current` is the existing slice, or None if the slice must be created. The lists of a draft may be shared
+    with the cache, so they are replaced and never changed. If `relabel` is set, the labels of the slice need an update;
+    if `renew` is set, only the name of the slice is kept.
     """
 
     address_type: str
@@ -61,7 +62,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Changes:
-    """The writes to slices."""
+    """The writes to slices: creations, updates and deletions."""
 
     create: list[Draft] = field(default_factory=list)
     update: list[Draft] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Changes:
         return chain(self.create, self.update, self.unchanged)
 
     def add(self, other: Changes) -> None:
-        """Add the changes of other slices."""
+        """Add the changes in `more`."""
         self.create += other.create
         self.update += other.update
         self.delete += other.delete
@@ -86,10 +87,10 @@ def pack(
     new: Callable[[], Draft],
     is_labelled: Callable[[Draft], bool],
 ) -> Changes:
-    """Return the changes of the slices with one set of ports.
+    """Return the changes of the slices that have one set of ports.
 
-    Afterwards the slices contain the endpoints in `wanted`, which this empties. `new` returns an empty slice with these
-    ports.
+    After these changes, the slices contain the endpoints in `wanted`; the function empties `wanted`. The function `new`
+    returns an empty slice with these ports.
     """
     changes = Changes()
     for draft in existing:
@@ -131,7 +132,10 @@ def _sort(
 
 
 def is_same(desired: Endpoint, existing: Endpoint) -> bool:
-    """Compare endpoints with the same identity, ignoring hints and targets' versions (`EndpointsEqualBeyondHash`)."""
+    """Return whether two endpoints with the same identity are equal (`EndpointsEqualBeyondHash`).
+
+    Hints and the versions of targets are ignored.
+    """
     return desired == existing or (
         desired.conditions == existing.conditions
         and desired.node_name == existing.node_name
@@ -149,9 +153,9 @@ def _emptiness(draft: Draft) -> int:
 
 
 def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
-    """Return the draft that is closest to full after adding `count` endpoints.
+    """Return the draft that is closest to full after the addition of `count` endpoints.
 
-    None if they do not fit into any draft.
+    The result is None if the endpoints do not fit into any draft.
     """
     if count >= MAX_ENDPOINTS:
         return None
@@ -160,13 +164,13 @@ def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
 
 
 def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
-    """Move as many of the first endpoints of `wanted` into a slice as fit; the slice must own its list."""
+    """Move as many of the first endpoints of `wanted` into a slice as fit; the slice must not share its list."""
     room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
     draft.endpoints += [wanted.pop(key) for key in list(islice(wanted, room))]
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
-    """Overwrite deleted slices with created ones, if `may_stay` allows it, as long as there are both."""
+    """Replace pairs of a deletion and a creation by an update of the slice to delete, if `may_stay` accepts it."""
     gone = []
     for draft in changes.delete:
         if changes.create and may_stay(draft):

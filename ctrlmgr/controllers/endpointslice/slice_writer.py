@@ -1,7 +1,7 @@
 """Writes changes to slices: generates names, and makes one request for each slice.
 
-Guarantees: slices are created first and deleted last, so that no endpoint is missing in between. If creation is not
-allowed, updates and deletions are still made.
+Guarantees: slices are created first and deleted last, so that no endpoint is missing between two writes. If creation is
+not allowed, updates and deletions are still made.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _NAME_ATTEMPTS = 8
 
 
 class SliceWriter:
-    """Writes the slices of one manager; thread-safe in the same way as `OwnSlices`."""
+    """Writes the slices of one manager; as thread-safe as `OwnSlices`."""
 
     def __init__(self, slices: OwnSlices, random: Random) -> None:
-        """Write to the slices of `slices`; generate names with `random`."""
+        """Create a writer for the slices in `slices`, which generates names with `random`."""
         self._slices = slices
         self._random = random
 
     def write(self, owner: Key, changes: Changes, appearance: Appearance, client: Client, *, may_create: bool) -> None:
-        """Write `changes` to the slices of `owner`; raises the errors of `client`.
+        """Write `changes` to the slices of `owner`; raises the errors of `client` if a write fails.
 
-        In a terminating namespace no slices are created, and no error is raised.
+        In a terminating namespace, no slices are created, and no error is raised.
         """
         try:
             for draft in changes.create if may_create else ():
@@ -48,14 +48,14 @@ class SliceWriter:
         self.delete(owner, (draft.current for draft in changes.delete if draft.current is not None), client)
 
     def delete(self, owner: Key, slices: Iterable[Object], client: Client) -> None:
-        """Delete slices of `owner`; a slice that was already deleted is not an error."""
+        """Delete some slices of `owner`; a slice that was already deleted is not an error."""
         for obj in slices:
             self._slices.writes.delete(owner, obj, client)
 
     def _free_name(self, appearance: Appearance) -> str:
         """Return a name that no cached slice has.
 
-        If the log has a slice of that name, the creation fails and is retried.
+        If the log contains a slice with the returned name, the creation fails and is retried.
         """
         name = generate_name(appearance.prefix, self._random)
         for _ in range(_NAME_ATTEMPTS):

@@ -1,15 +1,17 @@
 """Assigns hints to endpoints: kube-proxy uses them to keep traffic in the same zone or node.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
-- Only ready endpoints have hints. The hints depend only on the endpoints, their current hints and the nodes' CPU.
-  Assigning the hints again changes nothing, except in one case that `balance` describes.
-- `spec.trafficDistribution`: the hint is the endpoint's own zone; with `PreferSameNode` also its own node.
-- The annotation `service.kubernetes.io/topology-mode: Auto` has precedence. With it, the hint is one zone, mostly the
-  endpoint's own. Zones get endpoints in proportion to their CPU; a zone gets at most a fifth too few. If such a
-  distribution is impossible, or an endpoint's zone is unknown, there are no hints.
+- Only ready endpoints get hints. The hints depend only on the endpoints, their current hints and the CPU capacity of
+  nodes. Assigning the hints again changes nothing, except in one case that `balance` describes.
+- If `spec.trafficDistribution` is set, the hint is the endpoint's own zone and, with `PreferSameNode`, also its own
+  node.
+- The annotation `service.kubernetes.io/topology-mode: Auto` has precedence over `spec.trafficDistribution`. With this
+  annotation, the hint of an endpoint is one zone, mostly the endpoint's own zone. Zones get endpoints in proportion to
+  their CPU; a zone gets at most a fifth fewer endpoints than its share. If a distribution in proportion to CPU is
+  impossible, or an endpoint's zone is unknown, there are no hints.
 - Slices with acceptable hints are not changed, so that few slices are written.
 
-If several zones are equal candidates, Go chooses any of them; here the first zone by name is chosen.
+If several zones are equal candidates, Go chooses any of them; ctrlmgr chooses the first zone by name.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def asks_for_topology(annotations: Mapping[str, str]) -> bool:
 
 
 def hint(changes: Changes, traffic_distribution: str) -> None:
-    """Assign the hints that `spec.trafficDistribution` requests; remove existing hints if it requests none."""
+    """Assign the hints that `spec.trafficDistribution` requests; remove existing hints if the field requests none."""
     match traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             _assign(changes, lambda endpoint: _near(endpoint.zone, None))
@@ -88,9 +90,9 @@ def _hinted(endpoint: Endpoint, hints_of: Callable[[Endpoint], EndpointHints | N
 
 
 def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
-    """Assign hints in proportion to the zones' `shares` of CPU (None: a node's zone or CPU is not known).
+    """Assign hints in proportion to the zones' `shares` of CPU , which is None if the zone or CPU of a node is unknown.
 
-    Return whether hints were assigned. If they were not, existing hints are removed.
+    Return whether hints were assigned. If no hints were assigned, existing hints are removed.
     """
     count = sum(endpoint.is_ready for draft in changes for endpoint in draft.endpoints)
     allocations = allocate(shares, count)
@@ -113,7 +115,7 @@ def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
 
 
 def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
-    """Assign hints in slices that change anyway.
+    """Assign hints in those slices that will be written anyway.
 
     Each endpoint first gets its own zone; then some endpoints move to zones that lack endpoints. Return False, with
     hints partly assigned, if the zone of an endpoint is unknown.
@@ -147,7 +149,7 @@ def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Count
 
 
 def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Counter[str] | None:
-    """Return the number of hints per zone in a slice; None if a hint is missing or names a zone without CPU."""
+    """Return the number of hints per zone in one slice; None if a hint is missing or names a zone without CPU."""
     found: Counter[str] = Counter()
     for endpoint in draft.endpoints:
         if endpoint.is_ready:
@@ -159,12 +161,12 @@ def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Count
 
 
 def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) -> tuple[Counter[str], Counter[str]]:
-    """Return how many endpoints each zone gives to others, and how many each receives (`getGivingAndReceivingZones`).
+    """Return how many endpoints each zone gives to, and receives from, other zones (`getGivingAndReceivingZones`).
 
-    One endpoint is moved at a time, from the zone with the largest surplus to the one with the largest deficit. Both
-    the surplus and the deficit must be at least 0.5, and one of them at least 1. A zone may therefore receive up to
-    half an endpoint more than its desired number, which can exceed its maximum. In that case the next call updates one
-    more unchanged slice.
+    One endpoint is moved at a time, from the zone with the largest surplus to the zone with the largest deficit. An
+    endpoint is moved if both the surplus and the deficit are at least 0.5, and one of them is at least 1. A zone may
+    therefore receive up to half an endpoint more than its desired number, which can exceed the zone's maximum. If a
+    zone exceeds its maximum, the next call updates one more unchanged slice.
     """
     distance = {zone: allotted.get(zone, 0) - allocation.desired for zone, allocation in allocations.items()}
     spare = {zone: each for zone, each in distance.items() if each > 0}
@@ -184,7 +186,7 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
 
 
 def _given_away(endpoint: Endpoint, giving: Counter[str], receiving: Counter[str]) -> Endpoint:
-    """Return the endpoint; if its own zone gives an endpoint to another zone, with a hint for that zone."""
+    """Return the endpoint, with a hint for another zone if its own zone gives an endpoint to that zone."""
     zone = endpoint.zone or ""
     if not endpoint.is_ready or not giving[zone]:
         return endpoint

@@ -2,16 +2,16 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslicemirroring`):
 
-- Endpoints are mirrored if there is a Service of their name without a selector, unless they have the label
+- Endpoints are mirrored if a Service with the same name exists and has no selector, unless the Endpoints have the label
   `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. The slices of all other Endpoints are
   deleted.
 - There is one slice for each IP family and set of ports that `mirrored_groups` returns, and no slice for an empty set
   of endpoints.
 - A slice has the labels and annotations of its Endpoints, except the trigger time and `kubectl apply`'s annotation.
-- Slices with the label of this controller and the Endpoints' name are adopted; surplus slices are deleted. A slice that
-  a client edits or deletes is corrected at once.
-- Correct slices are not written. No slice is created for Endpoints that are being deleted, nor in a namespace that is
-  being deleted.
+- EndpointSlices with the label of this controller and the Endpoints' name are adopted; surplus slices are deleted. A
+  slice that a client edits or deletes is corrected at once.
+- Mirrored slices that are correct are not written. No slice is created for Endpoints that are being deleted, nor in a
+  namespace that is being deleted.
 
 Unlike in Kubernetes, a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
 """
@@ -60,7 +60,7 @@ def is_for_mirroring(endpoints: Object) -> bool:
 
 
 def desired_mirrors(endpoints: Object, existing: Iterable[Object]) -> Changes:
-    """Return the changes that make the `existing` slices mirror `endpoints`."""
+    """Return the changes that turn the `existing` slices into a mirror of `endpoints`."""
     appearance = appearance_of(endpoints)
     drafts: dict[str, dict[PortSet, list[Draft]]] = {}
     for current in existing:
@@ -137,7 +137,10 @@ class MirroringReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read objects from these caches; `random` generates names of slices, `recorder` records Events."""
+        """Create a reconciler that reads objects from these caches.
+
+        `random` generates names of slices, and `recorder` records Events.
+        """
         self._recorder = recorder
         self._endpoints = endpoints
         self._services = services
@@ -145,7 +148,7 @@ class MirroringReconciler:
         self._writer = SliceWriter(slices, random)
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Mirror the Endpoints `key`, or delete their slices; raises the errors of `client`."""
+        """Mirror the Endpoints `key`, or delete their slices; raises the errors of `client` if a write fails."""
         existing = self._slices.list(key)
         endpoints = self._endpoints.get(key)
         if endpoints is None or not is_for_mirroring(endpoints) or not self._has_service_without_selector(key):
@@ -187,7 +190,7 @@ def _service_keys(change: Change) -> Iterable[Key]:
 
 
 def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the Endpoints to enqueue: Endpoints that are or were mirrored.
+    """Return a function that maps a change to the Endpoints to enqueue: those that are or were mirrored.
 
     Endpoints of a Service with a selector change often and are not enqueued. When a Service gets a selector, the change
     of the Service enqueues its Endpoints.

@@ -2,8 +2,8 @@
 
 Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirroring/reconciler.go`), which repacks the
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
-- The division into subsets does not matter: an address belongs to the set of all ports that it offers.
-- An address that is ready in one subset and not ready in another, at the same port, is not ready.
+- The division into subsets does not matter, because an address belongs to the set of all ports that it offers.
+- An address counts as not ready if, at the same port, it is ready in one subset and not ready in another.
 - Each set of ports has at most `MAX_ADDRESSES` addresses, ready addresses first; invalid IP addresses are left out.
 """
 
@@ -29,7 +29,7 @@ _NOT_READY = EndpointConditions(ready=False)
 
 
 class _Offer(NamedTuple):
-    """An address at one port."""
+    """An address that is available at one port."""
 
     port: SubsetPort | None
     host: Host
@@ -38,7 +38,7 @@ class _Offer(NamedTuple):
 
 
 def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet, Group]]:
-    """Return the endpoints of each IP family by their ports."""
+    """Return the endpoints of each IP family grouped by their ports."""
     found: dict[str, dict[PortSet, Group]] = {IPV4: {}, IPV6: {}}
     for subset in repack(subsets):
         ports = sorted_ports(map(_slice_port, subset.ports or ()))
@@ -51,7 +51,7 @@ def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet
 
 
 class Skipped(NamedTuple):
-    """The number of addresses that are not mirrored, and how many of these are invalid."""
+    """The number of addresses that are not mirrored, and the number of invalid addresses among them."""
 
     number: int
     invalid: int
@@ -107,7 +107,7 @@ def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
 
 
 def _offers(subsets: Iterable[EndpointSubset]) -> Iterator[_Offer]:
-    """Yield every address at each of its ports; if its subset has no ports, once with the port None."""
+    """Yield every address at each of its ports; if a subset has no ports, yield its addresses with the port None."""
     for subset in subsets:
         ports: list[SubsetPort | None] = [*(subset.ports or (None,))]
         for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):

@@ -36,4 +36,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.ephemeral_volume.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,9 +1,9 @@
 """The ephemeral volume controller: each ephemeral volume of a pod gets its own claim, which is deleted with the pod.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and
-the pod owns it. If a claim of another owner has that name, that claim is not changed. An Event reports it, and the
-pod's later volumes wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no
-claims.
+the pod owns the claim. If a claim of another owner has the name of an ephemeral volume's claim, that claim is not
+changed. An Event reports the claim of the other owner, and the pod's later volumes wait. A claim that is deleted while
+its pod exists is created again. A terminating pod gets no claims.
 """
 
 from __future__ import annotations
@@ -47,11 +47,17 @@ class EphemeralVolumes:
     """Reconciles the ephemeral volumes of a pod."""
 
     def __init__(self, pods: Lister, claims: Lister, recorder: Recorder) -> None:
-        """Read objects from these caches; pods are indexed by the claims of their ephemeral volumes."""
+        """Create a reconciler that reads objects from these caches.
+
+        Pods are indexed by the claims of their ephemeral volumes.
+        """
         self._pods, self._claims, self._recorder = pods, claims, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Create the missing claims; raises the errors of the API, and an error if a claim has another owner."""
+        """Create the missing claims.
+
+        Raises the errors of the API if a request fails, and an error if a claim has another owner.
+        """
         pod = self._pods.get(key)
         if pod is None or pod.is_terminating:
             return

@@ -1,1 +1,1 @@
-"""Events (the API objects): how they are recorded, merged when they repeat, and expired."""
+"""Records Events (the API objects), merges repeated Events, and deletes expired Events."""

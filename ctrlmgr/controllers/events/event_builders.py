@@ -1,6 +1,7 @@
-"""Builds Events in both forms: with a count, or with a series. Both are core/v1 objects, with fields in Go's order.
+"""Builds Events in two forms: Events with a count, and Events with a series.
 
-Source: client-go's `tools/record/event.go` and `tools/events/event_recorder.go`.
+Both forms of Events are core/v1 objects, with fields in Go's order. Source: client-go's `tools/record/event.go` and
+`tools/events/event_recorder.go`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def key_of(wanted: CorrelatedEvent | Series) -> Key:
 
 
 def event_of(wanted: CorrelatedEvent | Series) -> Object:
-    """Return the complete Event for a sighting or a series."""
+    """Return the complete Event for a single occurrence or a series."""
     return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
 
 

@@ -1,10 +1,11 @@
-"""Correlates recorded occurrences: each becomes a new Event, increments an Event's count, or is dropped.
+"""Correlates recorded occurrences: each occurrence becomes a new Event, increments an Event's count, or is dropped.
 
 Guarantees, all as in client-go (`tools/record/events_cache.go`, `EventCorrelator`):
-- An equal occurrence increments the count of the same Event.
+- An occurrence that equals an earlier one increments the count of the same Event.
 - From the tenth message on, occurrences that differ only in their message are combined into one Event. The combination
-  ends after ten minutes without such an occurrence.
-- One component may record 25 occurrences about one object, and one more every five minutes; all others are dropped.
+  of messages ends after ten minutes without such an occurrence.
+- One component may record 25 occurrences about one object, and one more every five minutes; all further occurrences are
+  dropped.
 - Correlation is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16
   MiB.
 """
@@ -23,13 +24,15 @@ REMEMBERED: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
 """The maximum size of the cached messages, in bytes."""
 SIMILAR: Final = 10
-"""The number of distinct messages from which occurrences are combined (`defaultAggregateMaxEvents`)."""
+"""The number of distinct messages from which on occurrences are combined (`defaultAggregateMaxEvents`)."""
 INTERVAL: Final = 600.0
-"""Seconds without another message after which a group of messages is removed (`defaultAggregateIntervalInSeconds`)."""
+"""The number of seconds without another message after which a group of messages is removed
+(`defaultAggregateIntervalInSeconds`).
+"""
 BURST: Final = 25
 """The number of occurrences that one component may record at once about one object (`defaultSpamBurst`)."""
 REFILL: Final = 300.0
-"""Seconds until a component may record one more occurrence about an object (`defaultSpamQPS`)."""
+"""The number of seconds until a component may record one more occurrence about an object (`defaultSpamQPS`)."""
 
 _COMBINED: Final = "(combined from similar events): "
 
@@ -45,15 +48,15 @@ class Occurrence(NamedTuple):
     component: str
     """The component that records the occurrence."""
     action: str
-    """The component's action, if Kubernetes has a word for it."""
+    """The component's action, if Kubernetes names the action."""
     at: int
     """The time of the occurrence, in microseconds since 1970."""
     name: str
-    """The name of the occurrence's Event, if it becomes a new Event."""
+    """The name of the Event, if the occurrence becomes a new Event."""
     instance: str = ""
-    """The process in which the component runs; only Events of the newer API (`events.k8s.io`) contain it."""
+    """The process in which the component runs; only Events of the newer API (`events.k8s.io`) contain this field."""
     related: ObjectReference | None = None
-    """A related object; only Events of the newer API contain it."""
+    """A related object, which only Events of the newer API (`events.k8s.io`) contain."""
 
 
 class CorrelatedEvent(NamedTuple):
@@ -70,7 +73,10 @@ class CorrelatedEvent(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Occurrences that differ only in their messages; `messages` has the messages as keys, oldest first."""
+    """A group of occurrences that differ only in their messages.
+
+    The keys of `messages` are the messages, oldest first.
+    """
 
     messages: dict[str, None] = field(default_factory=dict)
     latest: float = 0.0
@@ -78,7 +84,10 @@ class _Group:
 
 @dataclass(slots=True)
 class _Bucket:
-    """A token bucket; `tokens` is the number of tokens at the time `at`, at most `BURST`."""
+    """The token bucket of a component and an object.
+
+    `tokens` is the number of tokens at the time `at`, at most `BURST`.
+    """
 
     at: float
     tokens: float = BURST
@@ -96,13 +105,13 @@ class Correlator:
     """Correlates occurrences; only one thread may use an instance at a time."""
 
     def __init__(self) -> None:
-        """Start with empty caches."""
+        """Create a correlator with empty caches."""
         self._groups: BoundedCache[Hashable, _Group] = BoundedCache("event-groups", entries=REMEMBERED, size=_SIZE)
         self._seen: BoundedCache[Hashable, CorrelatedEvent] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
         self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
     def correlate(self, told: Occurrence, now: float) -> CorrelatedEvent | None:
-        """Return the Event to write, None to drop the occurrence; `now` is in monotonic seconds."""
+        """Return the Event to write, or None if the occurrence must be dropped; `now` is in monotonic seconds."""
         told, key = self._combined(told, now)
         before = self._seen.get(key)
         sighting = CorrelatedEvent(told, told.name, told.at, 1)
@@ -112,7 +121,10 @@ class Correlator:
         return sighting if self._may_tell(told, now) else None
 
     def _combined(self, told: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
-        """Return the occurrence, combined if its group has many messages, and the key of its Event."""
+        """Return the occurrence and the key of its Event.
+
+        If the occurrence's group has many messages, the occurrence is combined with the others.
+        """
         key = (_source(told), told.type, told.reason)
         group = self._groups.get(key)
         if group is None or now - group.latest > INTERVAL:

@@ -3,9 +3,9 @@
 Guarantees:
 - Watchers receive DELETED, as when an etcd lease expires; finalizers do not delay the deletion of an Event.
 - The age of an Event is the age of its newest state in the log. A restart does not change the age; incrementing the
-  Event's count resets it.
-- An Event that changes at the moment of its expiry is kept.
-- One append deletes many Events.
+  Event's count resets the age.
+- An Event that changes in the moment of its expiry is kept.
+- One append to the log can delete many Events.
 
 Source: kube-apiserver's `--event-ttl` and `pkg/registry/core/event/storage`.
 """
@@ -32,21 +32,23 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME: Final = "event-expiry"
 INTERVAL: Final = 10.0
-"""Seconds between checks, which is the maximum delay of an expiry."""
+"""The number of seconds between checks, which is also the maximum delay of an expiry."""
 AT_ONCE: Final = 500
 """The maximum number of Events that one append deletes."""
 
 ROOM: Final = 1_000
-"""The number of outdated states that may be kept, in addition to twice the number of Events at the last cleanup."""
+"""The number of outdated states of Events that may be kept in memory, in addition to twice the number of Events at the
+last cleanup.
+"""
 
 _ALL: Final = Key("", "events")
 
 
 class EventExpiry:
-    """Reconciles a single key, which represents all Events."""
+    """Reconciles a single key, which stands for all Events."""
 
     def __init__(self, events: Informer, event_log: EventLog, ttl: float, *, clock: Clock) -> None:
-        """Expire Events after `ttl` seconds; the informer `events` has not synced yet."""
+        """Create a reconciler that deletes Events after `ttl` seconds; the informer `events` has not synced yet."""
         self._events = events.lister
         self._log = event_log
         self._ttl = ttl
@@ -61,7 +63,7 @@ class EventExpiry:
 
     @property
     def remembered(self) -> int:
-        """Return the number of states in the heap."""
+        """Return the number of states of Events in the heap."""
         return len(self._states)
 
     def _observe(self, change: Change) -> None:
@@ -76,7 +78,7 @@ class EventExpiry:
                 self._room = 2 * len(self._states) + ROOM
 
     def _event(self, state: tuple[Revision, Key]) -> Object | None:
-        """Return the Event in this state, None if the Event has changed or was deleted."""
+        """Return the Event that has this state, or None if the Event has changed or was deleted."""
         revision, key = state
         event = self._events.get(key)
         return event if event is not None and event.revision == revision else None
@@ -88,7 +90,7 @@ class EventExpiry:
     def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Delete expired Events.
 
-        Raises `Conflict` or `NotFound` if some Events have changed; the reconcile is then retried.
+        Raises `Conflict` or `NotFound` if some Events have changed, so that the reconcile is retried.
         """
         newest = self._log.revision_at(self._clock.now() - round(self._ttl * 1_000_000))
         while expired := self._pop(newest):
@@ -119,6 +121,6 @@ class EventExpiry:
 def new_event_expiry(
     informers: Informers, client: EngineClient, event_log: EventLog, ttl: float, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before `informers` sync. `ttl` is in seconds."""
+    """Build the controller; the caller must do this before `informers` sync. `ttl` is in seconds."""
     expiry = EventExpiry(informers.informer(EVENTS), event_log, ttl, clock=clock)
     return Controller(CONTROLLER_NAME, expiry, watches=[], client=client, log=event_log, clock=clock, random=random)

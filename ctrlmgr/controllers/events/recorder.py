@@ -3,17 +3,18 @@
 Guarantees:
 
 - Recording only appends to a queue: it never waits and never fails. If 1,000 occurrences are queued already, further
-  ones are dropped. Their number is logged at once and then at most every ten seconds.
-- There are two kinds of recorders, as in client-go. The recorder of most controllers (`tools/record`) combines similar
-  occurrences, counts equal ones and limits the rate of a component (`event_correlation`). The scheduler and the repairs
-  use the other recorder (`tools/events`, the API `events.k8s.io/v1`), which turns repeated occurrences into a series
-  (`series`).
-- If the log is unavailable, an Event is tried up to 12 times, and the rest of the queue waits. An Event that the log
-  refuses is dropped; a terminating namespace accepts no Events.
-- After `close` each queued occurrence is tried once more.
+  occurrences are dropped. The number of dropped occurrences is logged immediately, and after that at most every ten
+  seconds.
+- As in client-go, there are two kinds of recorders. The recorder of most controllers (`tools/record`) combines similar
+  occurrences, counts equal occurrences and limits the rate of a component (`event_correlation`). The scheduler and the
+  repairs use the other recorder (`tools/events`, the API `events.k8s.io/v1`), which turns repeated occurrences into a
+  series (`series`).
+- If the log is unavailable, the write of an Event is tried up to 12 times, and the rest of the queue waits. An Event
+  that the log refuses is dropped; for example, a terminating namespace accepts no Events.
+- After `close`, the recorder tries once more to write each queued occurrence.
 
-An `EventRecorder` records for one component; controllers use only this class. One `EventBroadcaster` writes the Events
-of a process, on its own thread. Each Event is written as its component's user.
+An `EventRecorder` records the Events of one component; controllers use only this class. One `EventBroadcaster` writes
+the Events of a process, on its own thread. Each Event is written as the user of its component.
 """
 
 from __future__ import annotations
@@ -49,15 +50,17 @@ QUEUED: Final = 1000
 TRIES: Final = 12
 """The maximum number of tries per Event (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
-"""Seconds between tries. Before the second try it is a random part of this time, so that processes do not retry
-simultaneously.
+"""Seconds between tries. The number of seconds between two tries; before the second try, the delay is a random part of
+this time, so that processes do not retry simultaneously.
 """
 
 QUIET: Final = 10.0
-"""Seconds between log lines about dropped occurrences; a line for each occurrence would cost as much as an Event."""
+"""The minimum number of seconds between log lines about dropped occurrences; a line for each occurrence would cost as
+much as an Event.
+"""
 
 _LOOK_UP: Final = 0.5
-"""Seconds after which `run` checks again whether to stop."""
+"""The number of seconds after which `run` checks again whether it must stop."""
 
 
 class Recorder(Protocol):
@@ -73,9 +76,10 @@ class Recorder(Protocol):
         action: str = "",
         related: Object | ObjectReference | None = None,
     ) -> None:
-        """Record that something happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase.
+        """Record that something happened to `subject`; `type` is `Normal` or `Warning`, and `reason` is in CamelCase.
 
-        `action` is the component's action, `related` a related object; only Events of the newer API contain these two.
+        `action` is the component's action, and `related` is a related object; only Events of the newer API contain
+        these fields.
         """
 
 
@@ -100,7 +104,7 @@ SILENT: Final[Recorder] = Silent()
 
 @contextmanager
 def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
-    """Record an Event about `subject` if the API refuses a write in the block, then raise the error again.
+    """Record an Event about `subject` if the API refuses a write in the block, and then raise the error again.
 
     Conflicts are not recorded, because the controller retries. If the log itself fails, nothing is recorded, because
     the log would not accept an Event either.
@@ -114,10 +118,13 @@ def failures_told(recorder: Recorder, subject: Object, reason: str, message: str
 
 
 class EventRecorder:
-    """Records Events for one component; thread-safe."""
+    """Records Events for one component; an instance is thread-safe."""
 
     def __init__(self, broadcaster: EventBroadcaster, component: str, client: PatchClient, instance: str = "") -> None:
-        """Record through `broadcaster`; `instance` identifies this process in Events of the newer API."""
+        """Create a recorder that records through `broadcaster`.
+
+        `instance` identifies this process in Events of the newer API.
+        """
         self._broadcaster = broadcaster
         self._component = component
         self._client = client
@@ -143,9 +150,9 @@ class EventRecorder:
 
 
 class _Task(NamedTuple):
-    """An Event to write through `client`.
+    """A task of the queue: an Event to write through `client`.
 
-    `tries` is the number of attempts so far, `due` the time of the next one in monotonic seconds.
+    The field `tries` is the number of attempts so far, and `due` is the time of the next attempt in monotonic seconds.
     """
 
     wanted: CorrelatedEvent | Series
@@ -155,12 +162,12 @@ class _Task(NamedTuple):
 
 
 class EventBroadcaster:
-    """Writes recorded occurrences; a Runnable. Only one thread at a time may call `process_next`."""
+    """A Runnable that writes recorded occurrences. Only one thread at a time may call `process_next`."""
 
     name = "event-broadcaster"
 
     def __init__(self, *, clock: Clock, random: Random, host: str = "") -> None:
-        """Start with an empty queue; `host` is the machine's name in Events of the newer API."""
+        """Create a broadcaster with an empty queue; `host` is the machine's name for Events of the newer API."""
         self._clock = clock
         self._random = random
         self._host = host
@@ -191,7 +198,7 @@ class EventBroadcaster:
             return now, new_uid(self._random) if subdomain_name(name) else name
 
     def enqueue(self, told: Occurrence, client: PatchClient) -> None:
-        """Queue an occurrence; drop it if the queue is full or the broadcaster is closed."""
+        """Queue an occurrence; drop the occurrence if the queue is full or the broadcaster is closed."""
         with self._changed:
             dropped = self._closed or len(self._told) >= QUEUED
             if not dropped:
@@ -202,9 +209,9 @@ class EventBroadcaster:
             log.error("events dropped", count=count, reason=told.reason, message=told.message, kind=told.subject.kind)
 
     def _drop(self) -> int:
-        """Count a dropped occurrence; the caller holds the lock.
+        """Count a dropped occurrence; the caller must hold the lock.
 
-        Return the number of dropped occurrences to log, 0 if a line was logged recently.
+        Return the number of dropped occurrences to log; 0 if a line was logged recently.
         """
         now = self._clock.monotonic()
         self._dropped += 1
@@ -215,13 +222,16 @@ class EventBroadcaster:
         return count
 
     def run(self, stop: threading.Event) -> None:
-        """Write occurrences until `stop` is set, then write the rest of the queue once."""
+        """Write occurrences until `stop` is set, then try once to write the rest of the queue."""
         while not stop.is_set():
             self.process_next(_LOOK_UP)
         self.close()
 
     def close(self) -> None:
-        """Refuse further occurrences, and try once to write the queue; call it on the thread of `process_next`."""
+        """Refuse further occurrences, and try once to write the queue.
+
+        Only the thread of `process_next` may call this.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -233,7 +243,10 @@ class EventBroadcaster:
             pass
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Process the next occurrence, waiting up to `timeout` seconds for it; return False if there was none."""
+        """Process the next occurrence, after waiting for it for up to `timeout` seconds.
+
+        Return False if there was no occurrence.
+        """
         due = self._series.due(self._clock.monotonic(), self._clock.now())
         self._due.extend(_Task(series, client) for series, client in due)
         taken = self._take(timeout)
@@ -270,7 +283,7 @@ class EventBroadcaster:
         return None if wanted is None else _Task(wanted, client)
 
     def _write(self, task: _Task) -> None:
-        """Write an Event; keep it for a retry if the log is unavailable."""
+        """Write an Event; keep the Event for a retry if the log is unavailable."""
         wanted, client = task.wanted, task.client
         reason = wanted.occurrence.reason
         try:
@@ -305,9 +318,9 @@ def _send(wanted: CorrelatedEvent | Series, client: PatchClient) -> None:
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:
-    """Return whether a retry would fail again.
+    """Return whether a retry of a failed write would fail again.
 
-    A retry can succeed after a conflict, or if the log was unavailable or busy.
+    A retry of a write can succeed after a conflict, or if the log was unavailable or busy.
     """
     return isinstance(error, ApiError | Fenced) and not error.retryable
 

@@ -2,10 +2,11 @@
 
 Guarantees, all as in client-go (`tools/events/event_broadcaster.go`):
 - Two occurrences are the same if type, action, reason, reporter, subject (at the version it was read) and related
-  object are equal. Their messages may differ; the Event keeps the first.
-- The first occurrence becomes an Event; the second adds a series with the count 2. Later occurrences are only counted.
-- A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After that, or
-  six minutes after an occurrence that was not repeated, the same occurrence is a new Event.
+  object are equal. The messages of equal occurrences may differ; the Event keeps the first message.
+- The first occurrence becomes an Event; the second occurrence adds a series with the count 2. Later occurrences of a
+  series are only counted.
+- A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After the end of
+  the series, or six minutes after an occurrence that was not repeated, the same occurrence becomes a new Event.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from ctrlmgr.client import PatchClient
 from ctrlmgr.controllers.events.event_correlation import Occurrence
 
 FINISH: Final = 360.0
-"""Seconds without another occurrence after which a series ends, and between checks for that (`finishTime`)."""
+"""The number of seconds without another occurrence after which a series ends, and between two checks for ended series
+(`finishTime`).
+"""
 REFRESH: Final = 1800.0
-"""Seconds between two writes of every series (`refreshTime`)."""
+"""The number of seconds between two writes of every series (`refreshTime`)."""
 
 _MICROSECONDS: Final = 1_000_000
 
 
 class Series(NamedTuple):
-    """An Event of the newer API: its first occurrence, and the number and latest time of its occurrences."""
+    """An Event of the newer API: the first occurrence, the number of occurrences, and the time of the latest one."""
 
     first: Occurrence
     times: int
@@ -52,13 +55,13 @@ class SeriesCorrelator:
     """Counts repeated occurrences; only one thread may use an instance at a time."""
 
     def __init__(self, now: float) -> None:
-        """Start without any series; `now` is in monotonic seconds."""
+        """Create an instance without any series; `now` is in monotonic seconds."""
         self._known: dict[Hashable, _Known] = {}
         self._finish_at = now + FINISH
         self._refresh_at = now + REFRESH
 
     def correlate(self, told: Occurrence, client: PatchClient) -> Series | None:
-        """Return the Event to write through `client`, None if the occurrence is only counted."""
+        """Return the Event to write through `client`; None if the occurrence is only counted."""
         key = (told.type, told.action, told.reason, told.component, told.instance, told.subject, told.related)
         before = self._known.get(key)
         if before is None:
@@ -69,9 +72,9 @@ class SeriesCorrelator:
         return series if series.times <= 2 else None
 
     def due(self, now: float, at: int) -> list[tuple[Series, PatchClient]]:
-        """Return the series to write now.
+        """Return the Events whose series must be written now.
 
-        `now` is in monotonic seconds, `at` the same time in microseconds since 1970.
+        `now` is in monotonic seconds, and `at` is the same time in microseconds since 1970.
         """
         written: list[_Known] = []
         if now >= self._refresh_at:
@@ -83,7 +86,10 @@ class SeriesCorrelator:
         return [(each.series, each.client) for each in written]
 
     def _finished(self, before: int) -> list[_Known]:
-        """Remove the Events whose latest occurrence was before `before`; return those of them that have a series."""
+        """Remove the Events whose latest occurrence was before `before`.
+
+        Return those removed Events that have a series.
+        """
         ended = {key: each for key, each in self._known.items() if each.series.latest < before}
         for key in ended:
             del self._known[key]

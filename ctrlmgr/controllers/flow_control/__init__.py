@@ -1,5 +1,6 @@
 """The controllers of FlowSchemas and PriorityLevelConfigurations, which run in every process that serves the API.
 
-`ensurer` decides which of the objects that Kubernetes defines must be created, corrected or deleted, and `producer`
-writes these changes. `dangling_condition` keeps the condition of FlowSchemas that refer to a missing priority level.
+The module `ensurer` decides which of the objects that Kubernetes defines must be created, corrected or deleted, and
+`producer` writes these changes. The module `dangling_condition` keeps the condition of FlowSchemas that refer to a
+missing priority level.
 """

@@ -1,10 +1,10 @@
 """Keeps the condition `Dangling` of FlowSchemas, which says that the FlowSchema's priority level does not exist.
 
 Guarantees:
-- When the condition differs, it is applied with force by the field manager
-  `api-priority-and-fairness-config-consumer-v1`.
-- A FlowSchema is written at most six times in a minute. So servers that disagree about the condition do not fill the
-  log.
+- If the condition `Dangling` of a FlowSchema is wrong, it is corrected by server-side apply with force, by the field
+  manager `api-priority-and-fairness-config-consumer-v1`.
+- A FlowSchema is written at most six times in a minute. Therefore servers that disagree about the condition do not fill
+  the log.
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller.go`.
 """
@@ -43,7 +43,8 @@ _LATER: Final = (30, 75)
 def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> dict[str, Any] | None:
     """Return the new condition of a FlowSchema; None if the FlowSchema has it already.
 
-    `exists` says whether its priority level exists. `now` is the time of a change, in microseconds since 1970.
+    The argument `exists` says whether the priority level of the FlowSchema exists. `now` is the time of a change, in
+    microseconds since 1970.
     """
     name = _level_name(schema)
     reference = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}"'
@@ -63,9 +64,9 @@ class DanglingCondition:
     """Reconciles FlowSchemas."""
 
     def __init__(self, schemas: Lister, levels: Lister, *, clock: Clock, random: Random) -> None:
-        """Read FlowSchemas from `schemas` and priority levels from `levels`.
+        """Create a reconciler that reads FlowSchemas from `schemas` and priority levels from `levels`.
 
-        `random` distributes the writes of several servers over time.
+        The generator `random` distributes the writes of several servers over time.
         """
         self._schemas = schemas
         self._levels = levels
@@ -74,7 +75,10 @@ class DanglingCondition:
         self._written: dict[Key, deque[float]] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Apply the condition of one FlowSchema if it differs; raises the errors of `client`."""
+        """Apply the condition of one FlowSchema if the condition differs.
+
+        Raises the errors of `client` if the write fails.
+        """
         schema = self._schemas.get(key)
         if schema is None:
             self._written.pop(key, None)
@@ -92,7 +96,7 @@ class DanglingCondition:
         return None
 
     def _is_frequent(self, key: Key) -> bool:
-        """Return whether a FlowSchema was written too often within the last minute; if not, record a write."""
+        """Return whether a FlowSchema was written too often within the last minute; if not, record one write."""
         now, times = self._clock.monotonic(), self._written.setdefault(key, deque())
         while times and now - times[0] > _MINUTE:
             times.popleft()
@@ -117,7 +121,7 @@ def _level_name(schema: Mapping[str, Any]) -> str:
 def new_dangling_controller(
     informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before the informers sync."""
+    """Build the controller; the caller must do this before the informers sync."""
     schemas, levels = informers.informer(FLOW_SCHEMAS), informers.informer(LEVELS)
     schemas.add_index(_LEVEL, lambda schema: [_level_name(schema.to_dict())])
 

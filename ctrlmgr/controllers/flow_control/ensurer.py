@@ -1,11 +1,13 @@
 """Decides how the FlowSchemas and priority levels that every cluster has are created, corrected and deleted.
 
 Guarantees:
-- A missing object is created, whether it is mandatory or suggested.
-- The spec of a mandatory object is always corrected; only the seats that `exempt` has and lends can be configured.
-- The spec of a suggested object is corrected if its annotation `apf.kubernetes.io/autoupdate-spec` says so. Without the
-  annotation, the spec is corrected if it was never changed, and the annotation is set accordingly.
-- An object with the annotation is deleted if Kubernetes no longer defines it.
+- A missing object is created, both if it is mandatory and if it is suggested.
+- The spec of a mandatory object is always corrected; only the number of seats, and the seats to lend, of the level
+  `exempt` can be configured.
+- The spec of a suggested object is corrected if its annotation `apf.kubernetes.io/autoupdate-spec` has the value true.
+  If a suggested object lacks the annotation, the spec is corrected if it was never changed, and the annotation is set
+  accordingly.
+- An object with the annotation `apf.kubernetes.io/autoupdate-spec` is deleted if Kubernetes no longer defines it.
 
 Source: Kubernetes `pkg/registry/flowcontrol/ensurer`.
 """
@@ -41,7 +43,10 @@ class EnsuredObjects(NamedTuple):
 
 
 def ensured_objects(kind: str, current: Mapping[str, Object]) -> EnsuredObjects:
-    """Return the writes for one kind (`FLOW_SCHEMA` or `LEVEL`), whose objects are `current`, by name."""
+    """Return the writes for one kind (`FLOW_SCHEMA` or `LEVEL`).
+
+    `current` contains the objects of this kind, by name.
+    """
     wanted = _BOOTSTRAP[kind]
     create = [Object.from_dict(bootstrap_object(kind, name, wanted[name])) for name in wanted if name not in current]
     revised = ((current[name], revise(current[name], wanted[name])) for name in wanted if name in current)
@@ -52,7 +57,7 @@ def ensured_objects(kind: str, current: Mapping[str, Object]) -> EnsuredObjects:
 
 
 def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an object with its annotation and spec corrected, None if both are correct."""
+    """Return an object with its annotation and spec corrected; None if both are correct."""
     fields = obj.to_dict()
     corrects = obj.name in FLOW_SCHEMAS or _may_correct(fields["metadata"])
     annotated = _says(fields["metadata"]) is corrects
@@ -68,7 +73,10 @@ def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _says(metadata: Mapping[str, Any]) -> bool | None:
-    """Return the value of the annotation; None if it is missing or not a boolean for Go's `strconv.ParseBool`."""
+    """Return the value of the annotation.
+
+    None if it is missing or not a boolean that Go's `strconv.ParseBool` accepts.
+    """
     value = (metadata.get("annotations") or {}).get(AUTO_UPDATE)
     return None if value not in _TRUE | _FALSE else value in _TRUE
 
@@ -79,7 +87,7 @@ def _may_correct(metadata: Mapping[str, Any]) -> bool:
 
 
 def _is_alike(name: str, actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a spec equals the wanted spec. The level `exempt` may have any number of seats."""
+    """Return whether a spec of an object equals the desired spec. The level `exempt` may have any number of seats."""
     if name == EXEMPT and "exempt" in wanted:
         return set(actual) == set(wanted) and actual["type"] == wanted["type"]
     return actual == wanted

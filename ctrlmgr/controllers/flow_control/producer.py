@@ -1,7 +1,7 @@
-"""Keeps the FlowSchemas and priority levels that every cluster has; it checks them once a minute.
+"""Keeps the FlowSchemas and priority levels that every cluster has; the controller checks these objects once a minute.
 
-Guarantees: all these objects exist soon after a process starts to serve, with the specs that `ensurer` decides. All
-missing objects of a kind are created in one write.
+Guarantees: all FlowSchemas and priority levels that every cluster has exist soon after a process starts to serve, with
+the specs that `ensurer` decides. All missing objects of a kind are created in one write.
 
 Source: Kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go` (post-start hook
 `priority-and-fairness-config-producer`).
@@ -33,23 +33,23 @@ _EVERY: Final = 60.0
 
 
 class ConfigurationProducer:
-    """Reconciles the objects that every cluster has; the only key represents all of them."""
+    """Reconciles the FlowSchemas and priority levels that every cluster has; the only key stands for all of them."""
 
     def __init__(self, informers: Informers) -> None:
-        """Read from the caches of `informers`, which have not synced yet."""
+        """Create a reconciler that reads from the caches of `informers`, which have not synced yet."""
         self._caches = {LEVEL: informers.informer(LEVELS), FLOW_SCHEMA: informers.informer(FLOW_SCHEMAS)}
         self._is_done = False
 
     def problem(self) -> str | None:
-        """Return why the process is not ready, None once the objects have been correct."""
+        """Return the reason why the process is not ready; None once all these objects have been correct."""
         return None if self._is_done else "the flow schemas and priority levels have not been created yet"
 
     def on_start(self) -> Iterable[Key]:
-        """Return the only key, which represents all objects."""
+        """Return the only key, which stands for all objects."""
         return [_KEY]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Create, correct and delete objects; raises the errors of `client`, and is then called again."""
+        """Create, correct and delete objects; raises the errors of `client`, after which the reconcile is retried."""
         for kind, cache in self._caches.items():
             upkeep = ensured_objects(kind, {obj.name: obj for obj in cache.lister.list()})
             if upkeep.create:
@@ -67,5 +67,5 @@ class ConfigurationProducer:
 def new_configuration_producer(
     producer: ConfigurationProducer, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller; call it before the informers sync."""
+    """Build the controller; the caller must do this before the informers sync."""
     return Controller(HOOK, producer, watches=[], client=client, log=event_log, clock=clock, random=random)

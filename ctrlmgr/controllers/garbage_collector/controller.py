@@ -2,15 +2,15 @@
 
 Guarantees:
 
-- An object is deleted only if each of its owners does not exist or waits for the object's deletion. The deletion has
-  the uid and resourceVersion for which this was decided as preconditions.
-- The owner in a reference is the object with this kind, name and uid. If the kind is namespaced, the owner is in the
-  dependent's namespace.
+- An object is deleted only if each of its owners does not exist or waits for the object's deletion. A deletion has, as
+  preconditions, the uid and resourceVersion for which the decision was made.
+- An owner reference refers to the object with the kind, name and uid in the reference. If the owner's kind is
+  namespaced, the owner is in the dependent's namespace.
 - Decisions made while a sync replaces the stores are discarded and made again.
-- Every write is conditional on the revision that was read. A write that is repeated, late or lost in a crash does no
-  harm, because the next reconcile decides again.
+- Every write of the garbage collector is conditional on the revision that was read. A write that is repeated, late or
+  lost in a crash does no harm, because the next reconcile decides again.
 
-`decisions` contains the rules, `owner_graph` the graph of owner references.
+The module `decisions` contains the rules, and `owner_graph` contains the graph of owner references.
 """
 
 from __future__ import annotations
@@ -51,23 +51,28 @@ log = structlog.get_logger(__name__)
 
 
 _SYNCING = 0.1
-"""Seconds until an object that was read during a sync is reconciled again."""
+"""The number of seconds until an object that was read during a sync is reconciled again."""
 
 
 class GarbageCollector:
-    """Reconciles objects of every kind; the key is that of an `Item`."""
+    """Reconciles objects of every kind; the key of a reconcile is that of an `Item`."""
 
     def __init__(self, graph: Graph, informers: Informers, recorder: Recorder) -> None:
-        """Decide from `graph`, which follows `informers`; record Events for invalid owner references."""
+        """Create a reconciler that decides with `graph`, and records Events for invalid owner references.
+
+        The graph follows `informers`.
+        """
         self._graph = graph
         self._recorder = recorder
         self._informers = informers
         # The keys are the uids of owners; only the informers' thread uses this dictionary.
         self._late: dict[str, set[Item]] = {}
-        """Dependents that were created while their owner waited for other dependents, until one of those is deleted."""
+        """Dependents that were created while their owner waited for other dependents; a dependent stays here until one
+        of the others is deleted.
+        """
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Decide about one object, and write the decision."""
+        """Decide about one object, and write the result of the decision."""
         epoch = self._informers.epoch
         obj = self._graph.get(Item.parse(key))
         if obj is None:
@@ -104,9 +109,9 @@ class GarbageCollector:
     def _is_late(self, new: Object) -> bool:
         """Return whether an object, such as a replacement, was created while an owner waited for other dependents.
 
-        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes such an object only after one of the
-        other dependents is deleted. Otherwise the collector and the controller that replaces objects would race until
-        the owner is deleted.
+        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes an object that was created during the
+        wait only after one of the other dependents is deleted. If it deleted such objects immediately, the collector
+        and the controller that replaces objects would race until the owner is deleted.
         """
         for reference in references(new):
             place = self._graph.place_of(reference, new.namespace)
@@ -122,7 +127,7 @@ class GarbageCollector:
         return (item.key for item in self._graph.dependents(owner.uid))
 
     def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
-        """Yield the owners whose deletion `old` no longer blocks, and the late dependents of these owners.
+        """Yield the owners whose deletion `old` no longer blocks, and late dependents of these owners.
 
         An owner is reconciled once, after its last blocking dependent is deleted, and not after each dependent.
         """
@@ -178,7 +183,10 @@ def _without(obj: Object, finalizer: str) -> Object:
 
 
 def is_collected(kind: Kind) -> bool:
-    """Return whether objects of a kind are collected. As in Kubernetes, Events are not, because there are too many."""
+    """Return whether objects of a kind are garbage-collected.
+
+    As in Kubernetes, Events are not garbage-collected, because there are too many Events.
+    """
     return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
 
 
@@ -200,7 +208,7 @@ class _CustomOwners:
         self._controller = controller
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Watch the instances, and reconcile the objects that refer to this kind, which was unknown until now."""
+        """Watch the instances of a new custom kind, and reconcile the objects that refer to this kind."""
         names = {(f"{definition.group}/{version}", definition.accepted.kind) for version in definition.versions}
         news = names - self._scopes.keys()
         for name in names:
@@ -215,13 +223,16 @@ class _CustomOwners:
             self._controller.queue.add(item.key)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Remove the kind from the graph. Objects that refer to it are not collected after that."""
+        """Remove a custom kind from the graph.
+
+        After that, objects with an owner of the removed kind are not collected.
+        """
         for version in definition.versions:
             self._scopes.pop((f"{definition.group}/{version}", definition.accepted.kind), None)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build the controller from its context; it watches all collected kinds, in every served version."""
+    """Build the controller from its context; the controller watches all collected kinds, in every served version."""
     informers = context.informers
     watched: dict[Resource, Informer] = {}
     scopes: dict[tuple[str, str], Scope] = {}

@@ -1,4 +1,4 @@
-"""Decides what the garbage collector does with one object, from the object and the graph alone.
+"""Decides which write the garbage collector makes for one object, from the object and the graph alone.
 
 The rules are those of Kubernetes' `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
 `processDeletingDependentsItem`, `attemptToOrphanWorker`).
@@ -16,42 +16,42 @@ from ctrlmgr.engine.deletion import FOREGROUND, ORPHAN
 
 
 class Delete(NamedTuple):
-    """Delete the object, because each of its owners is deleted or waits for its deletion."""
+    """The decision to delete the object, because each of its owners is deleted or waits for the object's deletion."""
 
     propagation: str
     unblock: bool = False
-    """Whether to set `blockOwnerDeletion` to False first, because a dependent of the object waits too, perhaps for the
-    object.
+    """Whether `blockOwnerDeletion` must be set to False first, because a dependent of the object also waits for
+    deletions, perhaps for that of the object.
     """
 
 
 class Detach(NamedTuple):
-    """Keep the object, with only these owner references.
+    """The decision to keep the object with only these owner references.
 
-    All other owners are deleted, or wait for the object's deletion.
+    All owners in other references are deleted, or wait for the object's deletion.
     """
 
     references: Sequence[OwnerReference]
 
 
 class Orphan(NamedTuple):
-    """Remove the references to the object from its dependents, then remove the object's orphan finalizer."""
+    """The decision to remove the dependents' references to the object, and then the object's orphan finalizer."""
 
     dependents: Sequence[Object]
 
 
 class Release(NamedTuple):
-    """Remove the finalizer with which the object waited for the deletion of its dependents."""
+    """The decision to remove the finalizer with which the object waited for the deletion of its dependents."""
 
     finalizer: str
 
 
 Decision: TypeAlias = Delete | Detach | Orphan | Release | None
-"""The decision about an object. None means that no write is needed now."""
+"""The decision about an object. A decision of None means that no write is needed now."""
 
 
 class _OwnerState(Enum):
-    """The state of an owner, from the point of view of its dependent."""
+    """The state of an owner, as the garbage collector sees it for one dependent."""
 
     SOLID = auto()
     WAITING = auto()
@@ -78,7 +78,7 @@ def decide(obj: Object, graph: Graph) -> Decision:
 
 
 def is_waiting(obj: Object) -> bool:
-    """Return whether an object is in foreground deletion, and so waits for the deletion of its dependents."""
+    """Return whether an object is in foreground deletion, in which it waits for the deletion of its dependents."""
     return obj.is_terminating and FOREGROUND in (obj.metadata.finalizers or ())
 
 
@@ -93,11 +93,11 @@ def _decide_terminating(obj: Object, graph: Graph) -> Decision:
 
 
 def _owner_state(owner: OwnerReference, obj: Object, graph: Graph) -> _OwnerState:
-    """Return the state of an owner, by its place and uid.
+    """Return the state of an owner, given its place and uid.
 
-    A namespaced owner is looked up in the dependent's namespace, so an owner in another namespace is ABSENT. A
-    namespaced owner of a cluster-scoped dependent is UNKNOWN, and so is an owner of a kind that is not served. An
-    UNKNOWN owner protects the dependent forever.
+    A namespaced owner is looked up in the dependent's namespace, so the state of an owner in another namespace is
+    ABSENT. The state is UNKNOWN for a namespaced owner of a cluster-scoped dependent, and for an owner of a kind that
+    is not served. An owner whose state is UNKNOWN protects the dependent forever.
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:
@@ -114,7 +114,7 @@ def _waits(graph: Graph, item: Item) -> bool:
 
 
 def _propagation(obj: Object) -> str:
-    """Return the propagation that the object's own finalizers request."""
+    """Return the deletion propagation that the object's own finalizers request."""
     finalizers = obj.metadata.finalizers or ()
     if ORPHAN in finalizers:
         return "Orphan"

@@ -2,13 +2,15 @@
 
 Guarantees:
 
-- Adding a change costs time proportional to its references; an object without references uses no memory.
-- Owners are not nodes of the graph. A reference contains its owner's place, and the store contains the current object
-  at that place. An owner that never existed and a deleted owner are the same, so Kubernetes' virtual nodes are not
-  needed.
-- If an owner is not in its store, it was deleted, not delayed. The owner's uid was assigned before any object could
-  refer to the owner, and the stores follow the log in order. So a reader that sees the reference would see the owner.
-  This guarantee does not hold while a sync replaces the stores: see `Informers.epoch`.
+- The cost of a change is proportional to the number of the object's references; an object without references uses no
+  memory.
+- Owners are not nodes of the graph. An owner reference contains the place of the owner, and the store contains the
+  current object at that place. An owner that never existed and a deleted owner are handled in the same way, so the
+  graph needs no virtual nodes as in Kubernetes.
+- If an owner is not in its store, the owner was deleted; it cannot be merely delayed. The owner's uid was assigned
+  before any object could refer to the owner, and the stores follow the log in order. Therefore a reader that sees an
+  owner reference would also see an existing owner. The guarantee that an owner is in its store does not hold while a
+  sync replaces the stores: see `Informers.epoch`.
 - To detect owners in another namespace, the graph keeps the namespace of every namespaced object.
 """
 
@@ -36,7 +38,7 @@ class Item(NamedTuple):
 
     @classmethod
     def parse(cls, key: Key) -> Item:
-        """Parse a controller's key; this is the inverse of `key`."""
+        """Parse a controller's key, as the property `key` formats it."""
         resource, _, name = key.name.partition("/")
         return cls(Resource.parse(resource), Key(key.namespace, name))
 
@@ -47,18 +49,18 @@ class Item(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Where objects of a kind are stored: the resource, and whether it is namespaced."""
+    """The place where objects of a kind are stored: the resource, and whether the resource is namespaced."""
 
     resource: Resource
     namespaced: bool
 
 
 class _Dependents:
-    """The dependents of an owner, and whether each blocks the owner's deletion.
+    """The dependents of an owner, and, for each dependent, whether it blocks the owner's deletion.
 
     `blocking` is the number of blocking dependents.
 
-    `blocking` is the number of those that do.
+    The field `blocking` is the number of dependents that block the deletion.
     """
 
     __slots__ = ("blocking", "items")
@@ -69,12 +71,12 @@ class _Dependents:
 
 
 class Graph:
-    """The owner references of all objects; one thread updates it, any thread reads it."""
+    """The graph of the owner references of all objects; one thread updates the graph, and any thread may read it."""
 
     def __init__(self, listers: Mapping[Resource, Lister], scopes: Mapping[tuple[str, str], Scope]) -> None:
-        """Read objects from `listers`, one for each collected kind.
+        """Create a graph that reads objects from `listers`, one lister for each collected kind.
 
-        `scopes` has the same kinds by (apiVersion, kind).
+        The argument `scopes` contains the same kinds by (apiVersion, kind).
         """
         self._listers = listers
         self._scopes = scopes
@@ -87,7 +89,7 @@ class Graph:
         self._told: set[tuple[Item, str]] = set()
 
     def fold(self, change: Change) -> None:
-        """Update the graph with a change."""
+        """Update the graph with a change of an object."""
         if is_irrelevant(change):
             return
         self._place(change)
@@ -102,7 +104,7 @@ class Graph:
                 self._link(uid, item, blocks)
 
     def _place(self, change: Change) -> None:
-        """Update the namespaces with a change."""
+        """Update the recorded namespace of an object after a change."""
         old, new = change.old, change.new
         if old is not None and new is not None and old.uid == new.uid:
             return
@@ -125,10 +127,10 @@ class Graph:
             del self._dependents[uid]
 
     def misplaced(self, change: Change) -> Iterator[tuple[Object, OwnerReference]]:
-        """After a change, yield dependents with their references to owners in another namespace, each once.
+        """Yield dependents that have, after a change, a reference to an owner in another namespace.
 
-        A namespaced owner may only own objects in its namespace. For each object only the first such reference is
-        yielded (`addDependentToOwners`, `processGraphChanges`).
+        Each dependent is yielded once. A namespaced owner may only own objects in its namespace. For each object only
+        the first reference to an owner in another namespace is yielded (`addDependentToOwners`, `processGraphChanges`).
         """
         old, new = change.old, change.new
         if new is None:
@@ -160,10 +162,10 @@ class Graph:
         return lister.get(item.place) if lister is not None else None
 
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
-        """Return the place of the owner of an object in `namespace` ("": cluster-scoped).
+        """Return the place of the owner of an object in `namespace` , which is empty for a cluster-scoped object.
 
-        Return None if the place is unknown: the owner's kind is not collected, or it is namespaced and the dependent is
-        not.
+        Return None if the place is unknown: the owner's kind is not collected, or the owner's kind is namespaced and
+        the dependent is cluster-scoped.
         """
         scope = self._scopes.get((reference.api_version, reference.kind))
         if scope is None or (scope.namespaced and not namespace):
@@ -171,7 +173,7 @@ class Graph:
         return Item(scope.resource, Key(namespace if scope.namespaced else "", reference.name))
 
     def dependents(self, uid: str) -> Sequence[Item]:
-        """Return the places of the objects that have a reference to the owner `uid`."""
+        """Return the places of the objects that have a reference to the owner with this uid."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return tuple(dependents.items) if dependents is not None else ()
@@ -183,17 +185,17 @@ class Graph:
         return [item for item in items if (obj := self.get(item)) is not None and _refers(obj, kinds)]
 
     def is_blocked(self, uid: str) -> bool:
-        """Return whether a dependent of `uid` has `blockOwnerDeletion`."""
+        """Return whether a dependent of the owner `uid` has `blockOwnerDeletion`."""
         return self.blocking(uid) > 0
 
     def blocking(self, uid: str) -> int:
-        """Return the number of dependents of `uid` with `blockOwnerDeletion`."""
+        """Return the number of dependents of the owner `uid` that have `blockOwnerDeletion`."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return dependents.blocking if dependents is not None else 0
 
     def __len__(self) -> int:
-        """Return the number of owners in references, whether they exist or not."""
+        """Return the number of owners that references name, including owners that do not exist."""
         return len(self._dependents)
 
 
@@ -202,14 +204,14 @@ def _refers(obj: Object, kinds: Collection[tuple[str, str]]) -> bool:
 
 
 def references(obj: Object) -> Sequence[OwnerReference]:
-    """Return the owner references of an object, never None."""
+    """Return the owner references of an object; the list is empty rather than None."""
     return obj.metadata.owner_references or ()
 
 
 def is_irrelevant(change: Change) -> bool:
     """Return whether a change does not affect the graph.
 
-    The check is quick, and the result is True for most changes.
+    The check is quick, and most changes do not affect the graph.
     """
     if change.old is None or change.new is None:
         return False

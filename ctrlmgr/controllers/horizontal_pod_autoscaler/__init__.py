@@ -1,4 +1,4 @@
-"""The HorizontalPodAutoscaler controller: sets a workload's replicas by its metrics."""
+"""The HorizontalPodAutoscaler controller: sets the number of replicas of a workload by the workload's metrics."""
 
 from __future__ import annotations
 
@@ -104,4 +104,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.horizontal_pod_autoscaler.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

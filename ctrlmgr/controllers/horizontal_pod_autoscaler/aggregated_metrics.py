@@ -1,8 +1,9 @@
 """Fetches metrics from the servers that APIServices name, as Kubernetes' clients do through its aggregator.
 
 Guarantees:
-- Of a group's known versions, the one whose APIService has the highest priority is used.
-- A group is absent if none of its APIServices names a server. For resource metrics, stored PodMetrics are then used.
+- Of the known versions of a group, the version is used whose APIService has the highest priority.
+- A group is absent if none of its APIServices names a server. If the group of resource metrics is absent, stored
+  PodMetrics are used.
 - The front proxy headers of each request name the user `system:serviceaccount:kube-system:horizontal-pod-autoscaler`. A
   server accepts these headers if it trusts this process's client certificate.
 
@@ -66,7 +67,7 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class _Value(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields that are read of a MetricValue or an ExternalMetricValue."""
+    """The fields of a MetricValue or an ExternalMetricValue that the controller reads."""
 
     value: str
     timestamp: str = ""
@@ -88,9 +89,9 @@ class MetricsServers:
     def __init__(
         self, api_services: Callable[[], Iterable[Object]], view: View, random: Random, credentials: Credentials
     ) -> None:
-        """Resolve the Services of the APIServices in `view`.
+        """Create an instance that resolves the Services of the APIServices in `view`.
 
-        `credentials` contain the client certificate.
+        The argument `credentials` contains the client certificate.
         """
         self._api_services = api_services
         self._view = view
@@ -105,9 +106,10 @@ class MetricsServers:
         return self._spec(group) is not None
 
     def ask(self, call: Calls, group: str, path: str, query: Mapping[str, str], about: str, type_: type[T]) -> T:
-        """Return the reply of a group's server, decoded as `type_`; `about` describes the request in error messages.
+        """Return the reply of the server of a group, decoded as `type_`.
 
-        Raises `MetricsError` with client-go's messages.
+        `about` describes the request in error messages. Raises `MetricsError`, with client-go's messages, if the
+        request fails.
         """
         spec = self._spec(group) or {}
         where = {**spec.get("service", {}), "path": f"/apis/{group}/{spec.get('version')}/{path}"}
@@ -132,7 +134,7 @@ class MetricsServers:
         return _decoded(_UNAVAILABLE if reply.problem else reply, about, type_)
 
     def _spec(self, group: str) -> dict[str, Any] | None:
-        """Return the spec of the APIService to use for a group."""
+        """Return the spec of the APIService that is used for a group."""
         specs = (each.to_dict().get("spec") or {} for each in self._api_services())
         versions = _VERSIONS[group]
         found = [
@@ -155,14 +157,20 @@ class Aggregated(Served):
         call: Calls,
         kinds: Callable[[], Iterable[Kind]],
     ) -> None:
-        """Query `servers` with `call`; `stored` lists PodMetrics as for `Served`, `kinds` returns the served kinds."""
+        """Create a client that queries `servers` with `call`.
+
+        `stored` lists PodMetrics as for `Served`, `kinds` returns the served kinds.
+        """
         super().__init__(stored)
         self._servers = servers
         self._call = call
         self._kinds = kinds
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
+        """Return the usage of a resource by each pod.
+
+        If a `container` is given, only that container in each pod counts.
+        """
         if not self._servers.has("metrics.k8s.io"):
             return super().resource(resource, namespace, selector, container)
         path, query = f"namespaces/{namespace}/pods", {"labelSelector": str(selector)}
@@ -178,7 +186,7 @@ class Aggregated(Served):
             raise MetricsError(f"unreadable metrics from resource metrics API: {error!r}") from error
 
     def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
-        """Return a custom metric of pods."""
+        """Return the values of a custom metric for each pod."""
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().pods(name, namespace, selector, metric)
         query = {"labelSelector": str(selector), "metricLabelSelector": str(metric)}
@@ -188,7 +196,7 @@ class Aggregated(Served):
         return {each.described_object.name: _measured(each) for each in found}
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object; `described` has the object's apiVersion, kind and name."""
+        """Return the value of a custom metric of an object; `described` has the object's apiVersion, kind and name."""
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().object(name, namespace, described, metric)
         resource = self._resource(described)

@@ -36,7 +36,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodCondition that are read."""
+    """The fields of a v1 PodCondition that an autoscaler reads."""
 
     type: str = ""
     status: str = ""
@@ -58,7 +58,7 @@ class MeasuredPod:
     """A pod of an autoscaler's target, with or without metrics."""
 
     def __init__(self, obj: Object) -> None:
-        """Wrap `obj`, which is a pod."""
+        """Create an instance for `obj`, which is a pod."""
         view = obj.view(_Pod)
         self.name = obj.name
         self.is_deleted = obj.is_terminating
@@ -82,19 +82,22 @@ class MeasuredPod:
 
     @property
     def ready_changed_at(self) -> int:
-        """When the pod's condition Ready last changed, in microseconds since 1970."""
+        """The time when the pod's condition Ready last changed, in microseconds since 1970."""
         at = self.ready.last_transition_time if self.ready is not None else None
         return parse_time(at) if at else 0
 
     @property
     def started_at(self) -> int | None:
-        """When a kubelet accepted the pod, in microseconds since 1970; None if no kubelet has accepted it."""
+        """The time when a kubelet accepted the pod, in microseconds since 1970; None if no kubelet has accepted it."""
         at = self._status.start_time
         return parse_time(at) if at else None
 
 
 def requests_of(pods: Iterable[MeasuredPod], resource: str, container: str) -> dict[str, int]:
-    """Return each pod's request of a resource, or one container's request in each pod; raises `MetricsError`."""
+    """Return each pod's request of a resource, or one container's request in each pod.
+
+    Raises `MetricsError` if a request is missing.
+    """
     return {pod.name: _request(pod, resource, container) for pod in pods}
 
 
@@ -133,7 +136,7 @@ def _of_containers(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _lasting(pod: MeasuredPod) -> list[_Container]:
-    """Return the containers that run as long as the pod: regular containers, then sidecars."""
+    """Return the containers that run as long as the pod: first the regular containers, then the sidecars."""
     sidecars = [each for each in pod.spec.init_containers or () if each.restart_policy == "Always"]
     return [*(pod.spec.containers or ()), *sidecars]
 

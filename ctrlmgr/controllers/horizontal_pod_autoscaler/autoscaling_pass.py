@@ -1,4 +1,4 @@
-"""One pass over one autoscaler: it reads metrics, decides the replicas, scales the target, and writes the status.
+"""One pass over one autoscaler, which reads metrics, decides the replicas, scales the target, and writes the status.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
 """
@@ -51,7 +51,10 @@ _STABILIZED: Final = {
 
 
 class Problem(Exception):
-    """An autoscaler could not be evaluated in this period; its status and Events contain the reason."""
+    """Raised if an autoscaler cannot be evaluated in this period.
+
+    The autoscaler's status and Events contain the reason.
+    """
 
     is_of_spec = False
     """Whether the autoscaler's spec is the cause of the problem."""
@@ -62,7 +65,10 @@ class _Refused(Problem):
 
 
 class Selectors:
-    """The pod selector of each autoscaler, to detect autoscalers that select the same pods; thread-safe."""
+    """The pod selector of each autoscaler, by which autoscalers that select the same pods are detected.
+
+    An instance is thread-safe.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -99,13 +105,13 @@ class PassDependencies(NamedTuple):
 
     pods: Pods
     kinds: Callable[[], Iterable[Kind]]
-    """A function that returns the currently served kinds."""
+    """The type of a function that returns the currently served kinds."""
     selectors: Selectors
     recorder: Recorder
     options: Options
 
     def kinds_of(self, group: str, kind: str) -> list[Kind]:
-        """Return the kinds of that group and name, in all versions."""
+        """Return the kinds with a group and a name, in all versions."""
         return [each for each in self.kinds() if (each.gvk.group, each.gvk.kind) == (group, kind)]
 
     def pods_of(self, namespace: str, selector: LabelSelector) -> list[Object]:
@@ -114,13 +120,16 @@ class PassDependencies(NamedTuple):
 
 
 class Writer(Protocol):
-    """The reads and writes of a pass; `EngineClient` implements this protocol. Every method raises `ApiError`."""
+    """The reads and writes of a pass; `EngineClient` implements this protocol.
+
+    Every method raises `ApiError` if the request fails.
+    """
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object."""
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Update a Scale; return the stored Scale."""
+        """Write a changed Scale, and return the stored Scale."""
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Update a subresource of an object; return the stored object."""
@@ -139,9 +148,10 @@ class AutoscalingPass:
         now: int,
         counts: DecisionMetrics | None = None,
     ) -> None:
-        """Evaluate the autoscaler `obj` at the time `now` (microseconds since 1970).
+        """Create a pass over the autoscaler `obj` at the time `now` (microseconds since 1970).
 
-        `memory` is the history of its recommendations; metrics are recorded in `counts`.
+        The argument `memory` contains the history of the autoscaler's recommendations; `counts` records the pass in
+        metrics.
         """
         self._object = obj
         self._view = obj.view(Autoscaler)
@@ -157,7 +167,10 @@ class AutoscalingPass:
         self._wanted: int | None = None
 
     def autoscale(self) -> None:
-        """Read the metrics, decide the replicas, and scale the target; raises `Problem`."""
+        """Read the metrics, decide the replicas, and scale the target.
+
+        Raises `Problem` if the metrics cannot be evaluated or the target cannot be scaled.
+        """
         error = INTERNAL
         try:
             self._autoscale()
@@ -195,7 +208,10 @@ class AutoscalingPass:
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
 
     def write_status(self) -> None:
-        """Write the status if it has changed. A failed write is recorded as an Event and not retried."""
+        """Write the status of the autoscaler if the status has changed.
+
+        A failed write of the status is recorded as an Event and not retried.
+        """
         wanted = self._draft.written_to(self._object)
         if wanted is None:
             return
@@ -235,7 +251,10 @@ class AutoscalingPass:
         raise first
 
     def _evaluate(self, scale: Object) -> Evaluation:
-        """Return the evaluation of all metrics, after setting the conditions; raises `Problem`."""
+        """Return the evaluation of all metrics, and set the conditions.
+
+        Raises `Problem` if no metric can be evaluated.
+        """
         current = scale.view(Scale).spec.replicas
         selector = self._selector(scale.view(Scale).status.selector, current)
         pods = [MeasuredPod(each) for each in self._around.pods_of(self._object.namespace, selector)]
@@ -269,9 +288,9 @@ class AutoscalingPass:
             self._counts.computed(metric.type, self._current, None, SPEC if found.is_of_spec else INTERNAL)
 
     def _selector(self, text: str, current: int) -> LabelSelector:
-        """Return the pod selector.
+        """Return the pod selector of the scale target.
 
-        Raises `Problem` if it is invalid, or if several autoscalers select the same pods.
+        Raises `Problem` if the selector is invalid, or if several autoscalers select the same pods.
         """
         if not text:
             self._tell(WARNING, "SelectorRequired", "selector is required")
@@ -300,7 +319,7 @@ class AutoscalingPass:
     def _fail(
         self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None, *, is_of_spec: bool
     ) -> NoReturn:
-        """Set the status, then raise `Problem`: the number of replicas cannot be computed in this period."""
+        """Set the status, and raise `Problem` because the number of replicas cannot be computed in this period."""
         self._draft.numbers(current, None, metrics)
         self._tell(WARNING, "FailedComputeMetricsReplicas", problem)
         raise (_Refused if is_of_spec else Problem)(problem)
@@ -341,7 +360,7 @@ class AutoscalingPass:
 
 
 def _group(api_version: str) -> str:
-    """Return the group in an apiVersion; raises `BadRequest` with Go's message."""
+    """Return the group in an apiVersion; raises `BadRequest`, with Go's message, if the apiVersion is malformed."""
     parts = api_version.split("/")
     if len(parts) > 2:
         raise BadRequest(f"unexpected GroupVersion string: {api_version}")
@@ -349,7 +368,7 @@ def _group(api_version: str) -> str:
 
 
 def _tolerances(behavior: Behavior | None, tolerance: float) -> Tolerances:
-    """Return the tolerances of an autoscaler: its own if they are set, otherwise the default."""
+    """Return the tolerances of an autoscaler: the tolerances in its spec or, if they are not set, the default."""
 
     def own(text: str | None) -> float:
         return tolerance if text is None else quantity.parse(text) / quantity.WHOLE

@@ -1,10 +1,10 @@
-"""The HorizontalPodAutoscaler controller: sets replicas of scale targets by metrics of their pods.
+"""The HorizontalPodAutoscaler controller: sets the number of replicas of scale targets by metrics.
 
 Guarantees, as in Kubernetes (`pkg/controller/podautoscaler/horizontal.go`):
-- Every autoscaler is evaluated once a period; changes of an autoscaler do not cause more evaluations.
+- Every autoscaler is evaluated once in each period; changes of an autoscaler do not cause more evaluations.
 - The controller scales any object with the subresource `scale`, and only through that subresource.
 - If several autoscalers select the same pods, none of them scales its target, and the status of each reports this.
-- A failure is reported in a condition and an Event, and retried in the next period.
+- A failure of the evaluation is reported in a condition and an Event, and retried in the next period.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class AutoscalerReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read autoscalers from `autoscalers`; `metrics` returns a metrics client, given the client of a reconcile."""
+        """Create a reconciler that reads `autoscalers`.
+
+        The function `metrics` returns a metrics client, given the client of a reconcile.
+        """
         self._autoscalers = autoscalers
         self._around = surroundings
         self._metrics = metrics
@@ -62,7 +65,7 @@ class AutoscalerReconciler:
         self._memories: dict[Key, Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Evaluate an autoscaler and requeue it for the next period, also after an error of the API."""
+        """Evaluate an autoscaler and requeue it for the next period, even after an error of the API."""
         obj = self._autoscalers.get(key)
         if obj is None:
             self._memories.pop(key, None)
@@ -82,7 +85,7 @@ class AutoscalerReconciler:
 def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> Callable[[EngineClient], MetricsClient]:
     """Return a factory of metrics clients.
 
-    The clients read the servers of the metrics APIs, or stored PodMetrics if there are none.
+    The clients query the servers of the metrics APIs; if there are no such servers, they read stored PodMetrics.
     """
 
     def made(client: EngineClient) -> MetricsClient:
@@ -101,8 +104,8 @@ def build(
 ) -> Controller:
     """Build the controller from its context and options.
 
-    `metrics` returns metrics clients, by default for the servers of the metrics APIs. Raises `SettingsError` for a
-    certificate that cannot be read.
+    The function `metrics` returns metrics clients, by default for the servers of the metrics APIs. Raises
+    `SettingsError` if a certificate cannot be read.
     """
     autoscalers, pods = context.informers.informer(AUTOSCALERS), context.informers.informer(PODS)
     selectors = Selectors()
@@ -135,9 +138,9 @@ def build(
 
 
 def _certificate(options: Options) -> bytes:
-    """Return the client certificate and key for the servers of metrics APIs, as one PEM.
+    """Return the client certificate and key for the servers of metrics APIs, in one PEM string.
 
-    Empty if none is configured.
+    The string is empty if no certificate is configured.
     """
     files = [options.proxy_client_cert_file, options.proxy_client_key_file]
     if not any(files):

@@ -1,11 +1,12 @@
 """Evaluates the metrics of an autoscaler, and combines the results.
 
 Guarantees:
-- The result is the largest number of replicas that any metric proposes. If a metric is unavailable, the number does not
-  decrease. If all metrics are unavailable, there is no result.
-- Reasons and messages of conditions and Events are Kubernetes'.
+- The result of the evaluation is the largest number of replicas that any metric proposes. If a metric is unavailable,
+  the number of replicas does not decrease. If all metrics are unavailable, the evaluation has no result.
+- Reasons and messages of conditions and Events are the same as in Kubernetes.
 
-Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and below).
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and the functions that it
+calls).
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class MetricProposal(NamedTuple):
 
 
 class MetricUnavailable(MetricsError):
-    """A metric was unavailable.
+    """Raised if a metric is unavailable.
 
     `reason` and `message` are the reason and message of the condition and the Event. The message of the exception is
     used for the combined error.
     """
 
     def __init__(self, reason: str, told: str, message: str) -> None:
-        """Set the reason and both messages."""
+        """Create the error with the reason, the message of the condition, and the message of the exception."""
         super().__init__(message)
         self.reason = reason
         self.message = told
@@ -69,7 +70,10 @@ class MetricsContext(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The result of all metrics. If nothing can be decided, `replicas` is None, and `failures` contains the reasons."""
+    """The combined result of the evaluation of all metrics.
+
+    If nothing can be decided, `replicas` is None, and `failures` contains the reasons.
+    """
 
     replicas: int | None
     name: str
@@ -78,7 +82,7 @@ class Evaluation(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The combined error message, empty if no metric has failed."""
+        """The combined error message; empty if no metric has failed."""
         if not self.failures:
             return ""
         invalid, all_of_them = len(self.failures), len(self.statuses)
@@ -86,7 +90,7 @@ class Evaluation(NamedTuple):
 
 
 Observe = Callable[[Metric, MetricProposal | MetricUnavailable], None]
-"""A function that is called with the result of each metric."""
+"""The type of a function that is called with the result of each metric."""
 
 
 def evaluate(
@@ -113,7 +117,7 @@ def evaluate(
 
 
 def measure(metric: Metric, context: MetricsContext) -> MetricProposal:
-    """Return the proposal of one metric; raises `MetricUnavailable`."""
+    """Return the proposal of one metric; raises `MetricUnavailable` if the metric cannot be read or is invalid."""
     source, how = _SOURCES.get(metric.type, (None, None))
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
@@ -150,7 +154,7 @@ def _resource_name(source: Source, utilization: str) -> str:
 
 
 def _of_resource(source: Source, context: MetricsContext, container: str) -> tuple[Proposal, dict[str, Any]]:
-    """Return the proposal by the usage of a resource, and the current value of the metric."""
+    """Return the proposal that the usage of a resource makes, and the current value of the metric."""
     target, resource = source.target, source.name
     if target.average_value is None and target.average_utilization is None:
         either = "neither an average utilization target nor an average value (usage) target was set"
@@ -269,7 +273,7 @@ _SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], Metri
     "Object": ("object", _object),
     "External": ("external", _external),
 }
-"""For each type of metric: the field with its source, and the function that evaluates it."""
+"""For each type of metric: the field that contains its source, and the function that evaluates it."""
 
 
 def _status(type_: str, source: str, fields: Mapping[str, Any]) -> dict[str, Any]:

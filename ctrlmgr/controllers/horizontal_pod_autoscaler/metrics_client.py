@@ -1,7 +1,8 @@
 """The metrics client: resource, custom and external metrics for an autoscaler.
 
-Guarantees: amounts are in thousandths of the metric's unit, times and windows in microseconds. Unavailable metrics
-raise `MetricsError` with the messages of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
+Guarantees: amounts are in thousandths of the metric's unit, times and windows in microseconds. If metrics are
+unavailable, the methods raise `MetricsError` with the messages of Kubernetes' clients
+(`pkg/controller/podautoscaler/metrics/client.go`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SECOND: Final = 1_000_000
 
 
 class MetricsError(CtrlmgrError):
-    """The metrics are unavailable or unusable."""
+    """Raised if metrics are unavailable or unusable."""
 
 
 class PodMetric(NamedTuple):
@@ -35,16 +36,19 @@ PodMetrics = dict[str, PodMetric]
 
 
 class MetricsClient(Protocol):
-    """A source of metrics. Every method raises `MetricsError`."""
+    """The interface of a source of metrics. Every method raises `MetricsError` if the metric is unavailable."""
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
+        """Return the usage of a resource by each pod.
+
+        If a `container` is given, only that container in each pod counts.
+        """
 
     def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
-        """Return a custom metric of pods."""
+        """Return the values of a custom metric for each pod."""
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object; `described` has the object's apiVersion, kind and name."""
+        """Return the value of a custom metric of an object; `described` has the object's apiVersion, kind and name."""
 
     def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
         """Return all values of an external metric."""
@@ -83,14 +87,17 @@ class Served(NoMetricsClient):
     """The metrics client of a cluster that stores PodMetrics (`metrics.k8s.io`) as custom objects."""
 
     def __init__(self, pod_metrics: Callable[[str], Iterable[Mapping[str, Any]] | None]) -> None:
-        """Read PodMetrics from `pod_metrics`, which lists those of a namespace.
+        """Create a client that reads PodMetrics with `pod_metrics`, which lists the PodMetrics of a namespace.
 
-        `pod_metrics` returns None if the kind does not exist.
+        The function `pod_metrics` returns None if the kind does not exist.
         """
         self._list = pod_metrics
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
+        """Return the usage of a resource by each pod.
+
+        If a `container` is given, only that container in each pod counts.
+        """
         listed = self._list(namespace)
         if listed is None:
             return super().resource(resource, namespace, selector, container)
@@ -103,7 +110,7 @@ class Served(NoMetricsClient):
 def pod_metrics(found: Iterable[Mapping[str, Any]], resource: str) -> PodMetrics:
     """Return each pod's total usage of a resource.
 
-    A pod is left out if a container has no value for the resource.
+    A pod is left out of the result if one of its containers has no value for the resource.
     """
     metrics: PodMetrics = {}
     for each in found:
@@ -148,7 +155,7 @@ def _span(text: str) -> int:
 
 
 def milli(amount: str | float) -> int:
-    """Return a quantity in thousandths, rounded up (`Quantity.MilliValue`)."""
+    """Return a resource quantity in thousandths, rounded up (`Quantity.MilliValue`)."""
     return -(-quantity.parse(str(amount)) // MILLI)
 
 

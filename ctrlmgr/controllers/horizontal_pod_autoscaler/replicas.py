@@ -1,13 +1,14 @@
 """Computes the number of replicas that a metric proposes.
 
 The proposed number is the current number times the ratio of the metric to its target, rounded up. If the ratio is
-within a tolerance of 1, the number does not change. Pods count as follows:
+within a tolerance of 1, the number of replicas does not change. To compute the number of replicas, pods count as
+follows:
 - Terminating and failed pods, and their metrics, are left out.
-- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count with zero usage when scaling up,
-  and are left out when scaling down.
-- Pods without metrics count with zero usage when scaling up. When scaling down, they count with their whole request, or
-  with the target if the target is higher.
-- If these corrections would reverse the direction of the scaling, the number does not change.
+- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count with zero usage in scaling up, and
+  are left out in scaling down.
+- Pods without metrics count with zero usage in scaling up. In scaling down, pods without metrics count with their whole
+  request, or with the target if the target is higher.
+- If these corrections would reverse the direction of the scaling, the number of replicas does not change.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`. Amounts are in
 thousandths of a unit, times and windows in microseconds.
@@ -40,14 +41,14 @@ class Tolerances(NamedTuple):
 
 
 class Readiness(NamedTuple):
-    """Microseconds after a pod's start in which its CPU does not count: if unready, and if it was never ready."""
+    """The microseconds after a pod's start in which its CPU does not count, for unready and for never ready pods."""
 
     cpu_initialization_period: int = 300_000_000
     initial_readiness_delay: int = 30_000_000
 
 
 class GroupedPods(NamedTuple):
-    """The names of pods, grouped by how they count."""
+    """The names of pods, grouped by how the pods count."""
 
     ready: int
     unready: frozenset[str]
@@ -104,9 +105,9 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
 def by_utilization(
     situation: MetricInput, target: int, metrics: PodMetrics, resource: str, container: str = ""
 ) -> Proposal:
-    """Return the proposal by the usage in percent of the requests; `target` is the target percentage.
+    """Return the proposal that results from the usage in percent of the requests; `target` is the target percentage.
 
-    With `container`, only the container of that name in each pod counts. Raises `MetricsError`.
+    If `container` is given, only the container of that name in each pod counts. Raises `MetricsError`.
     """
     _check_pods(situation)
     grouped = group(situation, metrics, resource)
@@ -126,7 +127,7 @@ def by_utilization(
 
 
 def by_average(situation: MetricInput, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
-    """Return the proposal by an average amount per pod; `target` is the target of that average.
+    """Return the proposal that results from an average amount per pod; `target` is the target of that average.
 
     Raises `MetricsError`.
     """
@@ -158,7 +159,10 @@ def _counted(metrics: PodMetrics, grouped: GroupedPods) -> dict[str, int]:
 def _rebalanced(
     counted: Mapping[str, int], grouped: GroupedPods, ratio: float, filled: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return the usages, with assumed usages for pods without a counted one; None if no usage has to be assumed."""
+    """Return the usages, with assumed usages for pods whose usage does not count.
+
+    None if no usage has to be assumed.
+    """
     counts_unready = bool(grouped.unready) and ratio > 1.0
     if not grouped.missing and not counts_unready:
         return None
@@ -183,7 +187,7 @@ def _average(used: Mapping[str, int], target: int) -> tuple[float, int]:
 
 
 def _ratio(amount: float, target: float) -> float:
-    """Divide as Go does: a zero target is not an error."""
+    """Divide as Go does, where a zero target is not an error."""
     if target:
         return amount / target
     return math.inf if amount > 0 else math.nan
@@ -194,9 +198,9 @@ def _plain(situation: MetricInput, ratio: float, ready: int) -> int:
 
 
 def _corrected(situation: MetricInput, ratio: float, again: float, pods: int) -> int:
-    """Return the proposal of the second pass.
+    """Return the proposal after the assumed usages are included.
 
-    If it is within the tolerance or reverses the direction of the scaling, return the current number.
+    If the proposal is within the tolerance or reverses the direction of the scaling, return the current number.
     """
     current = situation.current
     if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
@@ -212,9 +216,10 @@ def _whole(number: float) -> int:
 
 
 def by_total(situation: MetricInput, usage: int, target: int) -> Proposal:
-    """Return the proposal by one amount for all pods together; raises `MetricsError`.
+    """Return the proposal that results from one amount for all pods together.
 
-    If there are no replicas now, the number is the ratio of the amount to its target.
+    Raises `MetricsError` if the pods cannot be counted. If there are no replicas now, the proposed number is the ratio
+    of the amount to its target.
     """
     ratio = _ratio(usage, target)
     if not situation.current:
@@ -227,7 +232,7 @@ def by_total(situation: MetricInput, usage: int, target: int) -> Proposal:
 
 
 def by_total_per_pod(current: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
-    """Return the proposal by one amount for all `current` pods, with a `target` amount per pod."""
+    """Return the proposal that results from one amount for all `current` pods, with a `target` amount per pod."""
     ratio = _ratio(usage, target * current)
     replicas = current if tolerances.covers(ratio) else _whole(_ratio(usage, target))
     if usage >= _LARGEST_64:

@@ -1,14 +1,15 @@
-"""Limits a scaling step: stabilization, rate policies and bounds.
+"""Limits a scaling step of an autoscaler by stabilization, rate policies and bounds.
 
 Guarantees:
-- Without `spec.behavior`, scaling down uses the highest recommendation of the stabilization window. Scaling up at most
-  doubles the replicas in one step, but may always reach four replicas.
-- With `spec.behavior`, each direction has a window, and the most cautious recommendation within it is used. The
-  policies of a direction limit the change within a period to a number or percentage of pods. `selectPolicy` selects the
-  largest or the smallest of these limits, or forbids changes.
-- The result is within the minimum and maximum of the spec.
+- If `spec.behavior` is not set, scaling down uses the highest recommendation of the stabilization window. If
+  `spec.behavior` is not set, scaling up at most doubles the replicas in one step, but may always reach four replicas.
+- If `spec.behavior` is set, each direction has a stabilization window, and the most cautious recommendation within the
+  window is used. The policies of a direction limit the change within a period to a number or a percentage of pods. The
+  field `selectPolicy` selects the largest or the smallest of these limits, or forbids changes.
+- The resulting number of replicas is within the minimum and maximum in the autoscaler's spec.
 
-Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. Times and durations are in microseconds.
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. In this module, times and durations are in
+microseconds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 class Sample(NamedTuple):
-    """A number at a time: a recommended number of replicas, or a change of the number of replicas."""
+    """A sample of a number at a time: a recommended number of replicas, or a change of the number of replicas."""
 
     number: int
     at: int
@@ -57,7 +58,7 @@ class Memory:
 
 
 def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
-    """Replace the last sample that is older than `cutoff`; if there is none, append the new sample."""
+    """Replace the last sample in the list that is older than `cutoff`; if there is none, append the new sample."""
     outdated = [place for place, sample in enumerate(samples) if sample.at < cutoff]
     if outdated:
         samples[outdated[-1]] = new
@@ -77,7 +78,7 @@ class Limited(NamedTuple):
 
     replicas: int
     stabilized: str
-    """Why stabilization changed the recommendation, empty if it did not."""
+    """The reason why stabilization changed the recommendation; empty if it did not change."""
     is_limited: bool
     reason: str
     message: str
@@ -95,9 +96,9 @@ _MESSAGES: Final = {
 def limit(
     memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, wanted: int, window: int, now: int
 ) -> Limited:
-    """Return a recommendation after applying the limits, and record it.
+    """Return a recommendation to which the limits were applied, and record it.
 
-    `window` is the stabilization window for scaling down, in microseconds.
+    The argument `window` is the stabilization window for scaling down, in microseconds.
     """
     if behavior is None:
         recommended = _stabilized(memory, wanted, window, now)
@@ -158,7 +159,7 @@ def _bounded_by(
 def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
     """Return the highest number of replicas that the policies allow now.
 
-    Percentages are rounded up, because small numbers would never grow otherwise.
+    Percentages are rounded up, because otherwise a small number of replicas would never grow.
     """
 
     def proposed(start: int, value: int, is_percent: bool) -> int:
@@ -189,7 +190,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 def _proposals(
     rules: Rules, memory: Memory, current: int, now: int, proposed: Callable[[int, int, bool], int]
 ) -> list[int]:
-    """Return the limit of each policy, relative to the number of replicas at the start of the policy's period."""
+    """Return the limit that each policy sets, relative to the replicas at the start of the policy's period."""
     found: list[int] = []
     for policy in rules.policies or ():
         since = now - policy.period_seconds * _SECOND

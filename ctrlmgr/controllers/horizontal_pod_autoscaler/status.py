@@ -1,4 +1,4 @@
-"""Builds the status of an autoscaler: its numbers and conditions.
+"""Builds the status of an autoscaler: the numbers of replicas and the conditions.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`setStatus`, `setConditionInList`).
 """
@@ -21,7 +21,7 @@ class StatusDraft:
     """The status of an autoscaler, which is changed step by step."""
 
     def __init__(self, status: AutoscalerStatus, now: int) -> None:
-        """Start with the fields of `status`.
+        """Create a builder that starts with the fields of `status`.
 
         Changed conditions get the transition time `now` (microseconds since 1970).
         """
@@ -30,9 +30,9 @@ class StatusDraft:
         self._at = format_time_seconds(now)
 
     def condition(self, type_: str, is_true: bool, reason: str, message: str) -> None:
-        """Set a condition: replace it in the list, or append it.
+        """Set a condition: replace the condition of the same type in the list, or append the condition.
 
-        The transition time changes only if the condition's status changes.
+        The transition time of a condition changes only if the condition's status changes.
         """
         status = "True" if is_true else "False"
         new = {"type": type_, "status": status, "lastTransitionTime": self._at, "reason": reason, "message": message}
@@ -50,7 +50,10 @@ class StatusDraft:
     def numbers(
         self, current: int, desired: int | None, metrics: Sequence[Mapping[str, Any]] | None, *, rescaled: bool = False
     ) -> None:
-        """Set the current and desired replicas (None: unchanged) and the metrics (None: no metric was read)."""
+        """Set the current number of replicas, the desired number of replicas, and the metrics.
+
+        A desired number of None means unchanged; metrics of None mean that no metric was read.
+        """
         kept = ("lastScaleTime", "conditions")
         wanted = self._fields["desiredReplicas"] if desired is None else desired
         fields = {name: self._fields[name] for name in kept if name in self._fields}
@@ -60,14 +63,14 @@ class StatusDraft:
         self._fields = {**fields, "currentReplicas": current, "desiredReplicas": wanted, "currentMetrics": listed}
 
     def written_to(self, obj: Object) -> Object | None:
-        """Return the autoscaler with this status, None if its status is equal."""
+        """Return the autoscaler with this status; None if its status is equal already."""
         if self._normal(self._fields) == self._normal(self._before):
             return None
         return Object.from_dict({**obj.to_dict(), "status": self._fields})
 
     @staticmethod
     def _normal(fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields for comparison: an empty list equals a missing one."""
+        """Return the fields for comparison: an empty list equals a missing list."""
         return {name: value for name, value in fields.items() if value not in (None, [], 0)}
 
 

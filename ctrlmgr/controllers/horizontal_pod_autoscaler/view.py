@@ -1,7 +1,7 @@
 """Typed views of a HorizontalPodAutoscaler (autoscaling/v2) and a Scale, with the fields that the controller reads.
 
 Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-one.
+list.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class AutoscalerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Autoscaler(msgspec.Struct, frozen=True, gc=False):
-    """The fields of an autoscaling/v2 HorizontalPodAutoscaler that are read."""
+    """The fields of an autoscaling/v2 HorizontalPodAutoscaler that the controller reads."""
 
     spec: AutoscalerSpec = AutoscalerSpec()
     status: AutoscalerStatus = AutoscalerStatus()
@@ -122,7 +122,7 @@ class _ScaleStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
-    """The fields of an autoscaling/v1 Scale that are read."""
+    """The fields of an autoscaling/v1 Scale that the controller reads."""
 
     spec: _ScaleSpec = _ScaleSpec()
     status: _ScaleStatus = _ScaleStatus()

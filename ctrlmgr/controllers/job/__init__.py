@@ -1,4 +1,4 @@
-"""The Job controller: runs pods to completion, and counts each of them once."""
+"""The Job controller: runs pods to completion, and counts each pod once."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.job.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -3,7 +3,7 @@
 Guarantees, as in Kubernetes (`pkg/controller/job`):
 - Each pod that ends is counted once, even after a crash (`pod_tracking`). No pod keeps the finalizer after its Job is
   deleted.
-- Changes of pods are batched for `BATCH_PERIOD`. Changes of a Job's spec are reconciled at once.
+- Changes of pods are combined in batches for `BATCH_PERIOD`. Changes of a Job's spec are reconciled immediately.
 - A Job that another controller manages, or that has finished, is ignored.
 - A Job is reconciled only after the caches contain its last writes, so it never creates too many pods.
 """
@@ -46,7 +46,7 @@ KIND: Final = "Job"
 _MODES: Final = (None, "NonIndexed", "Indexed")
 _FIRST_RETRY: Final = 1.0
 _LAST_RETRY: Final = 60.0
-"""Minimum and maximum seconds until the retry of a failed reconcile (`MaxJobApiBackOff`)."""
+"""The minimum and maximum number of seconds until the retry of a failed reconcile (`MaxJobApiBackOff`)."""
 _ORPHAN: Final = "pods/"
 """The prefix of a key's name that marks the key of a pod; names cannot contain a slash."""
 
@@ -64,9 +64,9 @@ class JobReconciler:
         clock: Clock,
         recalls: bool = False,
     ) -> None:
-        """Read objects from these caches; `pods` needs `index_by_controller`.
+        """Create a reconciler that reads objects from these caches; `pods` needs `index_by_controller`.
 
-        With `recalls`, the backoff of a Job includes pods that were counted before this process started.
+        If `recalls` is set, the backoff of a Job includes pods that were counted before this process started.
         """
         self._recalls = recalls
         self._jobs = jobs
@@ -79,7 +79,7 @@ class JobReconciler:
         self._backoffs: dict[Key, Backoff] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Reconcile a Job or an orphan pod; raises the errors of the API."""
+        """Reconcile a Job or an orphan pod; raises the errors of the API if a request fails."""
         if key.name.startswith(_ORPHAN):
             self._let_go(Key(key.namespace, key.name.removeprefix(_ORPHAN)), client)
             return None
@@ -152,15 +152,15 @@ def is_uncounted(pod: Object, jobs: Lister) -> bool:
 
 
 class JobChanges:
-    """Maps changes to the keys to reconcile: of Jobs, and of pods without a Job."""
+    """Maps changes of Jobs and pods to the keys to reconcile: the keys of Jobs, and of pods without a Job."""
 
     def __init__(self, jobs: Lister, pods: Lister) -> None:
-        """Read Jobs and pods from these caches."""
+        """Create the mapping, which reads Jobs and pods from these caches."""
         self._jobs = jobs
         self._pods = pods
 
     def at_once(self, change: Change) -> Iterable[Key]:
-        """Return the key of a Job that was created or deleted, or whose spec changed."""
+        """Return the key of a Job that was created or deleted, or whose spec has changed."""
         note_job(change)
         return (change.object.key,) if _is_new(change) else ()
 
@@ -176,7 +176,7 @@ class JobChanges:
                 yield from self._if_uncounted(pod)
 
     def orphaned(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a pod that no Job will count."""
+        """Yield the key of a pod with a finalizer that no Job will count."""
         note_pod(change)
         if change.new is not None:
             yield from self._if_uncounted(change.new)
@@ -187,7 +187,7 @@ class JobChanges:
 
 
 def _is_new(change: Change) -> bool:
-    """Return whether a Job was created or deleted, or its spec changed."""
+    """Return whether a Job was created or deleted, or whether its spec has changed."""
     old, new = change.old, change.new
     return old is None or new is None or old.metadata.generation != new.metadata.generation
 

@@ -1,9 +1,9 @@
 """Decides which pods of a Job to create and delete, and whether the Job succeeds or fails.
 
 Guarantees:
-- A reconcile either creates or deletes pods, at most 500 of them.
-- If a Job is ending, its active pods are deleted and no pods are created. Whether it succeeds or fails is decided once
-  (`SuccessCriteriaMet` or `FailureTarget`) and not changed.
+- A reconcile either creates or deletes pods, at most 500 pods.
+- If a Job is ending, its active pods are deleted and no pods are created. Whether an ending Job succeeds or fails is
+  decided once (`SuccessCriteriaMet` or `FailureTarget`) and not changed.
 - A suspended Job has no active pods and keeps its counts of ended pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob`, `manageJob`).
@@ -34,9 +34,9 @@ SUSPENDED: Final = "Suspended"
 class Plan(NamedTuple):
     """The pods that a reconcile creates and deletes.
 
-    Pods in `delete` are deleted; with `release`, their finalizer is removed first, so that they are not counted.
-    `create` contains an index (or None) for each pod to create. If `wait` is not 0, pods may only be created after that
-    many microseconds, and `create` is empty.
+    Pods in `delete` are deleted; if `release` is set, their finalizer is removed first, so that they are not counted.
+    The list `create` contains an index (or None) for each pod to create. If `wait` is not 0, pods may only be created
+    after that many microseconds, and `create` is empty.
     """
 
     delete: Sequence[JobPod] = ()
@@ -46,12 +46,12 @@ class Plan(NamedTuple):
 
 
 def ending(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the condition that says how the Job ends, None if the Job continues."""
+    """Return the condition that says how the Job ends; None if the Job continues."""
     return _decided(snapshot) or _over_the_limits(snapshot) or _indexes_decide(snapshot)
 
 
 def _decided(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the condition that was set before, or that the pod failure policy requires because of a failed pod."""
+    """Return the failure condition that was set before or that the pod failure policy requires for a failed pod."""
     if met := snapshot.status.true(SUCCESS_CRITERIA_MET):
         return met
     if target := snapshot.status.true(FAILURE_TARGET):
@@ -144,7 +144,7 @@ def _wanted(snapshot: JobSnapshot) -> int:
 
 
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
-    """Return the active pods to delete: all with invalid or duplicate indexes, and others, `at_least` in sum."""
+    """Return the active pods to delete: pods with invalid or duplicate indexes, and others, in sum `at_least`."""
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active
     if snapshot.spec.is_indexed:

@@ -1,8 +1,9 @@
-"""Completion indexes of an Indexed Job, in the compressed form of its status: `1,3-5`.
+"""Completion indexes of an Indexed Job, in the compressed form that the Job's status contains: `1,3-5`.
 
 Guarantees:
-- `Intervals` are ordered, do not overlap and are not adjacent. `str` formats them as Kubernetes does: two neighbours as
-  `3,4`, three and more as `3-5`. Parsing ignores invalid parts and indexes beyond the completions.
+- `Intervals` are ordered, do not overlap and are not adjacent. The function `str` formats intervals as Kubernetes does:
+  two neighbours as `3,4`, three and more neighbours as `3-5`. The parser ignores invalid parts, and indexes that are
+  not below the number of completions.
 - Pods with the lowest missing indexes are created first. If several active pods have the same index, the pod that has
   progressed furthest is kept.
 
@@ -26,7 +27,7 @@ _LARGEST = 2**31 - 1
 
 
 class Interval(NamedTuple):
-    """The indexes from `first` to `last`, both included."""
+    """An interval of the indexes from `first` to `last`, both included."""
 
     first: int
     last: int
@@ -39,7 +40,10 @@ class Intervals(tuple[Interval, ...]):
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Intervals:
-        """Parse the indexes in a status or a rule; indexes that are not below `completions` are ignored."""
+        """Parse the indexes in a Job's status or in a policy's rule.
+
+        Indexes that are not below `completions` are ignored.
+        """
         found: list[Interval] = []
         for part in text.split(",") if text else ():
             numbers = [_number(each) for each in part.split("-")]
@@ -61,7 +65,7 @@ class Intervals(tuple[Interval, ...]):
         return cls().merge(cls(Interval(each, each) for each in sorted(set(indexes))))
 
     def merge(self, other: Iterable[Interval]) -> Intervals:
-        """Return the union of both sets."""
+        """Return the union of two sets of indexes."""
         merged: list[Interval] = []
         for each in sorted([*self, *other]):
             if not merged or each.first > merged[-1].last + 1:
@@ -71,7 +75,7 @@ class Intervals(tuple[Interval, ...]):
         return Intervals(merged)
 
     def with_indexes(self, indexes: Iterable[int]) -> Intervals:
-        """Return the set with these indexes added."""
+        """Return a copy of the set with these indexes added."""
         return self.merge(Interval(each, each) for each in indexes)
 
     @property
@@ -85,7 +89,7 @@ class Intervals(tuple[Interval, ...]):
         return at < len(self) and self[at].first <= index
 
     def gaps(self, end: int) -> Iterator[int]:
-        """Yield the indexes below `end` that are not in the set, ascending."""
+        """Yield the indexes below `end` that are not in the set, in ascending order."""
         candidate = 0
         for each in self:
             yield from range(candidate, min(each.first, end))
@@ -110,7 +114,7 @@ def _number(text: str) -> int | None:
 
 
 def completion_index(annotations: Mapping[str, str]) -> int | None:
-    """Return the index in a pod's annotations, None if it is missing or invalid."""
+    """Return the index in a pod's annotations; None if the index is missing or invalid."""
     index = _number(annotations.get(INDEX, ""))
     return index if index is not None and index >= 0 else None
 
@@ -131,14 +135,15 @@ def _count(text: str) -> int:
 
 
 def indexes_of(pods: Iterable[JobPod]) -> set[int]:
-    """Return the indexes of some pods."""
+    """Return the set of the indexes of some pods."""
     return {index for pod in pods if (index := completion_index(pod.annotations)) is not None}
 
 
 def superfluous(pods: Sequence[JobPod], completions: int) -> tuple[list[JobPod], list[JobPod]]:
-    """Split active pods into those to delete and the others.
+    """Return the active pods that must be deleted, and the other active pods.
 
-    A pod is deleted if it has no index, an index beyond the completions, or the index of a pod that is kept.
+    A pod must be deleted if it has no index, an index that is not below the number of completions, or the index of a
+    pod that is kept.
     """
     gone: list[JobPod] = []
     left: list[JobPod] = []

@@ -1,7 +1,7 @@
 """Computes the backoff before a Job replaces a failed pod.
 
-Guarantees: after n failures in a row the backoff is 10 s · 2ⁿ⁻¹, at most 10 minutes. The backoff begins when the last
-failed pod ended. With `backoffLimitPerIndex` each index has its own backoff.
+Guarantees: after n consecutive failures the backoff is 10 s · 2ⁿ⁻¹, at most 10 minutes. The backoff begins when the
+last failed pod ended. If `backoffLimitPerIndex` is set, each index has its own backoff.
 
 Source: Kubernetes' `pkg/controller/job/backoff_utils.go`.
 """
@@ -21,7 +21,7 @@ LONGEST: Final = 600_000_000
 
 
 class Backoff(NamedTuple):
-    """The number of failed pods since the last success, and the time when the last of them ended (microseconds)."""
+    """The number of failed pods since the last success, and the time when the last failed pod ended (microseconds)."""
 
     failures: int = 0
     last: int | None = None
@@ -36,14 +36,14 @@ class Backoff(NamedTuple):
         return Backoff(len(later), later[-1]) if later else Backoff()
 
     def remaining(self, now: int) -> int:
-        """Return the microseconds for which to wait at the time `now`."""
+        """Return the microseconds for which the Job must wait at the time `now`."""
         return _remaining(self.failures, self.last, now)
 
 
 def recalled(pods: Iterable[JobPod]) -> Backoff:
-    """Return the backoff that a controller would have that had run since these pods started.
+    """Return the backoff that a controller would have if it had run since these pods started.
 
-    Only counted pods are used.
+    Only pods that the Job has counted affect the backoff.
     """
     counted = [pod for pod in pods if not pod.is_tracked]
     succeeded, failed = ([pod for pod in counted if pod.phase == phase] for phase in ("Succeeded", "Failed"))
@@ -66,7 +66,7 @@ def _remaining(failures: int, last: int | None, now: int) -> int:
 
 
 def ready_indexes(wanted: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
-    """Return the indexes that need not wait.
+    """Return the indexes that need not wait for a backoff.
 
     If all indexes must wait, also return the microseconds until the first index is ready.
     """

@@ -1,4 +1,4 @@
-"""Records the metrics of Jobs: reconciles, endings, and pods.
+"""Records the metrics of Jobs: reconciles, finished Jobs, and pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`recordJobPodFinished`, `recordJobFinished`,
 `recordJobPodsCreationTotal`, `recordFinishedPodWithTrackingFinalizer`, `recordJobPodFailurePolicyActions`).
@@ -59,7 +59,7 @@ def note_created(snapshot: JobSnapshot, made: int, missed: int) -> None:
 
 
 def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> None:
-    """Count the pods and indexes that have ended according to a written status."""
+    """Count the pods and indexes that have ended according to a status that was written."""
     mode, succeeded = _mode(snapshot), after.succeeded - before.succeeded
     if snapshot.spec.is_indexed:
         limit = "global" if snapshot.spec.backoff_limit_per_index is None else "perIndex"

@@ -22,7 +22,7 @@ from ctrlmgr.controllers.job.view import (
 
 
 class Verdict(NamedTuple):
-    """The result of a policy for a failed pod: whether the pod counts, the action, and the message if the Job fails."""
+    """The result of a policy for a failed pod: whether the pod counts, the action, and the message for a failed Job."""
 
     counts: bool = True
     action: str | None = None
@@ -51,7 +51,7 @@ def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
 
 
 def _fits(rule: FailureRule, pod: JobPod) -> str | None:
-    """Return a description of the match between a rule and a pod; None if the rule does not match."""
+    """Return a description of how a failed pod matches a rule; None if the rule does not match."""
     where = f"{pod.metadata.namespace}/{pod.name}"
     if rule.on_exit_codes is not None:
         status = _exited(pod.status.container_statuses or (), rule.on_exit_codes)
@@ -80,7 +80,7 @@ def _condition(conditions: Iterable[PodCondition], wanted: Sequence[OnPodConditi
 
 
 def met_rule(policy: SuccessPolicy | None, completions: int, succeeded: Intervals) -> int | None:
-    """Return the index of the first success rule that is met, None if no rule is met."""
+    """Return the index of the first success rule that is met; None if no rule is met."""
     if policy is None or not succeeded:
         return None
     for place, rule in enumerate(policy.rules or ()):

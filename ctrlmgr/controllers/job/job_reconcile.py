@@ -1,4 +1,4 @@
-"""One reconcile of a Job: creates or deletes pods, writes the status, and removes finalizers of counted pods.
+"""One reconcile of a Job, which creates or deletes pods, writes the status, and removes finalizers of counted pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). `decide` and `pod_tracking` make the
 decisions. The order of the writes here allows the next reconcile to detect and finish interrupted work.
