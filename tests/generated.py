@@ -1,6 +1,6 @@
-"""Generates files from declarations: `settings.toml` and the tables of `docs/`.
+"""Generates files from declarations in the code: `settings.toml` and the tables of `docs/`.
 
-`scripts/generate` writes them; a test compares them with the expected content.
+`scripts/generate` writes the generated files; a test compares the files with their expected content.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCHEMA_HEAD = "The newest schema, for a new database. Written by scripts/genera
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yield each generated file and its expected content."""
+    """Yield the path and the expected content of each generated file."""
     yield ROOT / "settings.toml", settings_toml()
     yield ROOT / "migrations" / database_schema.SQLITE_SCHEMA, sqlite_schema()
     yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())
@@ -61,7 +61,9 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def with_table(page: Path, name: str, table: str, text: str | None = None) -> str:
-    """Return a page (or the `text` made of it so far) with the text between its marks replaced."""
+    """Return a page in which the text between two marks is replaced; if `text` is given, it is used instead of the
+    page's content.
+    """
     text = page.read_text(encoding="utf-8") if text is None else text
     begin, end = f"<!-- generated: {name} -->\n", "<!-- end -->\n"
     assert begin in text, f"{page} has no mark {begin!r}"
@@ -70,7 +72,7 @@ def with_table(page: Path, name: str, table: str, text: str | None = None) -> st
 
 
 def sqlite_schema() -> str:
-    """Return the SQL statements of all migrations together."""
+    """Return the SQL statements of all database migrations together."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         database_schema.run_migrations(connection)
@@ -82,7 +84,7 @@ def sqlite_schema() -> str:
 
 
 def settings_toml() -> str:
-    """Return the file with every setting, its default and its description."""
+    """Return the content of settings.toml, with every setting, its default and its description."""
     tables: list[str] = []
     parts = [_SETTINGS_HEAD]
     for section, group in _sections():
@@ -101,7 +103,7 @@ def settings_toml() -> str:
 
 
 def settings_tables() -> str:
-    """Return the tables of docs/settings.md."""
+    """Return the table for docs/settings.md, with all settings."""
     lines = []
     for section, group in _sections():
         lines += [
@@ -121,7 +123,7 @@ def settings_tables() -> str:
 
 
 def serve_flags() -> str:
-    """Return the table of the settings' flags in docs/cli.md."""
+    """Return the table of flags for settings in docs/cli.md."""
     flags = [(each.flag, each.metavar, each.help) for each in _with_flags()]
     switches = [(flag, "", text) for texts in SWITCHES.values() for flag, text in texts.items()]
     rows = [f"| `{flag}{' ' + metavar if metavar else ''}` | {text} |" for flag, metavar, text in (*flags, *switches)]
@@ -148,18 +150,18 @@ OF_THE_COMMAND = {
     "--master": "Runs the controllers alone, against the API server at this URL.",
     "--version": "Prints the version.",
 }
-"""Flags of Kubernetes' programs that are options of `serve` and not settings."""
+"""Flags of Kubernetes' programs that are options of `ctrlmgr serve` but have no setting."""
 
 
 def upstream_flags(names: Iterable[str]) -> str:
-    """Return the table of docs/kubernetes-flags.md of the flags of one of Kubernetes' programs."""
+    """Return the table in docs/kubernetes-flags.md with the flags of one of Kubernetes' programs."""
     settings = {flag: f"The setting `{key}`." for key, flag in flags().items()}
     texts = {**OF_THE_COMMAND, **dict(meaning_texts()), **settings}
     return "\n".join(["", "| flag | in `ctrlmgr serve` |", "|---|---|", *_flag_rows(names, texts), "", ""])
 
 
 def older_flags() -> str:
-    """Return the table of docs/kubernetes-flags.md of flags that Kubernetes has removed."""
+    """Return the table in docs/kubernetes-flags.md with the flags that Kubernetes has removed."""
     texts = dict(meaning_texts())
     older = texts.keys() - KUBE_APISERVER - KUBE_CONTROLLER_MANAGER
     return "\n".join(["", "| flag | in `ctrlmgr serve` |", "|---|---|", *_flag_rows(older, texts), "", ""])
@@ -174,7 +176,7 @@ def _with_flags() -> list[Setting]:
 
 
 def controllers() -> str:
-    """Return the table of docs/controllers.md."""
+    """Return the table of controllers for docs/controllers.md."""
     lines = ["", "| controller | alias | what it does |", "|---|---|---|"]
     for each in sorted(registry.ALL, key=lambda each: each.name):
         aliases = ", ".join(f"`{alias}`" for alias in each.aliases)

@@ -1,4 +1,4 @@
-"""Responses of small servers in tests: one JSON document per request, and no output."""
+"""Responses of small HTTP servers in tests: one JSON document per request, and no log output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class JsonHandler(http.server.BaseHTTPRequestHandler):
-    """The base of handlers that answer GET and POST alike."""
+    """The base class of request handlers that respond to GET and POST in the same way."""
 
     def do_GET(self) -> None:
         """Answer."""
@@ -23,7 +23,7 @@ class JsonHandler(http.server.BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def answer(self, document: Any, code: int = 200) -> None:
-        """Send a whole answer."""
+        """Send a whole response."""
         body = json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")

@@ -1,5 +1,5 @@
-"""Tests that caches contain the writes of this process, regardless of the order of a write's answer and its watch
-event.
+"""Tests that caches contain the writes of this process, whether the response to a write or its watch event arrives
+first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pod(key: Key = A, revision: int = 1, uid: str = "1", is_terminating: bool = 
 
 
 class ConsistencyStage:
-    """A cache of pods, and the tracking of this process's writes."""
+    """A cache of pods, and the component that tracks this process's writes to the pods."""
 
     def __init__(self, *cached: Object) -> None:
         self.cache = {each.key: each for each in cached}

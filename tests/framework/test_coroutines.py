@@ -1,4 +1,4 @@
-"""Controllers, cleanups and daemons may be async functions; they share one event loop."""
+"""Tests of controllers, cleanups and daemons that are async functions; all of them share one event loop."""
 
 from __future__ import annotations
 

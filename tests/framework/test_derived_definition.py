@@ -1,4 +1,6 @@
-"""Tests of the definition of a class, and of contradictions."""
+"""Tests of the CustomResourceDefinition that is derived from a class, and of contradictions between a class and its
+options.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Port(Model):
 
 
 class ToySpec(Model):
-    """The spec of a toy."""
+    """The `spec` of objects of the kind Toy."""
 
     label: Annotated[str, Meta(min_length=1, max_length=5, pattern="^[a-z]+$", description="The name of a toy.")]
     weight: Annotated[float, Meta(gt=0)] = 1.5

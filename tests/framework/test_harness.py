@@ -1,4 +1,4 @@
-"""Tests of the features of the harness: users, warnings, nodes, daemons, changes."""
+"""Tests of the features of the test harness: users, warnings, nodes, daemons, changes."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_reconcile_sees_what_the_last_one_saw() -> None:
 
 
 class Story:
-    """An app with a daemon that counts, and a record of its steps."""
+    """An app with a daemon that counts its steps, and a record of these steps."""
 
     def __init__(self, fails: int = 0, ends_after: int = 1000, pause: Any = 5) -> None:
         self.app = App("lamps")

@@ -1,4 +1,4 @@
-"""Tests of typical mistakes: each error is one line with the cause, the place and the remedy."""
+"""Tests of typical mistakes in apps: each error is one line with the cause, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def shop_controller(shop: Shop, context: Context) -> None:
 
 
 def controller(body: str = "pass", *, options: str = "", define: str = "def", parameters: str = "") -> str:
-    """Return a controller of shops."""
+    """Return a controller of the kind Shop."""
     text = CONTROLLER.replace("BODY", body).replace("(Shop)", f"(Shop{options})").replace("def ", f"{define} ")
     return text.replace("(shop: Shop, context: Context)", parameters) if parameters else text
 
 
 class Mistake(NamedTuple):
-    """A file with a mistake, and the expected cause, place and remedy in the line."""
+    """A file with a mistake, and the cause, place and remedy that the error line must contain."""
 
     text: str
     cause: str

@@ -1,4 +1,6 @@
-"""Runs the Python code on the pages for operators, page by page, with the tests on the pages."""
+"""Runs the Python code on the documentation pages for operator developers, page by page, and the tests that these pages
+contain.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "operators").glob("*.md"))
 
 @pytest.fixture
 def module() -> Iterator[ModuleType]:
-    """The module in which the code of a page runs, because msgspec resolves annotations in a module."""
+    """The module in which the code of a page runs; msgspec needs a module to resolve annotations."""
     made = ModuleType("page")
     sys.modules["page"] = made
     yield made

@@ -1,4 +1,6 @@
-"""Tests of the public interface: its names are typed and documented, and importing it loads no other modules."""
+"""Tests of the public Python interface: its names are typed and documented, and importing it loads no unnecessary
+modules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the context of a reconcile, and of the effects of its results, on harnesses with small apps."""
+"""Tests of the context of a reconcile, and of the effects of a reconcile's result, with small apps in the harness."""
 
 from __future__ import annotations
 

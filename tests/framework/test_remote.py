@@ -1,4 +1,4 @@
-"""Tests of the client for another API server: its errors, its rate limit, and its list and watch."""
+"""Tests of the client for another API server: its errors, its rate limit, and how it lists and watches."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def bookmark(revision: int, *, ends_list: bool = False) -> bytes:
 
 
 class Impatient(threading.Event):
-    """An event that tests do not wait for."""
+    """A stop event that is never set, so that tests do not wait."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return self.is_set()
 
 
 class Scripted(Api):
-    """A server that answers each watch with a list of lines or an error, as a test specifies."""
+    """A server that responds to each watch with a list of lines or an error, as a test specifies."""
 
     def __init__(self, *watches: list[bytes] | ApiError, found: bool = True) -> None:
         super().__init__(Access("http://nowhere", "", None, "", {}), Throttle(0, 1, clock=FakeClock()), program="test")
@@ -151,7 +151,7 @@ class Scripted(Api):
 
 
 def follow(api: Scripted, only: Key | None = None) -> list[Message]:
-    """Follow a resource to the end of the script, and return the received changes."""
+    """Follow a resource until the end of the server's script, and return the received changes."""
     told: SimpleQueue[Message] = SimpleQueue()
     stream = Stream(api, SHOPS, told, clock=FakeClock(), random=Random(1), only=only)
     stream.run(api.stop)

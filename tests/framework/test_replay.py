@@ -1,4 +1,6 @@
-"""Tests of apps in replays: their recorded writes are not replayed, and must be produced again."""
+"""Tests of apps in replays: the writes that an app made in the recording are not replayed, and the app must make them
+again.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop.py"
 OTHER = "other_shop"
-"""The example operator with other prices."""
+"""The example operator with other prices than in the recording."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recordings of the example operator, exported from a log and in the format of a watch."""
+    """Recordings of the example operator: one exported from a log, and one in the format of a watch."""
     folder = tmp_path_factory.mktemp("shops")
     shutil.copy(EXAMPLE, folder / "shop.py")
     (folder / f"{OTHER}.py").write_text(EXAMPLE.read_text().replace("{price} {shop", "{shop.name}: {price} {shop"))

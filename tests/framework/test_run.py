@@ -1,5 +1,5 @@
-"""Tests of controllers in a separate process against `ctrlmgr serve`: the scenario, two candidates, built-in
-controllers.
+"""Tests of controllers that run in a separate process against `ctrlmgr serve`: the scenario, two candidates, and
+built-in controllers.
 """
 
 from __future__ import annotations

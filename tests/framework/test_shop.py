@@ -1,4 +1,4 @@
-"""Tests of the example operator in the harness: the scenario, and every possible order of events."""
+"""Tests of the example operator in the harness: the scenario, and all possible orders of events."""
 
 from __future__ import annotations
 

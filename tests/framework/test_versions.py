@@ -1,4 +1,6 @@
-"""Tests of kinds with several versions: an app reads the version of its class, or fails with an error."""
+"""Tests of kinds with several API versions: an app reads objects in the version of its class, or
+fails with an error.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def {{name}}_controller(widget: Widget, context: Context) -> None:
     size = str(widget.spec.{{field}})
     context.apply(ConfigMap(metadata=Metadata(name=f"{{{{widget.name}}}}-{{name}}"), data={{{{"size": size}}}}))
 '''
-"""An app for one version of the kind; the versions have different names for the size."""
+"""An app that uses one API version of the kind; in each version, the field for the size has a different name."""
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def hook(folder: Path) -> Iterator[Hook]:
 
 
 def define(cluster: Served, **spec: Any) -> None:
-    """Define a kind with v1, the stored version, and v2, the preferred version, and create an object."""
+    """Define a kind with the versions v1, which is stored, and v2, which is preferred, and create an object."""
     versions = version("v1", "size"), version("v2", "width", storage=False)
     cluster.ask("POST", DEFINITIONS, definition(GROUP, *versions, **spec))
     path = f"/apis/{GROUP}/v1/namespaces/default/widgets"

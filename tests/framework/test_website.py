@@ -1,4 +1,6 @@
-"""Tests of the example of a complete operator: it is short, and has all features."""
+"""Tests of the example of a complete operator: its code is short, and the operator has all features
+of the framework.
+"""
 
 from __future__ import annotations
 

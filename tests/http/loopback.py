@@ -31,7 +31,7 @@ class Timer:
 
 
 class Loop:
-    """Runs tasks, and timers when the test advances the clock."""
+    """An event loop that runs tasks, and runs timers when the test advances the clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -56,7 +56,7 @@ class Loop:
         return done
 
     def run(self) -> None:
-        """Run every ready task until it waits or ends."""
+        """Run every ready task until the task waits or ends."""
         while self.ready or self.soon:
             if self.soon:
                 self.soon.pop(0)()
@@ -69,7 +69,7 @@ class Loop:
             self.waiting.append(work)
 
     def go_on(self) -> None:
-        """Resume the waiting tasks."""
+        """Resume the tasks that wait for `go_on`."""
         self.ready, self.waiting = self.waiting, []
         self.run()
 
@@ -90,7 +90,7 @@ class Loop:
 
 
 class Presented:
-    """The part of `ssl.SSLObject` that returns the client's certificate."""
+    """The part of `ssl.SSLObject` that returns the client's certificate to the server."""
 
     def getpeercert(self, binary_form: bool) -> bytes:
         assert binary_form
@@ -149,10 +149,11 @@ def a_while() -> Generator[None]:
 
 
 class Client:
-    """The client side of a connection, and an application that answers without reading the body.
+    """The client side of a connection, and an application that by default responds without reading the request body.
 
-    The application answers at once. Requests for `/slow` wait for `loop.go_on()` before the answer begins and before it
-    ends. For `/read`, the application reads the body and sends it back.
+    The application responds to other requests at once. For `/slow`, the application waits for `loop.go_on()` before it
+    begins the response, and again before it ends the response. For `/read`, the application reads the request body and
+    sends it back.
     """
 
     def __init__(
@@ -206,5 +207,5 @@ class Client:
 
     @property
     def said(self) -> list[bytes]:
-        """The status lines of the answers."""
+        """The status lines of the received responses."""
         return re.findall(rb"HTTP/1\.1 [^\r]*", self.transport.written)

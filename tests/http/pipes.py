@@ -1,4 +1,4 @@
-"""A connection in memory: each side receives at once the bytes that the other side writes."""
+"""A connection in memory: each side immediately receives the bytes that the other side writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ctrlmgr.http.tunnel import Receiver
 
 
 class Pipe:
-    """One side of a pipe; it stores written bytes until the other side is attached."""
+    """One side of a pipe; it stores written bytes until a receiver is attached to the other side."""
 
     def __init__(self) -> None:
         self.other: Pipe
@@ -54,7 +54,7 @@ def pipe() -> tuple[Pipe, Pipe]:
 
 
 class Kept:
-    """Stores the received bytes."""
+    """A receiver that stores the received bytes."""
 
     def __init__(self) -> None:
         self.data = b""

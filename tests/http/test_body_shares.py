@@ -1,4 +1,4 @@
-"""Tests of the share of one client's bodies in the server's limit."""
+"""Tests of the share that one client's request bodies may have of the server's limit for bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of coroutines that start at once: the results are unchanged, and coroutines that never wait need no task."""
+"""Tests of coroutines that start at once: results do not change, and a coroutine that never waits needs no task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the exchange that an application gets: it reads the body of a request and sends the answer."""
+"""Tests of the exchange object that an application gets: it reads the body of a request and sends the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CERTIFICATES = (b"jane's",)
 
 
 class Line(LineAnswers):
-    """A connection with one request, which records written bytes and calls."""
+    """A connection with one request; the connection records the written bytes and the calls."""
 
     def __init__(self, room: int = 1 << 30) -> None:
         self.is_paused = False

@@ -1,4 +1,4 @@
-"""Tests of a connection's limits, on an event loop with virtual time: no socket, no waiting."""
+"""Tests of a connection's limits on an event loop with virtual time, without a socket and without waiting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OK, TOO_LARGE, BAD = b"HTTP/1.1 200 OK", b"HTTP/1.1 431 Request Header Fields To
 
 
 def headed(size: int) -> bytes:
-    """Return a request whose header has this number of bytes, without the method and the version."""
+    """Return a request whose header has this number of bytes, not counting the method and the version."""
     head = b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n"
     return head % (b"a" * (size - len(b"/") - len(b"host: x\r\n") - len(b"x: \r\n")))
 

@@ -1,4 +1,4 @@
-"""Tests of the server over real sockets on a free port: answers, connections, start and stop."""
+"""Tests of the server over real sockets on a free port: responses, connections, start and stop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.background import background
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running, serving
 
 PROBLEMS: list[str] = []
-"""The reason why the check `log` fails."""
+"""The reason for which the health check `log` fails."""
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_head_is_a_get_without_the_body(site: Site) -> None:
 
 
 def answers(connection: socket.socket, count: int) -> list[bytes]:
-    """Read `count` answers with a content-length, and return their bodies."""
+    """Read `count` responses with a content-length, and return their bodies."""
     reading, bodies = connection.makefile("rb"), []
     for _ in range(count):
         assert reading.readline().startswith(b"HTTP/1.1 200")
@@ -258,7 +258,7 @@ def received(connection: socket.socket) -> int:
 
 @pytest.mark.parametrize("sent", ["GET /version HTTP/1.1\r\nhost: x\r\n\r\n", "nonsense\r\n\r\n"])
 def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) -> None:
-    """With TLS, the connection has buffers of hundreds of kilobytes."""
+    """A TLS connection has buffers of hundreds of kilobytes."""
     with running() as site:
         site.create("long", text="x" * 200_000)
         gc.collect()
@@ -395,7 +395,7 @@ def ask_once(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
 
 
 def await_refusal(host: str, port: int) -> None:
-    """Return when the server refuses new connections."""
+    """Return as soon as the server refuses new connections."""
     while True:
         try:
             socket.create_connection((host, port), TIMEOUT).close()
@@ -417,7 +417,7 @@ def test_housekeeping_is_done_while_it_serves() -> None:
 
 
 def test_a_server_whose_watches_fail_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open watches without events would be worse, because clients could not detect the failure."""
+    """Watches that stay open without events would be worse, because clients could not detect the failure."""
 
     def fail(hub: Hub) -> None:
         raise RuntimeError("the hub is broken")

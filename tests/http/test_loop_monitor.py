@@ -15,7 +15,7 @@ from ctrlmgr.testing import FakeClock
 
 
 class Loop:
-    """Clocks that a test sets: the machine's clock and the CPU clock of the loop's thread."""
+    """Clocks that a test sets: the clock of the machine, and the CPU clock of the event loop's thread."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -24,8 +24,8 @@ class Loop:
         self.watch.begin()
 
     def turn(self, *, works: float, waits: float = 0.0) -> None:
-        """Run a step of the loop that uses this CPU time and waits this long for a processor, and
-        then the next tick.
+        """Run a step of the event loop that uses this CPU time and waits this long for a processor, and then run the
+        next tick.
         """
         self.used += works
         self.clock.step(PERIOD + works + waits)

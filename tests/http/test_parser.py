@@ -1,4 +1,4 @@
-"""Tests of valid and invalid requests, and that the cost of parsing is linear in the bytes."""
+"""Tests of valid and invalid requests, and tests that the cost of parsing is linear in the number of bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BAD, TOO_LARGE = "400 Bad Request", "431 Request Header Fields Too Large"
 
 
 class Heard:
-    """A parser, and its results."""
+    """A request parser, and the results of parsing."""
 
     def __init__(self, bounds: Bounds = DEFAULT) -> None:
         self.heads: list[Head] = []
@@ -29,7 +29,7 @@ class Heard:
 
     @property
     def bodies(self) -> list[bytes]:
-        """Return the received parts of the bodies."""
+        """Return the parts of request bodies that were received."""
         return [bytes(each) for each in self._bodies]
 
     def on_head(self, head: Head) -> None:
@@ -221,7 +221,7 @@ def test_a_head_has_so_many_headers_at_most() -> None:
 
 
 class Counting:
-    """The number of bytes that were passed to httptools, including bytes that it copies again."""
+    """The number of bytes that were passed to httptools, including bytes that httptools copies again."""
 
     def __init__(self, parser: Any) -> None:
         self.copied = 0
@@ -322,7 +322,7 @@ def test_lines_that_say_more_are_parsed_each_time(line: bytes) -> None:
 
 
 def write(body: bytes, method: bytes = b"POST", length: int | None = None) -> bytes:
-    """Return a request whose body may be shorter or longer than its content-length."""
+    """Return a request whose body may be shorter or longer than the value of its content-length."""
     said = b"\r\nContent-Length: %d" % (len(body) if length is None else length)
     return method + b" /a?b=c HTTP/1.1\r\nHost: x" + said + LINES.removeprefix(b"\r\nHost: x") + body
 

@@ -1,4 +1,4 @@
-"""Real certificates and real handshakes, over a pair of memory buffers."""
+"""Tests with real certificates and real TLS handshakes, over a pair of memory buffers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def files(tmp_path: Path, clock: FakeClock) -> CertificateFiles:
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "localhost") -> ssl.SSLObject:
-    """Return the server's side of a finished handshake; raise the error of either side."""
+    """Return the server's side of a finished handshake; raise the error with which either side
+    refuses the handshake.
+    """
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     serving = server.wrap_bio(to_server, to_client, server_side=True)
     calling = client.wrap_bio(to_client, to_server, server_hostname=name)

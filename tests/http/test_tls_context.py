@@ -1,4 +1,4 @@
-"""Tests of the certificate, the TLS versions and the ciphers that clients get."""
+"""Tests of the certificate, the TLS versions and the ciphers that the server offers to clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def files(tmp_path: Path, clock: FakeClock) -> CertificateFiles:
 
 @pytest.fixture
 def other(tmp_path: Path, clock: FakeClock) -> CertificateFiles:
-    """Another authority with a certificate for two names."""
+    """The files of another authority with a certificate for two names."""
     return ensure_certificates(tmp_path / "other", ["api.example.com", "*.apps.example.com"], clock=clock)
 
 
@@ -38,7 +38,7 @@ def pair_of(files: CertificateFiles) -> Pair:
 
 
 def served(context: ssl.SSLContext, name: str) -> str:
-    """Return the issuer of the certificate that a client gets for a server name."""
+    """Return the issuer of the certificate that a client receives for a server name."""
     client = ssl.create_default_context()
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

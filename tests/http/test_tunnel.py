@@ -1,4 +1,4 @@
-"""Tests of tunnels over real sockets with TLS: no data is lost if a peer closes while reading is paused; memory is
+"""Tests of tunnels over real sockets with TLS: no data is lost if a peer closes while reading is paused, and memory is
 bounded.
 """
 
@@ -31,7 +31,7 @@ from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
 
 
 async def dial(port: int, context: ssl.SSLContext | None) -> UpstreamConnection:
-    """Connect to a server of the test."""
+    """Connect to a server that runs in the test."""
     connecting = UpstreamPool().connected(Upstream("127.0.0.1", port, context))
     return await asyncio.get_running_loop().create_task(connecting)
 
@@ -47,13 +47,13 @@ SIZE = 20_000_000
 
 
 def data(number: int) -> bytes:
-    """Return random-looking bytes, so that lost or reordered parts are detected."""
+    """Return bytes that look random, so that a test detects lost or reordered parts."""
     return hashlib.shake_256(b"%d" % number).digest(SIZE)
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The TLS contexts of a server and of its clients."""
+    """The TLS contexts of a server and of the server's clients."""
     files = ensure_certificates(tmp_path_factory.mktemp("pki"), ["127.0.0.1"], clock=SystemClock())
     return ServingContext(files, TlsOptions(http2=False)).context, ssl.create_default_context(
         cafile=str(files.authority)
@@ -65,7 +65,7 @@ Handler = Callable[[Exchange], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(handler: Handler, context: ssl.SSLContext | None) -> AsyncIterator[tuple[int, ServerContext]]:
-    """Serve `handler` and give its port."""
+    """Run a server whose connections are handled by `handler`, and yield the server's port."""
     loop = asyncio.get_running_loop()
     shared = ServerContext(handler, DEFAULT, loop, SystemClock())
     shared.date = (b"date", b"now")
@@ -79,7 +79,7 @@ async def serving(handler: Handler, context: ssl.SSLContext | None) -> AsyncIter
 
 
 class Reader:
-    """Reads slowly: pauses after each piece for some steps of the loop."""
+    """A peer that reads slowly: after each piece, it pauses for some steps of the event loop."""
 
     def __init__(self, side: Side, pause: float = 0.0) -> None:
         self.size = 0
@@ -102,7 +102,7 @@ class Reader:
 
 
 class Writer(Receiver):
-    """Writes all data as fast as the peer allows, and closes the connection."""
+    """A peer that writes all data as fast as the other peer allows, and then closes the connection."""
 
     def __init__(self, side: Side, whole: bytes) -> None:
         self._side, self._whole, self._at = side, whole, 0
@@ -159,7 +159,9 @@ def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
 def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
-    """Go closes the socket directly after its last bytes, and does not wait for the close_notify of the other side."""
+    """Programs in Go close a socket directly after the last bytes, without waiting for the other
+    side's close_notify.
+    """
     whole = data(9)[:100_000]
 
     async def one(port: int, serving: Thread) -> None:
@@ -191,7 +193,9 @@ def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
 def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
-    """The transport requests a buffer for only the second part, and decodes the whole record into it."""
+    """The TLS transport requests a buffer that is only as large as the second part, and decodes the whole record into
+    this buffer.
+    """
     whole = data(8)[:16_000]
 
     async def one(port: int, serving: Thread) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the server side of WebSockets, with frames of wsproto."""
+"""Tests of the server side of WebSockets; the client's frames are created by wsproto."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.http.pipes import Kept, Pipe, pipe
 
 
 class Client:
-    """A WebSocket client on one side of a pipe, and its received messages."""
+    """A WebSocket client on one side of a pipe, and the messages that the client has received."""
 
     def __init__(self, side: Pipe) -> None:
         self.side = side

@@ -1,4 +1,4 @@
-"""A log in memory that other processes also append to, and objects for tests."""
+"""An event log in memory to which other processes also append, and objects for tests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def thing(
 
 
 class SharedLog(MemoryEventLog):
-    """Appends in `elsewhere` are in the log, but the observers of this process are not notified."""
+    """A log to which other processes append: appends within `elsewhere` do not notify the observers of this process."""
 
     def __init__(self, *, clock: Clock, seed: int = 0) -> None:
         super().__init__(clock=clock, random=random.Random(seed))
         self._elsewhere = False
         self.reads = 0
         self.outages = 0
-        """The number of following reads that fail."""
+        """The number of next reads that fail."""
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -54,7 +54,7 @@ class SharedLog(MemoryEventLog):
         return super().events_after(revision, resource=resource, limit=limit)
 
     def put(self, *objects: Object) -> Revision:
-        """Create or replace objects in one append; return the last revision."""
+        """Create or replace objects in one append; return the revision of the last event."""
         return self._change([self._put(obj) for obj in objects])
 
     def remove(self, obj: Object) -> Revision:

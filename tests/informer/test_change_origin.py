@@ -1,4 +1,4 @@
-"""Tests of the origin of a change."""
+"""Tests of the origin of a change: whether the change comes from a list, and whether a request made it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def informers(log: SharedLog, clock: FakeClock) -> Informers:
 
 
 def heard(informers: Informers, resource: Resource = PODS) -> list[tuple[str, str, int]]:
-    """Record the arguments of handler calls: type, name, revision."""
+    """Record the arguments of handler calls as (type, name, revision)."""
     told: list[tuple[str, str, int]] = []
 
     def handler(change: Change) -> None:
@@ -366,7 +366,7 @@ def test_many_objects_are_frozen(log: SharedLog, informers: Informers) -> None:
 
 
 class Running:
-    """Informers that a separate thread runs, and that are stopped by advancing their clock."""
+    """Informers that a separate thread runs; a test stops the informers by advancing their clock."""
 
     def __init__(self, informers: Informers, clock: FakeClock) -> None:
         self.informers = informers

@@ -1,4 +1,6 @@
-"""Property test: after any sequence of writes, compactions and reads, the stores and all indexes equal the log."""
+"""Property test: after any sequence of writes, compactions and reads, the informers' stores and all indexes equal the
+log.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ class InformersEqualTheLog(RuleBasedStateMachine):
         self.informers.sync()
 
     def on_change(self, change: Change) -> None:
-        """Check that each change follows the previous change of its object, and apply it."""
+        """Check that each change of an object follows the previous change of the same object, and apply the change."""
         obj = change.new or change.old
         assert obj is not None
         assert self.told.get(obj.key) is change.old

@@ -1,4 +1,6 @@
-"""Tests of handlers that raise errors: they are removed, other handlers get all events, and health checks report it."""
+"""Tests of handlers that raise errors: the informer removes such a handler, other handlers get all events, and a health
+check reports the removal.
+"""
 
 from __future__ import annotations
 

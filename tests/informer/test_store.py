@@ -159,7 +159,7 @@ def test_values_that_nothing_has_any_more_cost_nothing() -> None:
 
 @pytest.fixture
 def eager_threads() -> Iterator[None]:
-    """Switch threads as often as possible, so that missing locks cause failures."""
+    """Make the interpreter switch threads as often as possible, so that a missing lock causes a failure."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

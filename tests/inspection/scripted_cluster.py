@@ -1,4 +1,7 @@
-"""A cluster in one process with virtual time. Its log contains the reconcile and the causes of each write."""
+"""A cluster that runs in one process with virtual time.
+
+The cluster's log contains the reconcile and the causes of each write.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class ScriptedCluster(WorkedStage):
 
 
 class ClusterScript:
-    """A client of the script; `rest` advances virtual time in steps of half a second."""
+    """A client that performs a script; `rest` advances virtual time in steps of half a second."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
         self._cluster = cluster

@@ -1,4 +1,7 @@
-"""A short history of a cluster with data for every query. The revisions are the same on every database."""
+"""Writes a short history of a cluster that contains data for every query.
+
+The revisions of the history are the same in every database.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ START = parse_time("2026-01-02T03:04:05.000001Z")
 HEAD = 16
 
 POD_ADDED, POD_READY, FIRST_WRITE, SECOND_WRITE = 4, 5, 8, 12
-"""The revisions of the pod web-0, and of the Endpoints web that were written because of it."""
+"""The revisions of the pod web-0, and of the writes of the Endpoints web that the pod caused."""
 
 
 def obj(kind: str, name: str, namespace: str = "shop", api_version: str = "v1", **fields: Any) -> Object:
@@ -65,7 +68,7 @@ def lease(holder: str) -> Object:
 
 
 def tell(log: EventLog, clock: FakeClock) -> None:
-    """Write the story: each line is one append, at intervals of a second."""
+    """Write the history; each line is one append, and appends have intervals of one second."""
 
     def append(*changes: tuple[EventType, Object], author: Author = ALICE, **more: Any) -> None:
         log.append([Proposal(*change, None) for change in changes], author=author, **more)
@@ -115,7 +118,7 @@ def tell(log: EventLog, clock: FakeClock) -> None:
 
 
 def write(url: str) -> str:
-    """Write the story into an empty database at `url`; return the URL."""
+    """Write the history into an empty database at `url`; return `url`."""
     clock = FakeClock(START)
     log = open_log(url, clock=clock, random=random.Random(1), migrate=True)
     tell(log, clock)

@@ -1,4 +1,4 @@
-"""Tests of audited requests: retention, SQL, and the request of a write."""
+"""Tests of audited requests in the database: retention, SQL views, and which request caused a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of custom kinds as views, which exist with their definitions and are equal on both databases."""
+"""Tests of custom kinds as SQL views: a view exists as long as the CustomResourceDefinition, and has equal rows in both
+types of database.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,20 @@ COLUMNS = [
     {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
     {"name": "Spec", "type": "string", "jsonPath": ".spec.shape"},
 ]
-"""The last two printer columns have no SQL column: one has no simple path, and the other exists already."""
+"""The last two printer columns have no SQL column: one has no simple path, and the name of the
+other is already used.
+"""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a log with the history of `widgets.py`."""
+    """The URL of a log with the history that `widgets.py` writes."""
     found = f"sqlite:///{tmp_path / 'log.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     return widgets.write(found).url
 
 
 def change(url: str, method: str, path: str, body: Any = None) -> None:
-    """Send a request to the API of the log."""
+    """Send a request to an API server on this log."""
     with closing(open_log(url, clock=FakeClock(), random=Random(2))) as log:
         answer = Stage(log=log).send(method, path, body, media_type=MERGE if method == "PATCH" else "application/json")
         assert answer.code in (200, 201), answer
@@ -50,13 +54,13 @@ def ask(url: str, statement: str) -> Rows:
 
 
 def undefine(url: str) -> None:
-    """Delete the definition; no controller removes its finalizer here."""
+    """Delete the CustomResourceDefinition; in this test, no controller removes its finalizer."""
     change(url, "DELETE", f"{DEFINITIONS}/widgets.example.com")
     change(url, "PATCH", f"{DEFINITIONS}/widgets.example.com", {"metadata": {"finalizers": None}})
 
 
 def print_more(url: str) -> None:
-    """Change the printer columns of the kind, and create an object with values for them."""
+    """Change the printer columns of the kind, and create an object with values for these columns."""
     fields = {"shape": "string", "size": "integer", "weight": "number", "is-good": "boolean"}
     spec = {"type": "object", "properties": {name: {"type": type_} for name, type_ in fields.items()}}
     version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": COLUMNS}

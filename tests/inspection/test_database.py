@@ -1,4 +1,4 @@
-"""Tests of the read-only connection, and of ready-made queries."""
+"""Tests of the read-only database connection, and of ready-made queries."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_asked_says_so(url: str, error: type[Exception]) -> None:
 
 
 def test_it_reads_beside_a_writer_and_from_a_file_that_is_nobodys(sqlite_story: str, tmp_path: Path) -> None:
-    """A copy of the database without the files that SQLite keeps beside a database in use."""
+    """A copy of the SQLite file without the additional files that SQLite creates beside a database in use."""
     copy = tmp_path / "copy.db"
     copy.write_bytes(Path(sqlite_story.removeprefix("sqlite:///")).read_bytes())
     with open_database(f"sqlite:///{copy}") as database:

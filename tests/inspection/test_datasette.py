@@ -1,4 +1,4 @@
-"""Tests of the real Datasette with `ctrlmgr sql --datasette`: its results equal those of `ctrlmgr sql`."""
+"""Tests of the real Datasette with `ctrlmgr sql --datasette`: queries have the same results as with `ctrlmgr sql`."""
 
 from __future__ import annotations
 

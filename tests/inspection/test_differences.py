@@ -1,4 +1,4 @@
-"""Tests of the pure functions that compute differences of two states, and authors of fields."""
+"""Tests of the pure functions that compute differences of two states, and which author wrote each field."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_managed_fields_are_left_out_unless_asked_for() -> None:
 
 
 def lived(*states: Any, first: EventType = EventType.ADDED) -> list[Change]:
-    """Return the history of an object whose spec had these values at the revisions 1, 2, 3…; None is a deletion."""
+    """Return the history of an object whose spec had these values at the revisions 1, 2, 3 and so on; None stands for a
+    deletion.
+    """
     changes: list[Change] = []
     before: Object | None = None
     kind = first

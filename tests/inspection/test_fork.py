@@ -1,4 +1,6 @@
-"""Tests of forks: equal up to a revision, independent afterwards; from and to each database."""
+"""Tests of forks of a log: a fork equals the original up to a revision and is independent afterwards; from and to each
+type of database.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def opened_log(url: str) -> SQLLog:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, of each type in turn."""
+    """The URL of an empty database, once for each type of database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/fork.db"
     url: str = request.getfixturevalue("postgres_url")
@@ -58,7 +60,7 @@ def test_a_fork_may_be_in_another_database(story_url: str, target: str) -> None:
 
 
 def assert_same(story_url: str, target: str, at: int) -> None:
-    """Fork, and compare the fork with the original."""
+    """Fork a log, and compare the fork with the original."""
     head = forked(story_url, target, at)
     with open_database(story_url) as ours, open_database(target) as theirs:
         where = f"WHERE revision <= {at} ORDER BY revision"
@@ -140,7 +142,9 @@ def test_a_compacted_log_can_be_forked_above_its_floor(past_url: str, target: st
 
 
 def test_of_what_was_compacted_by_itself_the_fork_has_what_is_left(past_url: str, target: str) -> None:
-    """web-0 changed after revision 4 and is lost; web-1 was created later; all other objects exist."""
+    """The compaction removed the state of web-0 at revision 4, because web-0 changed later; web-1 was created later;
+    all other objects exist.
+    """
     log = opened_log(past_url)
     log.compact(13, resource=PODS)
     log.close()

@@ -1,4 +1,4 @@
-"""Tests of the grouping of similar nodes of a graph, and of the descriptions of changes."""
+"""Tests of the grouping of similar nodes in a graph of causes, and of the descriptions of changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(number: int, controller: str, **more: Any) -> Node:
 
 
 def drawn(nodes: list[Node], edges: list[tuple[str, str]], root: str) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Return the number of events in each node, and the edges between the nodes."""
+    """Return the number of events in each node of a graph, and the edges between the nodes."""
     found, lines = grouped(nodes, edges, root)
     return {each["id"]: max(1, len(each["alike"])) for each in found}, lines
 

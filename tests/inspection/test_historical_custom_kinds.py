@@ -1,4 +1,4 @@
-"""Tests of custom kinds at past revisions: names, columns and schema are those of the selected moment."""
+"""Tests of custom kinds at past revisions: names, columns and schema are those of the selected point in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of earlier states, causes and effects, on both databases."""
+"""Tests of earlier states, and of the causes and effects of changes, on both types of database."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_between_can_be_asked_of_one_object(database: Database) -> None:
 
 
 def shape(node: Node) -> object:
-    """Return the revisions of a tree."""
+    """Return the revisions of all nodes in a tree of causes."""
     return (node.revision, [shape(each) for each in node.links]) if node.links else node.revision
 
 

@@ -1,4 +1,6 @@
-"""Tests of inferred causes: nearly always correct, always marked, and never for writes of clients."""
+"""Tests of inferred causes: they are nearly always correct, are always marked as inferred, and are never stated for
+writes of clients.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ NEEDED = 0.98
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """The inferred causes of a day of our own cluster, whose log contains the real causes."""
+    """The causes that are inferred for a day of our own cluster, whose log contains the real causes."""
     cluster = ScriptedCluster()
     for name in ("kube-system", "kube-node-lease"):
         cluster.namespace(name)
@@ -56,7 +58,7 @@ def test_nothing_is_inferred_of_what_a_client_did(table: Table) -> None:
 
 
 class Story:
-    """A recording that a test writes, one step per second."""
+    """A recording that a test writes step by step, with one second between steps."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -69,7 +71,7 @@ class Story:
         return [each for each in self.steps if (each.resource, each.key.namespace) == place and each.revision < until]
 
     def add(self, resource: Resource, name: str, fields: dict[str, Any] | None, actor: str = "") -> Step:
-        """Append an object at the next revision; None is a deletion."""
+        """Append an object at the next revision; None stands for a deletion."""
         key = Key("" if resource == NODES else "shop", name)
         before = next((each for each in reversed(self.steps) if (each.resource, each.key) == (resource, key)), None)
         is_there = before is not None and before.type is not EventType.DELETED

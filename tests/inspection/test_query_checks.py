@@ -1,4 +1,6 @@
-"""Tests of the queries that PostgreSQL accepts, and of refused statements in read-only transactions."""
+"""Tests of the queries that the PostgreSQL connection accepts, and of statements that it refuses in read-only
+transactions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `why` for each write of Endpoints by our controllers in replays of real recordings."""
+"""Tests of `ctrlmgr why` for each write of Endpoints by our controllers, in replays of real recordings."""
 
 from __future__ import annotations
 

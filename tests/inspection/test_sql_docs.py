@@ -1,4 +1,4 @@
-"""Tests that docs/sql.md describes all views and ready-made queries, and no others."""
+"""Tests that docs/sql.md describes all SQL views and all ready-made queries, and describes no others."""
 
 from __future__ import annotations
 

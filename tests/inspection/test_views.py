@@ -1,4 +1,6 @@
-"""Tests of the views: equal on both databases, and without reading more of the log than necessary."""
+"""Tests of the SQL views: they have equal rows in both types of database, and do not read more of the log than
+necessary.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def ask(database: Database, statement: str, **parameters: Any) -> list[dict[str,
 
 
 def as_text(rows: list[tuple[Any, ...]]) -> list[str]:
-    """Normalize JSON in rows, because the databases write it with different spaces."""
+    """Normalize the JSON in rows, because the databases format JSON with different white space."""
 
     def cell(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
@@ -144,7 +146,7 @@ def test_hot_objects_count_every_write(database: Database) -> None:
 
 
 ALIASES = ("e", "r", "t", "c", "before", "nearest", "probe", "first", "last", "lease")
-"""The aliases in the views of tables that grow with the log."""
+"""The aliases that the SQL views use for tables that grow with the log."""
 
 QUESTIONS = {
     "one object": f"SELECT * FROM objects WHERE {WHERE}",
@@ -165,7 +167,7 @@ QUESTIONS = {
 
 
 def scans(plan: Any) -> Iterator[str]:
-    """Yield the tables of which a plan of PostgreSQL reads all rows."""
+    """Yield the tables of which a query plan of PostgreSQL reads all rows."""
     if plan["Node Type"] == "Seq Scan":
         yield plan["Relation Name"]
     for inner in plan.get("Plans", ()):
@@ -173,7 +175,7 @@ def scans(plan: Any) -> Iterator[str]:
 
 
 def nodes(plan: Any) -> Iterator[str]:
-    """Yield the nodes of a plan of PostgreSQL."""
+    """Yield the nodes of a query plan of PostgreSQL."""
     yield plan["Node Type"]
     for inner in plan.get("Plans", ()):
         yield from nodes(inner)
@@ -191,8 +193,9 @@ def test_no_event_is_read_on_sqlite_but_by_index(sqlite_story: str, question: st
 @pytest.mark.postgres
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question: str) -> None:
-    """With few rows, PostgreSQL prefers a full scan. If scans are disabled, the plan shows one only if there is no
-    alternative.
+    """With few rows, PostgreSQL prefers a full table scan.
+
+    If table scans are disabled, the plan contains a table scan only if there is no alternative.
     """
     url = postgres_story.replace("+psycopg", "")
     with psycopg.connect(url, options="-c enable_seqscan=off") as connection:
@@ -203,7 +206,10 @@ def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question
 @pytest.mark.postgres
 @pytest.mark.parametrize("relation", ["objects", "objects_at(9) AS o", "endpoints_by_service", "allocations"])
 def test_postgres_cannot_join_states_by_reading_every_event(postgres_story: str, relation: str) -> None:
-    """With many objects, PostgreSQL prefers a scan. It also scans if index look-ups are disabled."""
+    """With many objects, PostgreSQL prefers a table scan to index look-ups.
+
+    Disabling nested loops, and with them index look-ups, has the same effect with few objects.
+    """
     url = postgres_story.replace("+psycopg", "")
     with psycopg.connect(url, options="-c enable_nestloop=off") as connection:
         [(plan,)] = connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {relation}".encode()).fetchall()
@@ -215,7 +221,7 @@ def test_postgres_cannot_join_states_by_reading_every_event(postgres_story: str,
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url_of_the_first_schema(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty log with the schema of the first migration."""
+    """The URL of an empty log with the database schema of the first migration."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             url, engine = f"sqlite:///{tmp_path}/log.db", sqlite.open_engine(tmp_path / "log.db")

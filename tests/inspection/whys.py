@@ -1,8 +1,8 @@
-"""Checks the answer of `why` for every write of Endpoints in a replayed recording, against the log itself.
+"""Checks the result of `ctrlmgr why` for every write of Endpoints in a replayed recording, by comparison with the log.
 
-For a write of the endpoints controller, the causes must include a change of its Service, or of a pod that the Service
-selects. For a write of the namespace controller, they must include its namespace, or an object in it. Run `python -m
-tests.inspection.whys RECORDING` for any file.
+For a write of the endpoints controller, the causes must include a change of the Service, or of a pod that the Service
+selects. For a write of the namespace controller, the causes must include a change of the namespace, or of an object in
+the namespace. Run `python -m tests.inspection.whys RECORDING` to check any recording.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def replay(recording: Path, url: str) -> None:
 
 
 def unexplained(database: Database) -> tuple[int, list[str]]:
-    """Return the number of writes, and the errors in the answers."""
+    """Return the number of checked writes, and the errors in the results of `why`."""
     writes = database.query(_WRITES).rows
     return len(writes), [wrong for write in writes for wrong in _check(database, *write)]
 
@@ -78,9 +78,7 @@ def _check(database: Database, revision: int, namespace: str, name: str, control
 
 
 def _explains(cause: Node, namespace: str, name: str, selectors: list[dict[str, str]]) -> bool:
-    """Return whether a cause is a change of the Service itself, or of a pod that the Service selects or selected
-    before.
-    """
+    """Return whether a cause is a change of the Service, or of a pod that the Service selects or selected before."""
     assert cause.change is not None
     obj, before = cause.change.object, cause.change.before
     if obj.resource == SERVICES:

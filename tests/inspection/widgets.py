@@ -1,4 +1,4 @@
-"""A log in which a custom kind is created, changed and deleted, with one object all the time."""
+"""A log in which a custom kind is created, changed and deleted; one custom object exists as long as the kind."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind"
 
 
 class Story(NamedTuple):
-    """The location of the log, and the revisions of its events."""
+    """The location of the log, and the revisions of the log's events."""
 
     url: str
     before: int
-    """The revision before the kind exists."""
+    """The last revision before the custom kind exists."""
     first: int
-    """The revision of an object with the defaults of the first schema."""
+    """The revision of a custom object with the defaults of the first schema."""
     second: int
-    """The revision of the second schema; the object is unchanged."""
+    """The revision of the second schema; the custom object is unchanged."""
 
 
 def _version(column: str, **properties: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _version(column: str, **properties: Any) -> dict[str, Any]:
 
 
 def write(url: str) -> Story:
-    """Write the story into an empty database, and close it."""
+    """Write the history into an empty database, and close the database."""
     clock = FakeClock()
     with closing(open_log(url, clock=clock, random=Random(1), migrate=True)) as log:
         stage = Stage(log=log)

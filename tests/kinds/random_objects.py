@@ -1,4 +1,6 @@
-"""Random objects for a schema: types are correct, values are random; the same seed gives the same objects."""
+"""Generates random objects for a schema: types are correct, values are random, and the same seed gives the same
+objects.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def _random_text(format_: str, random: Random) -> str:
 
 
 def mutated(fields: Any, schema: Schema, random: Random) -> Any:
-    """Return `fields` with a random value at one place."""
+    """Return a copy of `fields` with a random value at one place."""
     if schema.kind == "object" and schema.properties and random.random() < 0.9:
         name = random.choice([each for each in schema.properties if each not in _LEFT_OUT])
         below = (fields if isinstance(fields, dict) else {}).get(name)

@@ -1,4 +1,4 @@
-"""Runs the codec and strategy of a kind as the engine does, on objects of a test."""
+"""Runs the codec and strategy of a kind in the way in which the engine runs them, on objects that a test provides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = builtin_kinds()
 
 
 class Objects:
-    """A `State` of given objects."""
+    """A `State` that contains given objects."""
 
     revision = 1
 
@@ -41,7 +41,7 @@ class Objects:
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
 
     def put(self, *objects: Object) -> None:
-        """Contain only one of these objects, at the next revision."""
+        """Replace the content of the state with these objects, at the next revision."""
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
         self.revision += 1
 
@@ -69,7 +69,7 @@ class Now:
 
 
 def find_kind(path: str) -> Kind:
-    """Return the kind at `v1/pods` or `apps/v1/deployments`."""
+    """Return the kind for a path such as `v1/pods` or `apps/v1/deployments`."""
     group_version, _, plural = path.rpartition("/")
     group, _, version = group_version.rpartition("/")
     kind = KINDS.find(group, version, plural)
@@ -88,11 +88,11 @@ CHAIN = Chain(
     ],
     FakeClock(),
 )
-"""The configuration with which the expectations were recorded."""
+"""The server configuration with which the expected responses were recorded."""
 
 
 class Stage:
-    """One kind, `v1/pods` or `apps/v1/deployments`, and its strategy."""
+    """One kind, given by a path such as `v1/pods` or `apps/v1/deployments`, and the strategy of the kind."""
 
     def __init__(self, path: str, strategy: Strategy, *objects: Mapping[str, Any]) -> None:
         self.path, self.kind, self.strategy = path, find_kind(path), strategy
@@ -115,7 +115,7 @@ class Stage:
         return decoded.fields
 
     def create(self, fields: Mapping[str, Any]) -> Unstructured:
-        """Create an object with the name `x` if it has no name; return its stored form."""
+        """Create an object, with the name `x` if it has none; return the object's stored form."""
         new = self.read({**fields, "metadata": {"name": "x", **fields.get("metadata", {})}})
         new["metadata"].setdefault("namespace", "default")
         new["metadata"]["uid"] = "uid-1"
@@ -137,7 +137,7 @@ class Stage:
         return self.stored(new)
 
     def update(self, old: Unstructured, changes: Mapping[str, Any], subresource: str = "") -> Unstructured:
-        """Merge `changes` into `old` (None removes a field), and return the stored form."""
+        """Merge `changes` into `old` (None removes a field), and return the stored form of the result."""
         new = self.read(merged(copy.deepcopy(old), changes))
         before = copy.deepcopy(old)
         ctx = self.context(old, subresource)
@@ -164,17 +164,17 @@ class Stage:
         return self.stored(new)
 
     def refusal(self, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the fields and messages of a refused create; an empty list if it is accepted."""
+        """Return the fields and messages of a refused create; the list is empty if the create is accepted."""
         return _causes(lambda: self.create(fields))
 
     def update_refusal(
         self, old: Unstructured, changes: Mapping[str, Any], subresource: str = ""
     ) -> list[tuple[str, str]]:
-        """Return the fields and messages of a refused update; an empty list if it is accepted."""
+        """Return the fields and messages of a refused update; the list is empty if the update is accepted."""
         return _causes(lambda: self.update(old, changes, subresource))
 
     def stored(self, fields: Unstructured) -> Unstructured:
-        """Return an object as the log returns it."""
+        """Return an object in the form in which the log returns it."""
         read: Unstructured = json.loads(self.kind.codec.encode(fields))
         return read
 
@@ -204,7 +204,7 @@ class Stage:
 
 
 def staged(path: str, *objects: Mapping[str, Any]) -> Stage:
-    """Return the kind at a path with its strategy, and stored objects."""
+    """Return the kind at a path with the kind's strategy, and with stored objects."""
     kind = find_kind(path)
     return Stage(path, copy.copy(kind.strategy), *objects)
 

@@ -1,4 +1,6 @@
-"""Tests of kinds that are stored as other kinds: no data is lost in either direction."""
+"""Tests of kinds whose objects are stored as objects of another kind: no data is lost in either direction of the
+conversion.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ PREFIX = "autoscaling.alpha.kubernetes.io/"
 
 
 def to_storage(group: str, version: str, plural: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored form of an object of a converted kind, as the stored kind's codec decodes it."""
+    """Return the stored form of an object of a converted kind, decoded by the codec of the stored kind."""
     kind = KINDS.find(group, version, plural)
     assert kind is not None
     assert kind.to_storage is not None
@@ -26,7 +28,7 @@ def to_storage(group: str, version: str, plural: str, fields: dict[str, Any]) ->
 
 
 def from_storage(group: str, version: str, plural: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored object as the converted kind serves it."""
+    """Return a stored object in the form in which the API serves it for the converted kind."""
     kind = KINDS.find(group, version, plural)
     assert kind is not None
     assert kind.from_storage is not None

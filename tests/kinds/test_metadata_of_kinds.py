@@ -1,4 +1,4 @@
-"""Tests of metadata of kinds with special treatment in the engine."""
+"""Tests of the metadata of kinds that the engine treats specially."""
 
 from __future__ import annotations
 

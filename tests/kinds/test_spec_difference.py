@@ -1,4 +1,4 @@
-"""Tests of the differences of two specs, as text in the form of Go's internal types."""
+"""Tests of the differences of two specs, formatted like Go's internal types."""
 
 from __future__ import annotations
 

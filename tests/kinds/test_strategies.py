@@ -44,7 +44,7 @@ def test_an_event_is_checked_by_the_api_it_comes_through() -> None:
 
 
 def test_no_two_kinds_share_a_strategy() -> None:
-    """An attribute such as `has_status` that is set on one strategy must not change another."""
+    """Setting an attribute such as `has_status` on one strategy must not change another strategy."""
     assert len({id(strategy) for strategy in STRATEGIES.values()}) == len(STRATEGIES)
 
 

@@ -1,4 +1,4 @@
-"""Tests that exactly the kinds without effect are declared as unused."""
+"""Tests that the kinds that have no effect are declared as unused, and that no other kinds are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USED_BY = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "server/fairness",
     "priorityclasses.scheduling.k8s.io": "admission/plugins/pod_priority.py",
 }
-"""The components that use kinds which no controller watches."""
+"""The components, other than controllers, that use kinds which no controller watches."""
 
 WATCHED = {resource for each in registry.ALL for resource in (*each.watches, *each.owns)}
 UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}

@@ -1,4 +1,6 @@
-"""Tests of random objects: a strategy accepts each object, or refuses it with Kubernetes' messages, and never fails."""
+"""Tests of random objects: a strategy accepts each object or refuses it with Kubernetes' messages, and never raises an
+internal error.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def test_random_changes_are_taken_or_refused(stage: Stage, seed: int) -> None:
 
 
 def odd(stage: Stage, base: dict[str, Any], random: Random) -> dict[str, Any]:
-    """Return an object that was stored under older rules."""
+    """Return an object that was stored when older validation rules applied."""
     fields = mutated({key: each for key, each in base.items() if key != "metadata"}, stage.kind.schema, random)
     fields["metadata"] = base["metadata"]
     return stage.stored(stage.read(fields))

@@ -1,4 +1,4 @@
-"""Tests of refused workloads, with the tables in `refusals`."""
+"""Tests of refused workloads; the tables in `refusals` contain the cases."""
 
 from __future__ import annotations
 

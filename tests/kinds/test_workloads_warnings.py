@@ -1,4 +1,4 @@
-"""Tests of warnings about updates of workloads, and of kept fields."""
+"""Tests of warnings about updates of workloads, and of fields that an update keeps."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ctrlmgr.engine.verbs.create import errors_of_new
 
 
 class Written(NamedTuple):
-    """The result of a write."""
+    """The result of a write through a strategy."""
 
     object: Unstructured
     errors: list[FieldError]
@@ -29,7 +29,7 @@ class Written(NamedTuple):
 
 
 def context(*, old: Unstructured | None = None, subresource: str = "", user: str = "") -> Context:
-    """Return a context for strategies that read neither their kind nor other objects."""
+    """Return a context for strategies that use neither their kind nor other objects."""
     nothing = cast(Any, None)
     return Context(
         kind=cast(Kind, nothing),
@@ -43,7 +43,7 @@ def context(*, old: Unstructured | None = None, subresource: str = "", user: str
 
 
 def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True, user: str = "") -> Written:
-    """Create an object; objects of namespaced kinds are in `ns` by default."""
+    """Create an object; objects of namespaced kinds are in the namespace `ns` by default."""
     ctx = context(user=user)
     new = copy.deepcopy(fields)
     metadata: dict[str, Any] = new.setdefault("metadata", {})
@@ -63,7 +63,7 @@ def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True,
 def update(
     strategy: Strategy, old: Unstructured, change: Unstructured, *, namespaced: bool = True, subresource: str = ""
 ) -> Written:
-    """Change top-level fields of a stored object; None removes a field."""
+    """Change top-level fields of a stored object; the value None removes a field."""
     old = copy.deepcopy(old)
     old["metadata"].setdefault("uid", "u")
     old["metadata"].setdefault("resourceVersion", "5")
@@ -89,6 +89,6 @@ def update(
 
 
 def stored(api_version: str, kind: str, fields: Unstructured) -> Object:
-    """Return an object as the log stores it."""
+    """Return an object in the form in which the log stores it."""
     head = {"kind": kind, "apiVersion": api_version}
     return Object.from_wire(json.dumps({**head, **fields}).encode())

@@ -1,4 +1,4 @@
-"""Jobs that clients cannot request, to test how a worker process handles the worst case."""
+"""Jobs that clients cannot request; they test how a worker process handles the worst case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctrlmgr.engine.operations import Operation
 
 
 def greedy(engine: Any, size: int) -> Operation[int]:
-    """Allocate this number of bytes."""
+    """Allocate this number of bytes of memory."""
     yield from ()
     return len(bytearray(size))
 

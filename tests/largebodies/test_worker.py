@@ -1,4 +1,4 @@
-"""Tests of a worker process: the end of jobs, and of the process."""
+"""Tests of a worker process: how its jobs end, and how the process ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def obey(command: Any) -> Any:
 
 
 def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadline: float = 10.0) -> None:
-    """Run `main`; return its connection for jobs."""
+    """Start the worker processes, and call `main` with a function that runs a job in one of them."""
 
     async def started() -> None:
         clock = SystemClock()

@@ -1,4 +1,4 @@
-"""Candidates on one log in memory, each with its own caches."""
+"""Candidates of a leader election on one log in memory; each candidate has its own caches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALICE = Author("alice")
 
 
 class Shared:
-    """A clock and a log."""
+    """The clock and the log that all candidates share."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -31,16 +31,16 @@ class Shared:
         return lease
 
     def write(self, lease: Object, revision: int) -> None:
-        """Write the lease as another client."""
+        """Write the Lease as a client that is not a candidate."""
         self.log.append([Proposal(EventType.MODIFIED, lease, revision)], author=ALICE)
 
     def delete(self) -> None:
-        """Delete the lease as another client."""
+        """Delete the Lease as a client that is not a candidate."""
         self.log.append([Proposal(EventType.DELETED, self.lease, self.lease.revision)], author=ALICE)
 
 
 class Candidate:
-    """An elector that reads the lease from informers, which `hear` updates."""
+    """An elector that reads the Lease from informers; `hear` updates these informers."""
 
     def __init__(self, shared: Shared, identity: str, *, sessions: Sessions | None = None) -> None:
         lock = LeaseLock(
@@ -60,13 +60,13 @@ class Candidate:
         self.elector.observe(change.new, change.revision)
 
     def hear(self) -> None:
-        """Update the caches to the head of the log."""
+        """Update the caches to the newest revision of the log."""
         if not self.informers.has_synced():
             self.informers.sync()
         while self.informers.step():
             pass
 
     def step(self) -> float:
-        """Update the caches, and run a step."""
+        """Update the caches, and run a step of the elector."""
         self.hear()
         return self.elector.step()

@@ -1,8 +1,9 @@
 """Simulates electors on one log and one clock; a chooser decides which event happens next.
 
-Each process runs the real `Elector`, with workers that write as controllers do. Whenever a process calls the log or
-checks a session, other processes may act first, or time may pass, as if the process was frozen at that instruction.
-`violations` checks the invariants on the log. Other checks run at each takeover and when a reconcile begins.
+Each simulated process runs the real `Elector`, with workers that write as controllers do. Whenever a process calls the
+log or checks a session, other processes may act first, or time may pass, as if the process had been frozen at that
+instruction. `violations` checks the invariants of the election on the log. Further checks run at each takeover and
+whenever a reconcile begins.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ from ctrlmgr.testing import FakeClock
 KEY = Key("kube-system", "ctrlmgr")
 TIMING = Timing()
 STEPS = (0.5, 0.5, 2.0, 2.0, 9.0, 16.0)
-"""Seconds that may pass at once: less than a period, one period, less than the deadline, more than the lease."""
+"""The numbers of seconds that may pass at once: less than a renewal period, one period, less than the deadline, more
+than the lease duration.
+"""
 
 
 class Chooser(Protocol):
-    """Decides which event happens next."""
+    """A chooser, which decides which event happens next."""
 
     def choose(self, options: int) -> int:
         """Return a number from 0 to `options` - 1."""
 
 
 class Dice:
-    """A chooser that draws randomly, from a seed."""
+    """A chooser that draws random numbers from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -45,12 +48,13 @@ class Dice:
 
 
 class Exhausted(Exception):  # raised to end a history, not as an error
-    """A history has reached its maximum length."""
+    """Raised when a history has reached its maximum length."""
 
 
 class Path:
-    """A chooser that follows a path, and then always takes the first option. `next` is the next path of a depth-first
-    walk.
+    """A chooser that follows a path of choices, and then always takes the first option.
+
+    `next` is the path of choices that follows in a depth-first walk.
     """
 
     def __init__(self, path: Sequence[int], depth: int) -> None:
@@ -76,7 +80,7 @@ class Path:
 
 
 class MachineClock:
-    """The clocks of one machine, which differ from those of other machines."""
+    """The clocks of one machine, which differ from the clocks of other machines."""
 
     def __init__(self, shared: FakeClock, offset: float) -> None:
         self._shared = shared
@@ -91,7 +95,7 @@ class MachineClock:
 
 
 class SharedLog(MemoryEventLog):
-    """The log of one process; it calls `before` and `after` around each append."""
+    """The event log as one process uses it; it calls `before` and `after` around each append."""
 
     around: Callable[[], None] = staticmethod(lambda: None)
     wrote_lease: Callable[[Object | None, Object], None] = staticmethod(lambda before, after: None)
@@ -110,7 +114,7 @@ class SharedLog(MemoryEventLog):
 
 
 class Sessions:
-    """Sessions that end with their processes, and that running processes sometimes lose."""
+    """Sessions that end when their processes end, and that running processes sometimes lose."""
 
     look_again = 0.25
     may_be_lost = True
@@ -119,7 +123,9 @@ class Sessions:
     def __init__(self) -> None:
         self.ended: set[str] = set()
         self.lost: set[str] = set()
-        """Sessions that ended after their holder last wrote the lease, including sessions that were acquired again."""
+        """Sessions that ended after their holder last wrote the Lease, including sessions that the holder has acquired
+        again.
+        """
 
     def name(self, identity: str) -> str:
         return f"simulated:{identity}"
@@ -139,18 +145,18 @@ class Sessions:
         return has_ended
 
     def close(self) -> None:
-        """Do nothing, because no resource is open."""
+        """Do nothing, because the simulation opens no resources."""
 
 
 class Work(NamedTuple):
-    """A running reconcile: the term in which it began, and the term of its writes."""
+    """A running reconcile: the term in which it began, and the term with which it writes."""
 
     term: int
     fence: Fence
 
 
 class Variant(NamedTuple):
-    """The class of the processes; broken variants differ in one method."""
+    """The class of the simulated processes; each broken variant differs in one method."""
 
     elector: type[Elector] = Elector
     timing: Timing = TIMING
@@ -160,7 +166,7 @@ class Variant(NamedTuple):
 
 
 class Process:
-    """A process with a candidate and up to two running reconciles."""
+    """A process with one candidate and up to two running reconciles."""
 
     def __init__(self, world: SimulatedProcesses, name: str, offset: float) -> None:
         self.name = name
@@ -179,7 +185,7 @@ class Process:
         return not self.dead and not self.frozen
 
     def hear(self) -> None:
-        """Receive the events, as from the informers."""
+        """Receive events of the log, as from the informers."""
         for event in self.world.log.events_after(self.seen):
             self.seen = event.revision
             if event.resource == LEASES:
@@ -193,7 +199,7 @@ class Process:
         self.drain()
 
     def drain(self) -> None:
-        """Act like `Election` after the end of a term, when no runnable runs."""
+        """Act like `Election` after the end of a term, when none of its runnables runs any more."""
         drained = not self.work or not self.world.variant.drains
         if drained and not self.elector.term:
             self.elector.ended()
@@ -202,7 +208,7 @@ class Process:
             self.elector.release(1.0)
 
     def begin(self) -> None:
-        """Begin a reconcile if the process leads and its caches contain the takeover."""
+        """Begin a reconcile if the process leads and its caches contain the write with which it took over the Lease."""
         if self.leaving or not self.elector.term or self.caught_up != self.elector.term or len(self.work) == 2:
             return
         try:
@@ -214,7 +220,7 @@ class Process:
         self.work.append(Work(fence.term, fence))
 
     def write(self) -> None:
-        """Let the oldest reconcile write once and end."""
+        """Let the oldest reconcile make one write and end."""
         if not self.work:
             return
         work = self.work.pop(0)
@@ -227,7 +233,7 @@ class Process:
 
 
 class SimulatedProcesses:
-    """Processes, their log, their clock, and their faults."""
+    """A set of processes, their shared log and clock, and their faults."""
 
     def __init__(self, chooser: Chooser, variant: Variant | None = None, *, processes: int = 2, depth: int = 2) -> None:
         """`depth` is the maximum number of processes that are frozen inside each other's appends."""
@@ -276,7 +282,7 @@ class SimulatedProcesses:
             self._alone(process, process.write)
 
     def _alone(self, process: Process, do: Callable[[], None]) -> None:
-        """Run one step of one process; the process runs no other step at the same time."""
+        """Run one step of one process; meanwhile, the process runs no other step."""
         process.frozen = True
         try:
             do()
@@ -292,7 +298,7 @@ class SimulatedProcesses:
         self.clock.step(STEPS[self.chooser.choose(len(STEPS))])
 
     def _fault(self) -> None:
-        """Kill or stop a process, or lose its session; start a new process for one that ended."""
+        """Kill or stop a process, or lose its session; start a new process for a process that has ended."""
         number = self.chooser.choose(len(self.processes))
         process = self.processes[number]
         if process.dead or (process.leaving and not process.elector.term and not process.work):
@@ -310,7 +316,7 @@ class SimulatedProcesses:
                 self.sessions.end(process.name)
 
     def _meanwhile(self) -> None:
-        """Let other processes act during an append."""
+        """Let other processes act during an append of one process."""
         if self._inside >= self._depth:
             return
         self._inside += 1
@@ -321,7 +327,7 @@ class SimulatedProcesses:
             self._inside -= 1
 
     def _on_lease(self, before: Object | None, after: Object) -> None:
-        """Check that no running leader was displaced; called after each write of the lease."""
+        """Check that the write replaced no leader that was still running; called after each write of the Lease."""
         now = held(after)
         then = held(before).holder if before is not None else ""
         if "" not in (then, now.holder) and then != now.holder and self._lives(then):
@@ -332,12 +338,12 @@ class SimulatedProcesses:
             self.sessions.lost.discard(session)
 
     def _lives(self, holder: str) -> bool:
-        """Return whether the lease is valid and the holder's session exists since it was written."""
+        """Return whether the Lease is valid and the session of its holder has existed since the Lease was written."""
         is_good = self.clock.monotonic() < self._written_at + TIMING.lease_duration
         return is_good and self.sessions.name(holder) not in self.sessions.lost
 
     def begins(self, process: Process, fence: Fence) -> None:
-        """Check that a reconcile begins in time."""
+        """Check that a reconcile begins before the renewal deadline, which is counted from the last renewal."""
         lease = process.elector._term
         assert lease is not None
         since = process.clock.monotonic() - lease.renewed_at
@@ -345,7 +351,7 @@ class SimulatedProcesses:
             self.problems.append(f"{process.name} began to work {since:g} s after it began its last renewal")
 
     def write(self, process: Process, term: int, fence: Fence) -> None:
-        """Append a write of a reconcile of `term`."""
+        """Append a write of a reconcile that has the fence of `term`."""
         self._names += 1
         body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"c{self._names}", "namespace": "work"}}
         proposal = Proposal(EventType.ADDED, Object.from_dict(body), 0)
@@ -364,11 +370,11 @@ class SimulatedProcesses:
         return 0 if lease is None else held(lease).term
 
     def violations(self) -> list[str]:
-        """Return the violated invariants."""
+        """Return the invariants that the log violates."""
         return [*self.problems, *violations(self.log.events_after(0, limit=1_000_000))]
 
     def heal(self) -> bool:
-        """Run without faults for a while; return whether a new process then leads and can write."""
+        """Run the processes without faults for a while; return whether a new process then leads and can write."""
         self.chooser = Dice(0)
         self.log.around = self.sessions.around = lambda: None
         for process in self.processes:
@@ -388,7 +394,9 @@ class SimulatedProcesses:
 
 
 def violations(events: Sequence[Event]) -> Iterator[str]:
-    """Yield the violations in the log: writes of an older term, decreasing terms, writes after a release."""
+    """Yield the violations in the log: writes of an older term, decreasing terms, writes after the
+    Lease was released.
+    """
     current = 0
     released = 0
     for event in events:

@@ -1,4 +1,6 @@
-"""Tests of the election in one process, with real threads and a fake clock: which runnables run at which time."""
+"""Tests of the leader election in one process, with real threads and a fake clock: which runnables
+run at which time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.leaderelection.simulation import Sessions
 
 
 class Diary:
-    """Records events, and can wait for them."""
+    """A recorder of events that tests can wait for."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -75,7 +77,7 @@ class Running:
         *,
         sessions: Sessions | None = None,
     ) -> None:
-        """Let its worker fail with `error` in the first term, on request."""
+        """Let the worker of the candidate fail with `error` in the first term, when the test requests it."""
         self.diary = Diary()
         self.candidate = Candidate(shared, identity, sessions=sessions)
         self.worker = Worker(identity, self.diary)

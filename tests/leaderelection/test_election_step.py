@@ -1,4 +1,4 @@
-"""Tests of an elector's next step, as a table."""
+"""Tests of the next step of an elector, written as a table."""
 
 from __future__ import annotations
 

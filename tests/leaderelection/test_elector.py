@@ -1,4 +1,4 @@
-"""Tests of the elector on a log in memory: its writes, its trust, and its recovery."""
+"""Tests of the elector on a log in memory: its writes, when it trusts the Lease, and its recovery."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_the_end_of_the_holders_session_is_seen_at_once(shared: Shared) -> None:
 
 
 def test_a_session_that_is_not_the_holders_says_nothing(shared: Shared) -> None:
-    """If a client-go elector takes the lease, our annotation stays on it."""
+    """If client-go's elector takes over the Lease, our annotation stays on the Lease."""
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()

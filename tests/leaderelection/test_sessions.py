@@ -1,4 +1,4 @@
-"""Tests of sessions: a session ends when its process ends in any way, and not before."""
+"""Tests of sessions: a session ends when its process ends, however the process ends, and not before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def holding(url: str, identity: str) -> Iterator[tuple[subprocess.Popen[str], st
 
 
 def has_ended(sessions: Sessions, session: str) -> bool:
-    """Check a session like an elector, until it has ended or a time limit is reached."""
+    """Check a session repeatedly as an elector does, until the session has ended or a time limit is reached."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until:
         if sessions.has_ended(session):

@@ -1,4 +1,4 @@
-"""Property tests of electors on one log; each safeguard is necessary."""
+"""Property tests of electors on one log; for each safeguard, an elector without it violates an invariant."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ACTIONS = 200
 
 
 class TrustsItselfTooLong(Elector):
-    """A broken elector: it leads until it reads of a newer term."""
+    """A broken elector, which leads until it reads a Lease with a newer term."""
 
     def _trusted_until(self, term: Term) -> float:
         return float("inf")
 
 
 class ReleasesAtOnce(Elector):
-    """A broken elector: it releases the lease while workers run."""
+    """A broken elector, which releases the Lease while workers run."""
 
     def release(self, patience: float) -> None:
         self._at_work = False
@@ -31,7 +31,7 @@ class ReleasesAtOnce(Elector):
 
 
 class DoesNotWaitForTheEnd(Elector):
-    """A broken elector: it begins a term while workers of the previous term run."""
+    """A broken elector, which begins a term while workers of the previous term run."""
 
     def step(self) -> float:
         self._at_work = False
@@ -39,8 +39,8 @@ class DoesNotWaitForTheEnd(Elector):
 
 
 class TakesWhatIsThereNow(Elector):
-    """A broken elector: it takes over the newest lease that it has read, not the one that it found
-    expired or released.
+    """A broken elector, which takes over the newest Lease that it has read instead of the Lease that it found expired
+    or released.
     """
 
     def _take_over(self, after: int, seen: _ObservedLease, now: float) -> float:
@@ -65,7 +65,9 @@ def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int)
 
 @pytest.mark.slow
 def test_every_short_history_keeps_them() -> None:
-    """Run all histories with up to this number of choices, from a state in which one process leads and works."""
+    """Run all histories with up to this number of choices; each begins in a state in which one
+    process leads and works.
+    """
     path: list[int] | None = []
     histories = 0
     while path is not None:
@@ -81,7 +83,7 @@ def test_every_short_history_keeps_them() -> None:
 
 
 def _lead(world: SimulatedProcesses) -> None:
-    """Let the first process lead and begin to work, without any choices."""
+    """Let the first process lead and begin to work, without any random choices."""
     around = world.log.around
     world.log.around = world.sessions.around = lambda: None
     first, second = world.processes

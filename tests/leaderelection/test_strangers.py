@@ -1,4 +1,6 @@
-"""Tests of other clients that may write the Lease: the write is detected, and has no other effect."""
+"""Tests of writes of the Lease by clients that are not candidates: the elector detects the write, and the write has no
+other effect.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ def shared() -> Shared:
 
 
 def written(shared: Shared, **spec: Any) -> None:
-    """Write the lease as another client."""
+    """Write the Lease as a client that is not a candidate."""
     fields = shared.lease.to_dict()
     fields["spec"] |= spec
     shared.write(Object.from_dict(fields), shared.lease.revision)

@@ -1,4 +1,4 @@
-"""Provides everything that a controller needs, in memory and driven by one thread."""
+"""A stage with everything that a controller needs, in memory and driven by one thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def config_map(name: str) -> Object:
 
 
 class Scripted:
-    """A reconciler with programmed results, which records its calls."""
+    """A reconciler that returns programmed results, and records its calls."""
 
     def __init__(self, *acts: Callable[[Key, Client], Result | None]) -> None:
         self.acts = list(acts)
@@ -69,7 +69,7 @@ def then(*acts: Callable[[Key, Client], Result | None]) -> Callable[[Key, Client
 
 
 class Stage:
-    """A log, its caches, and a controller that reconciles each pod with the pod's own key."""
+    """A log, the caches of the log, and a controller that reconciles each pod under the pod's own key."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Tests of the priority of changes."""
+"""Tests of the priority with which changes are enqueued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of `Controller`: from a change to a reconcile, and from its result to the next handling of the key."""
+"""Tests of `Controller`: from a change to a reconcile, and from the reconcile's result to the next reconcile of the
+key.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def last_event(stage: Stage) -> Event:
 
 
 def last_reconcile(stage: Stage) -> Reconcile:
-    """Return the stored reconcile that wrote the newest event."""
+    """Return the stored reconcile that wrote the newest event of the log."""
     found = stage.log.reconcile(last_event(stage).reconcile)
     assert found is not None
     return found
@@ -398,7 +400,7 @@ def test_reconcile_time_and_workers_are_measured() -> None:
 
 
 class Gate:
-    """A reconciler whose calls block until they are released."""
+    """A reconciler whose calls block until a test releases them."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""Tests of recorded failures: one record for each key, from the first failure to the next success."""
+"""Tests of recorded failures of reconciles: each key has one record, from the first failure to the next success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of Manager: the order of starts and stops, and failures."""
+"""Tests of Manager: in which order runnables start and stop, and what happens if they fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = {
 
 
 class Diary:
-    """Records events in order, and can wait for them."""
+    """A recorder of events in order; tests can wait for events."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -39,7 +39,7 @@ class Diary:
 
 
 class Plain:
-    """A runnable that runs until it is stopped, and then raises `error`."""
+    """A runnable that runs until it is stopped, and then raises `error`, if given."""
 
     def __init__(self, name: str, diary: Diary, *, error: Exception | None = None) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class Failing(Plain):
 
 
 class Deaf(Plain):
-    """A runnable that does not stop when it is stopped."""
+    """A runnable that continues to run after its stop is requested."""
 
     def __init__(self, name: str, diary: Diary) -> None:
         super().__init__(name, diary)
@@ -90,7 +90,7 @@ class Deaf(Plain):
 
 
 class Running:
-    """A manager on a separate thread."""
+    """A manager that runs on a separate thread."""
 
     def __init__(self, manager: Manager) -> None:
         self.stop = threading.Event()

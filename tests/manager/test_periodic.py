@@ -1,4 +1,4 @@
-"""Tests of `Periodic`: its jobs only add keys to queues."""
+"""Tests of `Periodic`, whose jobs only add keys to queues."""
 
 from __future__ import annotations
 

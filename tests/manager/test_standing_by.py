@@ -1,4 +1,6 @@
-"""Tests of controllers that stand by while another process leads, and then reconcile all existing objects."""
+"""Tests of controllers that stand by while another process leads, and that reconcile all existing objects when they
+begin to lead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Prints our messages that no entry justifies, or writes those of Kubernetes; see `tests.messages`."""
+"""Prints our messages that no entry justifies, or writes Kubernetes' messages to `kubernetes.txt`; see
+`tests.messages`.
+"""
 
 from __future__ import annotations
 

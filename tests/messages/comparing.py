@@ -1,8 +1,8 @@
-"""Finds messages of ours that Kubernetes' source does not contain.
+"""Finds our messages that Kubernetes' source does not contain.
 
-A message is split at its placeholders. Each piece of at least two words must be (part of) one of Kubernetes' messages,
-or such a message with filled-in placeholders, to which the same rule applies. White space and quotes around
-placeholders are ignored.
+A message is split at its placeholders into pieces. Each piece of at least two words must be (part of) one of
+Kubernetes' messages, or of such a message with filled-in placeholders; the same rule applies to the strings that fill
+the placeholders. White space and quotes around placeholders are ignored.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ KUBERNETES: Final = HERE / "kubernetes.txt"
 OWN: Final = HERE / "own.toml"
 PACKAGE: Final = HERE.parents[1] / "ctrlmgr"
 FOLDERS: Final = ("kinds", "admission", "extensions", "engine", "schema")
-"""The folders of the package whose messages are answers to requests."""
+"""The folders of the package whose messages occur in responses to requests."""
 
 _QUOTED: Final = re.compile(rf"""(["'`]){HOLE}\1""")
 _WORD: Final = re.compile(r"\S*[A-Za-z]{2}\S*")
 _WORDS: Final = 2
-"""The minimum number of words of a compared piece."""
+"""The minimum number of words of a piece that is compared."""
 _MARKS: Final = " ;:,.()[]{}"
 _ENOUGH: Final = 8
-"""The minimum number of letters, besides placeholders, of a message of Kubernetes that is compared with filled-in
-placeholders.
+"""The minimum number of letters outside placeholders that a message of Kubernetes must have to be compared with
+filled-in placeholders.
 """
 
 
 def plain(text: str) -> str:
-    """Return a message in the form in which messages are compared."""
+    """Return a message in the normal form in which messages are compared."""
     return " ".join(_QUOTED.sub(HOLE, text).split())
 
 
 class Known:
-    """Messages of Kubernetes, as in `kubernetes.txt`: Go format strings, one per line."""
+    """Messages of Kubernetes, in the form of `kubernetes.txt`: Go format strings, one per line."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._texts = [plain(with_holes(line)) for line in lines if not line.startswith("#")]
@@ -55,7 +55,7 @@ class Known:
         return [each.split(HOLE) for each in formats]
 
     def has(self, text: str) -> bool:
-        """Return whether Kubernetes could write the message."""
+        """Return whether Kubernetes could produce the message."""
         text = plain(text)
         pieces = [piece for cut in text.split(HOLE) for piece in cut.split(": ")]
         return self._is_filled_in(text) or all(map(self._has_piece, pieces))
@@ -85,7 +85,7 @@ def _is_word(text: str) -> bool:
 
 
 def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
-    """Return the strings between these parts of a message, None if the message does not consist of the parts."""
+    """Return the strings between these parts of a message; return None if the message does not consist of the parts."""
     first, *rest = parts
     at, found = len(first), list[str]()
     for part in rest:
@@ -98,7 +98,7 @@ def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
 
 
 def kubernetes() -> Known:
-    """Return the messages of Kubernetes."""
+    """Return the messages in `kubernetes.txt`."""
     return Known(KUBERNETES.read_text(encoding="utf-8").splitlines())
 
 
@@ -109,12 +109,14 @@ def own() -> Mapping[str, str]:
 
 
 def shown(text: str) -> str:
-    """Return a message in the form of `own.toml`."""
+    """Return a message in the form of the entries of `own.toml`."""
     return " ".join(text.replace(HOLE, "{}").split())
 
 
 def justifies(justified: str, text: str) -> bool:
-    """Return whether an entry of `own.toml` equals a message, or equals it with filled-in placeholders."""
+    """Return whether an entry of `own.toml` equals a message, or equals the message after
+    placeholders are filled in.
+    """
     parts = justified.split("{}")
     return text == justified or (
         text.startswith(parts[0]) and text.endswith(parts[-1]) and len(parts) > 1 and _filled(text, parts) is not None
@@ -122,16 +124,16 @@ def justifies(justified: str, text: str) -> bool:
 
 
 def unknown(known: Known, literals: Iterable[Literal]) -> list[Literal]:
-    """Return the messages that Kubernetes does not have."""
+    """Return our messages that Kubernetes does not have."""
     return [each for each in literals if not known.has(each.text)]
 
 
 def unjustified(literals: Iterable[Literal]) -> list[Literal]:
-    """Return the messages that no entry of `own.toml` justifies."""
+    """Return our messages that no entry of `own.toml` justifies."""
     justified = own()
     return [each for each in literals if not any(justifies(entry, shown(each.text)) for entry in justified)]
 
 
 def literals() -> Iterator[Literal]:
-    """Yield the compared messages of this package."""
+    """Yield the messages of ctrlmgr that are compared."""
     return ours(PACKAGE, FOLDERS)

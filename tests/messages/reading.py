@@ -1,4 +1,6 @@
-"""Reads messages from sources: string literals of Python, with `HOLE` for placeholders, and of Go."""
+"""Reads messages from source code: string literals of Python, in which `HOLE` stands for a placeholder, and string
+literals of Go.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _LONGEST: Final = 450
 
 
 class Literal(NamedTuple):
-    """A message of ours."""
+    """One of our messages, and where it occurs."""
 
     module: str
     line: int
@@ -50,9 +52,10 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _unseen(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield strings that are not messages: docstrings, lists that are split, and parts of a message with placeholders.
+    """Yield strings that are not messages: docstrings, strings that the code splits into lists, and parts of a message
+    with placeholders.
 
-    Descriptions of unused kinds for the documentation are not messages either.
+    Descriptions of unused kinds are not messages either, because only the documentation shows them.
     """
     if isinstance(node, ast.Attribute) and node.attr == "split":
         yield node.value
@@ -78,8 +81,8 @@ def _part(node: ast.expr) -> str:
 
 
 def of_go(folder: Path) -> Iterator[str]:
-    """Yield the strings of several words in Go files, with concatenated literals joined, except logged strings and
-    tests.
+    """Yield the strings of several words in Go files, except logged strings and tests; concatenated literals are
+    joined.
     """
     for path in sorted(folder.rglob("*.go")):
         if not _SKIPPED.search(path.name) and _SKIPPED_FOLDERS.isdisjoint(path.parts):
@@ -121,5 +124,5 @@ def _is_sentence(text: str) -> bool:
 
 
 def with_holes(text: str) -> str:
-    """Return a format string of Go with `HOLE` for placeholders."""
+    """Return a Go format string in which `HOLE` replaces the placeholders."""
     return _VERB.sub(HOLE, text).replace("%%", "%")

@@ -12,7 +12,9 @@ UNKNOWN = unknown(KNOWN, literals())
 
 
 def test_each_text_is_kubernetes_or_says_why_it_is_not() -> None:
-    """A rule without a source fails here: `python -m tests.messages` prints its message and place."""
+    """This test fails for a validation rule without a source: `python -m tests.messages` prints the rule's message and
+    its place.
+    """
     assert [f"{each.module}: {shown(each.text)}" for each in unjustified(UNKNOWN)] == []
 
 

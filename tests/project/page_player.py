@@ -1,9 +1,11 @@
-"""Plays the pages of the documentation: runs their commands, and compares the outputs with what the pages show.
+"""Plays pages of the documentation: runs the commands on a page, and compares the output with the output that the page
+shows.
 
-A block marked `console` holds commands after `$ `, and below each the output that it prints, or nothing. The commands
-of a page run in one shell, and each must end with exit code 0. In an output, `…` stands for any text within a line, and
-alone for any lines. A block with a title is a file: it is written before the commands run, and a second block of the
-same title is appended. Commands that need a minute, or a cluster, are in blocks marked `sh` and are not run.
+A block marked `console` contains commands after `$ `, and below each command the output that the command prints, or
+nothing. The commands of a page run in one shell, and each command must end with exit code 0. In an output, `…` stands
+for any text within a line; on its own line, it stands for any number of lines. A block with a title is a file: it is
+written before the commands run, and a second block with the same title is appended to the file. Commands that need a
+minute, or a cluster, are in blocks marked `sh` and are not run.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from pathlib import Path
 
 
 def steps(page: Path) -> list[tuple[str, str]]:
-    """Return each command of a page with the output that the page shows for it, empty if it shows none."""
+    """Return each command of a page with the output that the page shows for the command; the output is empty if the
+    page shows none.
+    """
     blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     found = [part.partition("\n") for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     return [(command, output) for command, _, output in found]
@@ -60,7 +64,7 @@ def run_all(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
 
 
 def looks_like(shown: str) -> re.Pattern[str]:
-    """Return the pattern of the output that a page shows."""
+    """Return a regular expression for the output that a page shows."""
     lines = [
         r"(?:.*\n)*?" if line == "…" else f"{re.escape(line).replace('…', '.*')} *\\n" for line in shown.splitlines()
     ]
@@ -68,7 +72,7 @@ def looks_like(shown: str) -> re.Pattern[str]:
 
 
 def check_page(page: Path, folder: Path, environment: dict[str, str], *, is_compared: bool = True) -> None:
-    """Write the files of a page into a folder, run the commands of the page there, and compare their outputs."""
+    """Write the files of a page into a folder, run the page's commands there, and compare the outputs with the page."""
     for name, content in titled(page).items():
         (folder / name).write_text(content, encoding="utf-8")
     outputs = run_all(page, folder, environment)

@@ -1,9 +1,9 @@
 """Finds the programs besides Python that selected tests need: `python -m tests.project.programs [ARGUMENTS]` prints
 their names.
 
-Guarantees: no test is run. A test needs the programs to which its module and its fixtures refer, directly or
-indirectly. If the tests cannot be collected (no such test, an invalid option), nothing is printed, because pytest
-prints a better error.
+Guarantees: no test is run. A test needs those programs to which its module and its fixtures refer, directly or
+indirectly. If the tests cannot be collected (such a test does not exist, or an option is invalid), the command prints
+nothing, because pytest prints a better error.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ FINDERS: dict[Callable[..., Any], str] = {
     machine.Network: "faults",
     machine.WallClock: "faults",
 }
-"""Functions that search for a program, and the name of the program in `scripts/test`."""
+"""The functions that search for a program, each with the name of the program in `scripts/test`."""
 _OURS = ("tests", "ctrlmgr.testing")
 
 
 class Needs:
-    """Collects the names of programs; a plugin of pytest."""
+    """A pytest plugin that collects the names of programs."""
 
     def __init__(self) -> None:
         """Begin without names."""
@@ -45,7 +45,7 @@ class Needs:
         self._seen: set[int] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Examine the selected tests."""
+        """Examine the tests that pytest has selected."""
         for item in session.items:
             if item.get_closest_marker("postgres"):
                 self.names.add("postgres")
@@ -63,7 +63,7 @@ class Needs:
                     self._look_at_fixture(used, item)
 
     def _look(self, value: object, item: pytest.Item) -> None:
-        """Follow the references of a function, or of the functions of a class."""
+        """Follow the references of a function, or of all functions of a class, to other objects."""
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
@@ -81,7 +81,9 @@ class Needs:
                     self._look_at_fixture(name, item)
 
     def _is_ours(self, value: Callable[..., Any]) -> bool:
-        """Return whether to examine an object; record the program if the object is a function that searches for one."""
+        """Return whether to examine an object further; record the program if the object is a function that searches for
+        a program.
+        """
         if name := FINDERS.get(value):
             self.names.add(name)
         return (value.__module__ or "").startswith(_OURS)
@@ -104,7 +106,7 @@ def _referred(code: CodeType, names: dict[str, Any]) -> Iterator[object]:
 
 
 def needed(arguments: list[str]) -> set[str]:
-    """Return the names of the programs that pytest needs with these arguments."""
+    """Return the names of the programs that the tests selected by these pytest arguments need."""
     needs, said = Needs(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *arguments], plugins=[needs])

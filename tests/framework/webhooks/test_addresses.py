@@ -1,5 +1,5 @@
-"""Tests of the addresses of webhooks: options of the user, local clusters, and clusters that cannot connect to the
-process.
+"""Tests of the addresses at which the API server calls webhooks: addresses from options, local clusters, and clusters
+that cannot connect to the process.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_without_an_address_it_does_not_start() -> None:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A kubeconfig of a cluster on another machine; no certificate is requested from other host names."""
+    """A kubeconfig of a cluster on another machine, whose server certificate cannot be requested."""
 
     def unreachable(*arguments: object, **options: object) -> str:
         raise OSError("no route")

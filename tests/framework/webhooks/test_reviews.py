@@ -1,4 +1,4 @@
-"""Tests of the answers of admission functions to AdmissionReviews, and of their JSON patches."""
+"""Tests of the responses of admission functions to AdmissionReviews, and of the JSON patches in these responses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that the rules of an app give the same results inside the API server (`serve --app`) and as
-webhooks (`run`).
+"""Tests that the admission rules of an app have the same effect inside the API server (`serve --app`) and as webhooks
+(`run`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 
 
 class Answer(tuple[int, Any, "list[str]"]):
-    """The code, the body and the warnings of a response."""
+    """The status code, the body and the warnings of a response."""
 
 
 def ask(server: ServerProcess, method: str, path: str, body: Any = None, query: str = "") -> Answer:
@@ -88,7 +88,9 @@ def site(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def play(server: ServerProcess) -> list[Any]:
-    """Make the requests of a user, and return the results, without the prefix of refusals by webhooks."""
+    """Send a user's requests, and return the results without the prefix that the API server adds to refusals by
+    webhooks.
+    """
     seen: list[Any] = []
 
     def do(method: str, path: str, body: Any = None, query: str = "") -> None:
@@ -225,7 +227,7 @@ def test_only_writes_in_the_followed_namespace_are_decided(rules: Path, server: 
 
 
 def decides(server: ServerProcess, name: str) -> bool:
-    """Return whether the rules refuse a site that is too large."""
+    """Return whether the admission rules refuse a Site object that is too large."""
     return ask(server, "POST", SITES, site(name, replicas=7))[0] == 403
 
 

@@ -13,7 +13,7 @@ TIMEOUT = 20.0
 
 
 class Caller:
-    """An HTTP/2 connection that can send frames in any order."""
+    """An HTTP/2 connection on which a test can send frames in any order."""
 
     def __init__(self, address: tuple[str, int], context: ssl.SSLContext, *headers: tuple[str, str]) -> None:
         raw = socket.create_connection(address, timeout=TIMEOUT)
@@ -27,7 +27,7 @@ class Caller:
         self.ended: set[int] = set()
         self.events: list[Event] = []
         self.unread: set[int] = set()
-        """Streams whose data the client does not acknowledge, so that the server stops sending."""
+        """Streams for which the client sends no window updates, so that the server stops sending data."""
 
     def ask(self, path: str, *more: tuple[str, str], method: str = "POST") -> int:
         stream = self.h2.get_next_available_stream_id()
@@ -39,7 +39,7 @@ class Caller:
         self._socket.sendall(self.h2.data_to_send())
 
     def receive(self) -> None:
-        """Receive the next events."""
+        """Receive bytes from the server, and return the next events."""
         self.send()
         for event in self.h2.receive_data(self._socket.recv(1 << 16)):
             self.events.append(event)
@@ -56,7 +56,7 @@ class Caller:
             self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
 
     def upload(self, stream: int, body: bytes) -> None:
-        """Send a body as far as flow control allows, and wait for window updates."""
+        """Send a body as far as flow control allows, and wait for window updates before sending the rest."""
         while body:
             room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size, len(body))
             if room:

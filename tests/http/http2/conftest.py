@@ -1,4 +1,4 @@
-"""A connection for each test; after the test, no state of it may remain."""
+"""Fixtures with a connection for each test; after the test, the server may hold no state of the connection."""
 
 from __future__ import annotations
 

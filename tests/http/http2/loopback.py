@@ -1,4 +1,4 @@
-"""An HTTP/2 connection without a socket to a hyper-h2 client."""
+"""An HTTP/2 connection between the server and a hyper-h2 client, without a socket."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.http.loopback import Client
 
 
 def asking(path: str, *more: tuple[str, str], method: str = "GET") -> list[tuple[str, str]]:
-    """Return the fields of a request."""
+    """Return the header fields of a request."""
     return [(":method", method), (":scheme", "https"), (":authority", "x"), (":path", path), *more]
 
 
 class Http2Client(Client):
-    """The client side of a connection, which stores answers by stream."""
+    """The client side of a connection, which stores responses by stream."""
 
     def __init__(self, bounds: Bounds = DEFAULT, *, window: int | None = None, **given: Any) -> None:
         self.h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
@@ -56,7 +56,7 @@ class Http2Client(Client):
             self.take()
 
     def take(self) -> None:
-        """Process the received bytes."""
+        """Process the bytes that the client has received."""
         data, self.transport.written = self.transport.written, b""
         for event in self.h2.receive_data(data):
             self._note(event)
@@ -80,7 +80,7 @@ class Http2Client(Client):
                 raise AssertionError("no answer has trailers")
 
     def ask(self, *fields: tuple[str, str], ends: bool = True) -> int:
-        """Send the header of a request, and return its stream."""
+        """Send the header block of a request, and return the request's stream."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, list(fields), end_stream=ends)
         return stream
@@ -92,7 +92,9 @@ class Http2Client(Client):
         return stream
 
     def untold(self) -> list[Frame]:
-        """Return the received frames that hyper-h2 has not processed; it processes no frames after a GOAWAY."""
+        """Return the received frames that hyper-h2 has not processed, because hyper-h2 processes no frames after a
+        GOAWAY.
+        """
         data, self.transport.written = memoryview(self.transport.written), b""
         found = []
         while data:
@@ -118,7 +120,7 @@ def code_of(client: Http2Client) -> Code | None:
 
 
 def begun(client: Http2Client) -> Stream:
-    """Answer the first request with a stream, and return the stream."""
+    """Send a request, let the application begin its response, and return the request's stream."""
     assert client.get("/slow") == 1
     client.loop.go_on()
     stream = client.exchanges[0].stream

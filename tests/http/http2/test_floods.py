@@ -1,5 +1,5 @@
-"""Tests of the work that a client can cause with few bytes, counted in wake-ups, timers, buffered
-bytes and loop steps.
+"""Tests of the work that a client can cause with few bytes, measured in wake-ups, timers, buffered bytes and event loop
+steps.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LONG = "a" * 20_000
 
 
 def inner(client: Http2Client) -> Http2Connection:
-    """Return the connection object, whose private counters tests read."""
+    """Return the server's connection object, whose private counters the tests read."""
     assert isinstance(client.connection, Http2Connection)
     return client.connection
 
 
 def goodbye(client: Http2Client) -> Code:
-    """Return the error with which the last frame ends the connection."""
+    """Return the error code of the last frame that the server sent, which is a GOAWAY."""
     last = client.untold()[-1]
     assert isinstance(last, GoAwayFrame)
     return Code(last.error_code)
@@ -36,7 +36,7 @@ def goodbye(client: Http2Client) -> Code:
 
 @pytest.fixture
 def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Record the resumed channels."""
+    """Record the channels that are resumed."""
     woken: list[int] = []
     go_on = Channel.send_waiting
 

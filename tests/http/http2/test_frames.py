@@ -1,4 +1,4 @@
-"""Tests of frames that arrive in any pieces, and of invalid frames."""
+"""Tests of frames that arrive split at any position, and of invalid frames."""
 
 from __future__ import annotations
 

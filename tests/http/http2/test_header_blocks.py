@@ -1,4 +1,4 @@
-"""Tests of header blocks: they are decoded as sent, and ambiguous ones are refused."""
+"""Tests of header blocks: the server decodes the fields that were sent, and refuses ambiguous fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40
 
 
 class Sender:
-    """Encodes header blocks as a client does: with a dynamic table or without."""
+    """Encodes header blocks as a client does, with or without a dynamic table."""
 
     def __init__(self, *, table: bool) -> None:
         self._encoder = Encoder()

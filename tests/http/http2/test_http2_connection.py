@@ -1,4 +1,4 @@
-"""Tests of HTTP/2 on a connection with virtual time and a hyper-h2 client: no socket, no waiting."""
+"""Tests of HTTP/2 on a connection to a hyper-h2 client with virtual time, without a socket and without waiting."""
 
 from __future__ import annotations
 

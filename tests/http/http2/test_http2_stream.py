@@ -1,6 +1,6 @@
-"""Tests of one request and response over HTTP/2: flow control, and independent streams.
+"""Tests of one request and its response over HTTP/2: flow control, and independence of streams.
 
-The client is hyper-h2, and the test controls the time.
+The client is hyper-h2, and the tests control the time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_a_body_has_room_as_long_as_it_is_wanted(client: Http2Client) -> None:
 
 
 def window_updates(client: Http2Client, stream: int) -> int:
-    """Return the sum of the window updates of a stream since the last call."""
+    """Return the sum of the window updates that a stream received since the last call."""
     events, client.events = client.events, []
     return sum(each.delta for each in events if isinstance(each, WindowUpdated) and each.stream_id == stream)
 

@@ -1,4 +1,4 @@
-"""Tests of the Huffman decoder, against the library whose tables it uses."""
+"""Compares the Huffman decoder with the library whose tables the decoder uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of outgoing data: it is sent in order, with few writes."""
+"""Tests of outgoing data: the data is sent in order, with few writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests with a real server, real handshakes and third-party clients: negotiation, and reading of bodies."""
+"""Tests with a real server, real handshakes and third-party clients: protocol negotiation, and reading of bodies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT = 2_000_000
 
 
 class Echo:
-    """An application that answers with the body of the request: for `/early` before the body arrives, for `/pieces` in
+    """An application that responds with the body of the request: at `/early`, before the body arrives; at `/pieces`, in
     pieces.
     """
 
@@ -54,11 +54,11 @@ class Echo:
         yield
 
     def drain(self) -> None:
-        """Do nothing, because there are no long responses."""
+        """Do nothing, because this application sends no long responses."""
 
 
 class Served:
-    """A server of an `Echo`, over TLS."""
+    """A server with an `Echo` application, over TLS."""
 
     def __init__(self, directory: Path, *, http2: bool = True) -> None:
         files = ensure_certificates(directory / "pki", ["localhost", "127.0.0.1"], clock=SystemClock())

@@ -1,4 +1,4 @@
-"""A proxy in front of a server of the test; both use real sockets."""
+"""A proxy in front of a server that a test provides; both use real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 
 class Plain:
-    """A request as the proxy gets it, without parts that belong to Kubernetes."""
+    """A request in the form in which the proxy gets it, without the parts that belong to Kubernetes."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.method = exchange.method
@@ -51,7 +51,7 @@ class Plain:
 
 
 class Front:
-    """The proxy's port, and the results of its requests."""
+    """The proxy's port, and the results of the requests that it forwarded."""
 
     def __init__(self, port: int, pool: UpstreamPool, failures: list[Exception]) -> None:
         self.port = port
@@ -62,7 +62,7 @@ class Front:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def answer(self, request: bytes) -> bytes:
-        """Send one request that closes its connection, and return all received bytes."""
+        """Send one request with `Connection: close`, and return all received bytes."""
         reader, writer = await self.open()
         writer.write(request)
         try:
@@ -77,7 +77,7 @@ class Front:
 async def in_front_of(
     behaviour: Behaviour, change: Callable[[ForwardedRequest], ForwardedRequest] = lambda passing: passing
 ) -> AsyncIterator[Front]:
-    """Run a server with this behaviour, and a proxy in front of it."""
+    """Run a server with this behaviour, and a proxy that forwards to it."""
     tasks: set[asyncio.Task[None] | None] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Tests of links in headers, which the proxy rewrites."""
+"""Tests of links in response headers, which the proxy rewrites."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of links in HTML, with the cases of apimachinery's `pkg/util/proxy/transport_test.go` and some of its
-tokenizer.
+"""Tests of links in HTML, with the test cases of apimachinery's `pkg/util/proxy/transport_test.go` and some test cases
+of its tokenizer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def rewritten(link: str) -> str:
 
 
 def passed(document: bytes, size: int) -> bytes:
-    """Return a document that arrives in pieces of `size` bytes."""
+    """Return a document that the rewriter receives in pieces of `size` bytes."""
     links = LinkRewriter(rewritten)
     pieces = [links.feed(document[at : at + size]) for at in range(0, len(document), size)]
     return b"".join(pieces) + links.end()

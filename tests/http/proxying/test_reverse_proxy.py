@@ -1,4 +1,4 @@
-"""Tests of forwarded requests: bodies, headers, slow readers, servers that crash, upgrades."""
+"""Tests of forwarded requests: bodies, headers, slow readers, servers that crash, and protocol upgrades."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def says(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
-    """Answer every request with these bytes."""
+    """Return a server behaviour that responds to every request with these bytes."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
@@ -44,7 +44,7 @@ def says(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
 
 
 async def mirrors(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer with the header and the body of the request."""
+    """Respond with the header and the body of the request."""
     head = await reader.readuntil(b"\r\n\r\n")
     body = b""
     if b"chunked" in head:

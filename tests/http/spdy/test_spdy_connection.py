@@ -1,4 +1,4 @@
-"""Tests of SPDY connections: streams, their ends, resets, and invalid input."""
+"""Tests of SPDY connections: streams, how streams end, resets, and invalid input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.http.pipes import Kept, pipe
 
 
 class Both:
-    """A client and a server, and the streams that the server has accepted."""
+    """A SPDY client and a server, and the streams that the server has accepted."""
 
     def __init__(self) -> None:
         self.near, self.far = pipe()

@@ -1,4 +1,4 @@
-"""Tests of admission policies and their bindings: defaults, and refusals except expressions."""
+"""Tests of admission policies and their bindings: defaults and refusals, except refusals because of expressions."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
     ],
 )
 def test_a_json_patch_takes_unknown_fields_of_no_type(patch: str, told: str) -> None:
-    """The type reports that each field name exists (apiserver `JSONPatchType.Field`)."""
+    """The CEL type `JSONPatch` reports that every field name exists (apiserver `JSONPatchType.Field`)."""
     mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}
     messages = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [mutation]}).messages
     assert [told in each for each in messages] == [True] * bool(told)

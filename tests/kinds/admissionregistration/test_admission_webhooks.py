@@ -1,4 +1,4 @@
-"""Tests of configurations of webhooks: refusals, their order, and unchanged invalid fields."""
+"""Tests of webhook configurations: refusals, the order of errors, and invalid fields that an update does not change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def told(*each: dict[str, Any], strategy: WebhookConfigurationStrategy = VALIDAT
 
 
 def kept(before: dict[str, Any], **change: Any) -> list[str]:
-    """Return the errors of a webhook whose stored form is `before`."""
+    """Return the errors for an update of a webhook whose stored form is `before`."""
     return update(VALIDATING, hooks(before), {"webhooks": [{**HOOK, **before, **change}]}, namespaced=False).messages
 
 

@@ -1,4 +1,4 @@
-"""Tests of a searcher on views that report changes."""
+"""Tests of the search for free values on views that report their changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANGES = pytest.mark.parametrize("range_", [FOUR, SIX, PORTS], ids=["IPv4", "IPv
 
 
 class Counting(Cacher):
-    """A cacher that counts queries."""
+    """A cacher that counts the calls of `get` and `list`."""
 
     gets = lists = 0
 
@@ -43,7 +43,7 @@ class Counting(Cacher):
 
 
 class Cluster:
-    """A log with claims and other objects, and the state that results from it."""
+    """A log with claims and other objects, and the state that results from the log."""
 
     def __init__(self, *, window: int = 10_000) -> None:
         clock = FakeClock()
@@ -74,14 +74,14 @@ class Cluster:
 
 
 def free(state: Cacher, range_: Range) -> set[int]:
-    """Return the free values that a check of each value finds."""
+    """Return the free values that are found by checking each value."""
     values = {index for first, end in range_.bands for index in range(first, end)}
     return {index for index in values if state.get(range_.claims, Key("", range_[index])) is None}
 
 
 @pytest.fixture(params=[0, PROBES], ids=["unprobed", "probed"])
 def probes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find all values with the index alone, too."""
+    """Run the test with probes, and a second time with the index alone."""
     monkeypatch.setattr(search, "PROBES", request.param)
 
 
@@ -219,7 +219,7 @@ def test_the_largest_ranges_are_asked_value_by_value() -> None:
 
 
 class Silent:
-    """A view that cannot report changes."""
+    """A view of the log that cannot report changes."""
 
     def __init__(self, state: Cacher) -> None:
         self.get, self.list = state.get, state.list
@@ -234,7 +234,7 @@ def test_other_views_are_asked_value_by_value() -> None:
 
 
 class Beheaded:
-    """A view that has dropped all changes."""
+    """A view of the log that has dropped all its past changes."""
 
     def __init__(self, state: Cacher) -> None:
         self.state, self.get, self.list, self.revision = state, state.get, state.list, state.revision

@@ -8,7 +8,7 @@ from ctrlmgr.kinds.allocators.search import PROBES, probe, walk
 
 
 class Looking:
-    """Counts the checked values."""
+    """A predicate that returns whether a value is free, and counts its calls."""
 
     def __init__(self, taken: set[int]) -> None:
         self.taken = taken

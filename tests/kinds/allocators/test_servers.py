@@ -1,4 +1,4 @@
-"""Tests of servers that share only the log."""
+"""Tests of servers that share only the event log."""
 
 from __future__ import annotations
 

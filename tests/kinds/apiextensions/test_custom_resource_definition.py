@@ -1,4 +1,4 @@
-"""Tests of writes of CustomResourceDefinitions: defaults, first status, causes, warnings."""
+"""Tests of writes of CustomResourceDefinitions: defaults, the first status, causes of refusals, and warnings."""
 
 from __future__ import annotations
 

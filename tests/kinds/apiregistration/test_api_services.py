@@ -1,4 +1,4 @@
-"""Tests of APIServices: defaults, and refusals with their texts."""
+"""Tests of APIServices: defaults, and refusals with their messages."""
 
 from __future__ import annotations
 

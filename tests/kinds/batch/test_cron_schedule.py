@@ -1,4 +1,4 @@
-"""Tests of the next time of a schedule, against a clock-based oracle, and of special cases of robfig/cron."""
+"""Tests of the next time of a cron schedule against a clock-based oracle, and of special cases of robfig/cron."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.kinds.batch.cron_schedule import Every, MalformedSchedule, parse_sc
 from tests.controllers.cronjob.clocks import ZONES, Days, random_schedule
 
 WINDOWS = int(os.environ.get("CTRLMGR_TEST_SCHEDULE_WINDOWS", "12"))
-"""The number of tested periods, each with 150 pairs of schedule and time: 700 periods are 10^5 pairs."""
+"""The number of tested periods, each with 150 pairs of a schedule and a time: 700 periods are 10^5 pairs."""
 
 
 def _at(text: str) -> int:
@@ -22,7 +22,7 @@ def _at(text: str) -> int:
 
 
 def _next(schedule: str, after: str) -> str:
-    """Return the next run in the time zone of the schedule."""
+    """Return the next run of a schedule, in the schedule's time zone."""
     parsed = parse_schedule(schedule)
     found = next_run(parsed)(_at(after))
     zone = ZoneInfo("UTC" if isinstance(parsed, Every) else parsed.zone or "UTC")

@@ -23,7 +23,7 @@ def test_counts(spec: dict[str, Any], messages: list[str]) -> None:
 
 
 def test_a_lease_may_have_any_finalizer() -> None:
-    """crud-leases-026 of the corpus."""
+    """Tests the case crud-leases-026 of the conformance corpus."""
     assert create(STRATEGY, {"metadata": {**LEASE["metadata"], "finalizers": ["nodomain"]}}).errors == []
 
 

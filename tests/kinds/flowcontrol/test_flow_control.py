@@ -1,4 +1,4 @@
-"""Tests of FlowSchemas and PriorityLevelConfigurations: defaults, and refusals with their texts."""
+"""Tests of FlowSchemas and PriorityLevelConfigurations: defaults, and refusals with their messages."""
 
 from __future__ import annotations
 

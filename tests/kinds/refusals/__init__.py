@@ -1,6 +1,6 @@
 """Tables of refused objects with their error messages: one file per kind, one block per case.
 
-A file starts with the kind's path (`apps/v1/deployments`). A block has these lines:
+A file starts with the URL path of the kind (`apps/v1/deployments`). A block consists of these lines:
 
     # its name, unique in its file
     + a JSON merge patch (RFC 7396) of the kind's valid object (`VALID`); the result is created
@@ -10,11 +10,12 @@ A file starts with the kind's path (`apps/v1/deployments`). A block has these li
     @ the name of a feature gate that is on for the case
     the path of a field: the error message
 
-`pod_recorded.txt` has recorded answers of Kubernetes 1.36.2; the other files follow its source.
+`pod_recorded.txt` contains recorded responses of Kubernetes 1.36.2; the expectations in the other files follow
+Kubernetes' source code.
 
-If a block has no error messages, the object must be accepted. There may be several lines of each type: patches are
-applied one after the other (only the last update may be refused), and the errors must have this order. `<LABEL>` and
-similar placeholders stand for Kubernetes' longer explanations, `\\n` and `\\t` for white space.
+If a block has no error messages, the object must be accepted. A block may have several lines of each type: patches are
+applied one after the other (only the last update may be refused), and the errors must occur in the order of the lines.
+`<LABEL>` and similar placeholders stand for Kubernetes' longer explanations, `\\n` and `\\t` for white space.
 """
 
 from __future__ import annotations
@@ -110,18 +111,20 @@ VALID: dict[str, dict[str, Any]] = {
     f"{_RBAC}/rolebindings": {"roleRef": _ROLE},
     f"{_RBAC}/clusterrolebindings": {"roleRef": _ROLE},
 }
-"""The minimal valid object of each kind, by its path; tests must not change it."""
+"""The minimal valid object of each kind, by the kind's path; tests must not change these objects."""
 
 
 class Change(NamedTuple):
-    """A patch; `part` is the subresource that it changes, or "container"."""
+    """A patch of an object; `part` is the subresource that the patch changes, or "container" for
+    the first container.
+    """
 
     part: str
     patch: dict[str, Any]
 
 
 class Case(NamedTuple):
-    """One block of a table."""
+    """One case in a table of refusals."""
 
     kind: str
     create: list[Change]
@@ -131,7 +134,7 @@ class Case(NamedTuple):
 
 
 def cases() -> dict[str, Case]:
-    """Return all cases, each with the name of its file."""
+    """Return all cases, each with the name of the file that contains it."""
     files = sorted(FOLDER.glob("*.txt"))
     return {f"{file.stem}: {name}": case for file in files for name, case in _read(file.read_text("utf-8"))}
 
@@ -159,7 +162,7 @@ def _spelled_out(line: str) -> str:
 
 
 def patched(fields: dict[str, Any], change: Change) -> dict[str, Any]:
-    """Return an object, or its first container, after a change."""
+    """Return a copy of an object, or of the object's first container, after a change."""
     fields = copy.deepcopy(fields)
     if change.part != "container":
         changed: dict[str, Any] = merged(fields, change.patch)

@@ -1,4 +1,4 @@
-"""Tests of resource claims: defaults, and their status."""
+"""Tests of ResourceClaims: defaults, and the status of claims."""
 
 from __future__ import annotations
 

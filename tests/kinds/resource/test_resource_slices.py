@@ -1,4 +1,4 @@
-"""Tests of resource slices: defaults, counts, and warnings."""
+"""Tests of ResourceSlices: defaults, limits on counts, and warnings."""
 
 from __future__ import annotations
 

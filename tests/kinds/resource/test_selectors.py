@@ -1,4 +1,4 @@
-"""Tests of device selectors: allowed names and costs."""
+"""Tests of device selectors: allowed names and the cost of expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the kinds of `storage.k8s.io`: defaults, warnings, and generations; refusals are in `refusals`."""
+"""Tests of the kinds of `storage.k8s.io`: defaults, warnings, and generations; `refusals` contains the tests of refused
+objects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends any frames, and checks the frames that the server sends."""
+"""An HTTP/2 client that sends arbitrary frames, and checks the frames that the server sends."""
 
 from __future__ import annotations
 
@@ -33,22 +33,23 @@ ZEROS, NAMED = bytes(8), b"h2spec\0\0"
 
 
 def fields(path: str = "/slow", *more: Field, method: str = "GET") -> list[Field]:
-    """Return the fields of a request. The server does not answer requests for `/slow`, and answers others with their
-    path.
+    """Return the header fields of a request.
+
+    The server does not respond to requests for `/slow`; its response to any other request contains the request's path.
     """
     return [(":method", method), (":scheme", "http"), (":path", path), (":authority", "x"), *more]
 
 
 def without(name: str) -> list[Field]:
-    """Return the fields of a request without one field."""
+    """Return the header fields of a request, except one field."""
     return [each for each in fields() if each[0] != name]
 
 
 class Peer(Client):
-    """The client of a connection after the handshake; `deliver` sends its bytes to the server."""
+    """The client side of a connection after the handshake; `deliver` passes the client's bytes to the server."""
 
     def __init__(self, piece: int, *, acknowledges: bool = True, bounds: Bounds = DEFAULT) -> None:
-        """The maximum number of bytes that are delivered at once."""
+        """The maximum number of bytes that are delivered to the server at once."""
         super().__init__(bounds, protocol=Http2Connection)
         self.encoder = Encoder()
         self.answers: list[Frame] = []
@@ -72,7 +73,7 @@ class Peer(Client):
         return self.raw(framed(kind, flags, stream, payload))
 
     def block(self, given: Iterable[Field]) -> bytes:
-        """Return a header block."""
+        """Return an encoded header block."""
         return self.encoder.encode(list(given))
 
     def headers(
@@ -83,8 +84,8 @@ class Peer(Client):
         before: bytes = b"",
         after: bytes = b"",
     ) -> Self:
-        """Send a HEADERS frame with fields or an encoded block; `before` and `after` are further
-        bytes of its payload.
+        """Send a HEADERS frame with fields or an encoded header block; `before` and `after` are further bytes of the
+        frame's payload.
         """
         block = given if isinstance(given, bytes) else self.block(fields() if given is None else given)
         return self.frame(frames.HEADERS, flags, stream, before + block + after)
@@ -124,7 +125,7 @@ class Peer(Client):
         return self.frame(frames.PING, flags, 0, data)
 
     def deliver(self) -> Self:
-        """Deliver the sent bytes, and receive the frames of the server."""
+        """Deliver the bytes that were sent so far to the server, and receive the server's frames."""
         data, self._unsent = self._unsent, b""
         for at in range(0, len(data), self._piece):
             self.connection.receive(data[at : at + self._piece])
@@ -136,11 +137,11 @@ class Peer(Client):
     # Methods that return received frames.
 
     def codes(self, *kinds: type[Frame]) -> set[int]:
-        """Return the error codes of frames of these kinds."""
+        """Return the error codes in the received frames of these types."""
         return {each.error_code for each in self.answers if isinstance(each, kinds)}  # type: ignore[attr-defined]  # both kinds have one
 
     def status(self, stream: int) -> str | None:
-        """Return the status of the answer on a stream."""
+        """Return the status of the response on a stream."""
         for each in self.answers:
             if isinstance(each, HeadersFrame):
                 head = {str(name): str(value) for name, value in self._decoder.decode(each.data)}
@@ -149,7 +150,7 @@ class Peer(Client):
         return None
 
     def bodies(self) -> list[int]:
-        """Return the number of bytes of each DATA frame."""
+        """Return the payload size of each received DATA frame, in bytes."""
         return [len(each.data) for each in self.answers if isinstance(each, DataFrame)]
 
     @property
@@ -169,7 +170,9 @@ def parsed(data: bytes) -> list[Frame]:
 
 
 def priority(on: int, weight: int, *, exclusive: bool = False) -> bytes:
-    """Return the payload of a PRIORITY frame; `weight` is one less than the weight in the RFC."""
+    """Return the payload of a PRIORITY frame; `weight` is the value on the wire, which is one less than the weight in
+    the RFC.
+    """
     return (on | exclusive << 31).to_bytes(4, "big") + bytes((weight,))
 
 
@@ -189,7 +192,7 @@ def connection_error(*codes: Code) -> Then:
 
 
 def stream_error(*codes: Code) -> Then:
-    """Expect a stream error (RFC 9113, section 5.4.2), or a connection error of the same code."""
+    """Expect a stream error (RFC 9113, section 5.4.2), or a connection error with the same error code."""
 
     def judge(peer: Peer) -> None:
         assert peer.codes(RstStreamFrame, GoAwayFrame) & set(codes), peer.answers
@@ -198,7 +201,7 @@ def stream_error(*codes: Code) -> Then:
 
 
 def answered(peer: Peer) -> None:
-    """Expect an answer on the first stream."""
+    """Expect a response on the first stream."""
     assert peer.status(1) == "200", peer.answers
     assert not peer.codes(RstStreamFrame, GoAwayFrame)
 
@@ -227,14 +230,14 @@ def pong_or_close(data: bytes) -> Then:
 
 
 def acknowledged(peer: Peer) -> None:
-    """Expect an acknowledgement of settings."""
+    """Expect an acknowledgement of a SETTINGS frame."""
     flags = [set(each.flags) for each in peer.answers if isinstance(each, SettingsFrame)]
     assert flags == [{"ACK"}], peer.answers
     assert not peer.is_closed
 
 
 def bodies(*sizes: int) -> Then:
-    """Expect DATA frames of these sizes."""
+    """Expect DATA frames with these payload sizes."""
 
     def judge(peer: Peer) -> None:
         assert peer.bodies() == list(sizes), peer.answers
@@ -254,17 +257,17 @@ class Case(NamedTuple):
 
 
 PIECES = (1, 1 << 16)
-"""The sizes of the pieces in which bytes are delivered: one byte, and all bytes."""
+"""The sizes of the pieces in which bytes are delivered: one byte at a time, and all bytes at once."""
 
 
 def each_of(cases: Sequence[Case]) -> pytest.MarkDecorator:
-    """Run a test once for each case."""
+    """Run a test function once for each case."""
     assert len({(each.section, each.says) for each in cases}) == len(cases)
     return pytest.mark.parametrize("case", cases, ids=[f"{each.section} {each.says}" for each in cases])
 
 
 def assert_conforms(case: Case) -> None:
-    """Run a case, with each size of delivered pieces."""
+    """Run a case once for each size of delivered pieces."""
     for piece in PIECES:
         peer = Peer(piece, acknowledges=case.acknowledges)
         case.send(peer)

@@ -1,4 +1,4 @@
-"""Tests that all of h2spec's 146 cases are present, and the one case of its strict mode."""
+"""Tests that all 146 cases of h2spec are present, and the single case of its strict mode."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MODULES = (
     test_hpack,
 )
 ALONE = 2
-"""Cases that need a separate connection: another preface, and more streams than are allowed."""
+"""Cases that need a separate connection: one with a wrong preface, and one with more streams than the server allows."""
 BESIDES = 1
-"""Additional cases that h2spec does not have: trailers that end the stream."""
+"""Cases that h2spec does not have: trailers that end the stream."""
 
 
 def test_no_case_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, sections 6 and 7: definitions of frames and error codes."""
+"""Tests h2spec's HTTP/2 part, sections 6 and 7: definitions of frames and error codes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ DUMMY = [("x-dummy0", "a" * 100)]
 
 
 def open_block(peer: Peer) -> Peer:
-    """Send an incomplete header block."""
+    """Send a header block without its end."""
     return peer.headers(flags=END_STREAM)
 
 
 def narrow(peer: Peer, *sizes: int) -> Peer:
-    """Request an answer of 7 bytes, with the last of `sizes` as the flow-control window."""
+    """Request a response of 7 bytes; the last of `sizes` is the flow-control window."""
     peer.settings(*((Setting.INITIAL_WINDOW_SIZE, size) for size in sizes))
     return peer.headers(ECHO)
 
@@ -51,7 +51,7 @@ def widen_beyond(peer: Peer, stream: int) -> Peer:
 
 
 def make_negative(peer: Peer) -> Peer:
-    """Make the flow-control window negative, and then send a window update."""
+    """Make the flow-control window of a stream negative, and then send a window update."""
     narrow(peer, 3)
     peer.deliver()
     assert peer.bodies() == [3]

@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, sections 3 to 5: the start of a connection, frames, streams."""
+"""Tests h2spec's HTTP/2 part, sections 3 to 5: the start of a connection, frames, streams."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = fields("/slow", *((f"x-dummy{at}", "~" * LARGEST) for at in range(5)))
 
 
 def ask_and_close(peer: Peer) -> Peer:
-    """Make a stream that both sides have closed."""
+    """Open a stream that both sides then close."""
     peer.headers(fields("/h2spec"))
     peer.deliver()
     assert peer.status(1) == "200"
@@ -45,18 +45,18 @@ def ask_and_close(peer: Peer) -> Peer:
 
 
 def ask_and_reset(peer: Peer) -> Peer:
-    """Make a stream that the client has closed."""
+    """Open a stream that the client then closes."""
     peer.headers(flags=END_HEADERS)
     return peer.cancel()
 
 
 def open_block(peer: Peer) -> Peer:
-    """Send an incomplete header block."""
+    """Send a header block without its end."""
     return peer.headers(flags=0)
 
 
 def closed(peer: Peer) -> None:
-    """Expect that the connection closes."""
+    """Expect that the server closes the connection."""
     assert peer.is_closed
 
 
@@ -191,7 +191,7 @@ def test_the_server_answers(case: Case) -> None:
 
 
 def test_another_preface_ends_the_connection() -> None:
-    """This is also section 3.5 of h2spec."""
+    """This case is also part of section 3.5 of h2spec."""
     peer = Peer(1)
     peer.connection = Http2Connection(peer.context)
     peer.connection.connection_made(peer.transport)
@@ -204,7 +204,7 @@ def test_another_preface_ends_the_connection() -> None:
 
 
 def test_more_streams_than_are_allowed_are_refused() -> None:
-    """This is section 5.1.2 of h2spec."""
+    """This case belongs to section 5.1.2 of h2spec."""
     peer = Peer(1 << 16, bounds=Bounds(streams=10))
     for at in range(11):
         peer.headers(stream=2 * at + 1)

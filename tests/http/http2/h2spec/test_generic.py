@@ -1,4 +1,4 @@
-"""h2spec's generic part, sections 1 to 4: what a server must accept."""
+"""Tests h2spec's generic part, sections 1 to 4: frames and messages that a server must accept."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ EVERY_SETTING = (
 
 
 def greeted(peer: Peer) -> None:
-    """Expect that the server's first frame is SETTINGS without ACK."""
+    """Expect that the server's first frame is a SETTINGS frame without ACK."""
     assert isinstance(peer.handshake[0], SettingsFrame)
     assert not peer.handshake[0].flags
 
 
 def ask_in_parts(peer: Peer, *ends: int) -> Peer:
-    """Send a request whose header block is split at these positions."""
+    """Send a request whose header block is split into frames at these positions."""
     block = peer.block(ECHO)
     parts = [block[begins:end] for begins, end in zip((0, *ends), (*ends, len(block)), strict=True)]
     peer.headers(parts[0], END_STREAM)
@@ -55,7 +55,7 @@ def ask_in_parts(peer: Peer, *ends: int) -> Peer:
 
 
 def ask_without_room(peer: Peer) -> Peer:
-    """Send a request whose answer exceeds the flow-control window, so that the stream stays half-closed."""
+    """Send a request whose response exceeds the flow-control window, so that the stream stays half-closed."""
     peer.window(0)
     return peer.headers(ECHO)
 

@@ -1,4 +1,4 @@
-"""h2spec's generic part, section 5: every representation of a header field (RFC 7541, section 6) is accepted."""
+"""Tests h2spec's generic part, section 5: every representation of a header field (RFC 7541, section 6) is accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPRESENTATIONS = {
     "never indexed, new name": NEVER_INDEXED + NAME + VALUE,
     "never indexed, new name (Huffman)": NEVER_INDEXED + NAME_CODED + VALUE_CODED,
 }
-"""h2spec sends literals in the cases that it calls indexed, and swaps the names of the first two cases."""
+"""h2spec sends literals in the cases that it calls indexed, and swaps the names of its first two cases."""
 
 
 def ask(peer: Peer, before: bytes = b"", after: bytes = b"") -> Peer:
@@ -44,8 +44,8 @@ UPDATES = [
     ),
     Case("5", "two updates", lambda peer: ask(peer, before=b"\x3f\x61\x3f\xe1\x1f"), answered, acknowledges=False),
 ]
-"""Before the client acknowledges the server's settings, its header table may have 4,096 bytes; the
-settings allow none.
+"""Until the client acknowledges the server's settings, its dynamic header table may have 4,096 bytes; the settings
+allow 0 bytes.
 """
 
 

@@ -1,4 +1,4 @@
-"""h2spec's HPACK part: decoding errors (RFC 7541), each of which ends the connection."""
+"""Tests h2spec's HPACK part: decoding errors (RFC 7541), each of which ends the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, section 8: malformed requests."""
+"""Tests h2spec's HTTP/2 part, section 8: malformed requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POST = fields(method="POST")
 
 
 def request(section: str, says: str, given: Iterable[Field]) -> Case:
-    """Return a case in which a request without a body is malformed."""
+    """Return a case in which a malformed request without a body is sent."""
     return Case(section, says, lambda peer: peer.headers(given), MALFORMED)
 
 
@@ -45,7 +45,7 @@ def send_too_much(peer: Peer, count: int) -> Peer:
 
 
 def refused(peer: Peer) -> None:
-    """Expect a stream error for a request that the server has not begun to answer."""
+    """Expect a stream error for a request to which the server has not begun to respond."""
     MALFORMED(peer)
     assert peer.paths == []
 

@@ -1,4 +1,4 @@
-"""Tests of the permission for privileged containers: one setting for the process, for pods and templates of pods."""
+"""Tests of the permission for privileged containers: one setting of the process applies to pods and pod templates."""
 
 from __future__ import annotations
 

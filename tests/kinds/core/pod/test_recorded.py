@@ -1,4 +1,6 @@
-"""Tests of recorded pods: the strategy produces the pods that Kubernetes 1.36.2 stored, from minimal ones."""
+"""Tests with recorded pods: from the minimal form of a pod, the strategy produces the pod that Kubernetes 1.36.2
+stored.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ OF_A_CONTAINER = ("imagePullPolicy", "resources", "terminationMessagePath", "ter
 
 
 def recorded_pods(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every pod as it was created."""
+    """Yield every recorded pod in its state after the creation."""
     with gzip.open(path, "rb") as lines:
         for line in lines:
             event = json.loads(line)

@@ -1,4 +1,4 @@
-"""Tests of the decisions about bindings and evictions."""
+"""Tests of how bindings and evictions of pods are decided."""
 
 from __future__ import annotations
 

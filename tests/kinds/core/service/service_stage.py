@@ -1,7 +1,7 @@
-"""Runs the Service strategy as the write path does, on objects in a dict.
+"""Runs the Service strategy on objects in a dict, in the way in which the engine's write path runs it.
 
-It calls a strategy in the order of the engine, and checks companions as strictly as the log: an ADDED object must not
-exist, and a DELETED object must exist unchanged.
+The module calls a strategy in the order of the engine, and checks companion objects as strictly as the log: an ADDED
+object must not exist, and a DELETED object must exist unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ assert KIND is not None
 
 
 class Objects:
-    """A `View` of the objects of the test."""
+    """A `View` of the objects that a test stores."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -49,7 +49,7 @@ class Objects:
         return sorted(found, key=lambda obj: obj.key)
 
     def append(self, proposals: Sequence[Proposal]) -> None:
-        """Apply all changes or none."""
+        """Apply all changes of a write, or none if one of them conflicts."""
         for proposal in proposals:
             place = (proposal.object.resource, proposal.object.key)
             if proposal.type is EventType.ADDED and place in self.objects:
@@ -66,7 +66,7 @@ class Objects:
 
 
 class Stage:
-    """A cluster of Services."""
+    """A cluster that contains only Services and their allocations."""
 
     def __init__(self, ranges: Ranges = DUAL, seed: int = 1) -> None:
         self.strategy = ServiceStrategy(ranges)
@@ -87,7 +87,7 @@ class Stage:
         return obj.to_dict()
 
     def create(self, spec: Unstructured, name: str = "s", *, dry_run: bool = False, **rest: Any) -> Unstructured:
-        """Create a Service; `rest` are further fields of the body, including `metadata` fields."""
+        """Create a Service; `rest` contains further fields of the body, including fields of `metadata`."""
         metadata = {"name": name, "namespace": "ns"} | rest.pop("metadata", {})
         new = self.read({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, **rest})
         new.pop("status", None)
@@ -104,7 +104,7 @@ class Stage:
     def update(
         self, new: Unstructured, name: str = "s", *, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """Replace a Service; fields that the server sets are copied from the stored object."""
+        """Replace a Service; fields that the server sets are copied from the stored Service."""
         namespace = new.get("metadata", {}).get("namespace") or "ns"
         old = self.get(name, namespace)
         new = self.read(new)
@@ -155,7 +155,7 @@ class Stage:
             raise refuse("Service", "", obj["metadata"].get("name") or "", errors)
 
     def finish(self, ctx: Context, type: EventType, new: Unstructured, expected: int) -> Unstructured:
-        """Append the write, and return the answered object."""
+        """Append the write, and return the object in the response."""
         assert KIND is not None
         new["metadata"].pop("resourceVersion", None)
         ctx.warnings += self.strategy.warnings(ctx, new, ctx.old)
@@ -173,13 +173,15 @@ class Stage:
         return self.get(obj.name, obj.namespace)
 
     def claimed(self) -> dict[str, str]:
-        """Return the owner of each address or port."""
+        """Return the owner of each allocated address or port."""
         claims = [*self.state.list(IP_ADDRESSES), *self.state.list(NODE_PORTS)]
         parents = {claim.name: claim.view(Claim).parent for claim in claims}
         return {name: f"{parent.namespace}/{parent.name}" for name, parent in parents.items() if parent is not None}
 
     def used(self) -> dict[str, str]:
-        """Return the addresses and ports in Services; fail if two Services have the same one."""
+        """Return the addresses and ports in the fields of Services; fail if two Services have the
+        same address or port.
+        """
         used: dict[str, str] = {}
         for obj in self.state.list(SERVICES):
             held = holdings(obj.to_dict())
@@ -190,6 +192,6 @@ class Stage:
 
 
 def causes(error: ApiError) -> list[tuple[str, str]]:
-    """Return the fields and messages of a refusal."""
+    """Return the fields and messages of a refused write."""
     assert error.details is not None
     return [(cause.field, cause.message) for cause in error.details.causes]

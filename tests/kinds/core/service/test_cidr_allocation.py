@@ -16,7 +16,7 @@ from tests.kinds.core.service.service_stage import NOW, Stage
 PORTS: dict[str, Any] = {"ports": [{"port": 80}]}
 SMALL = Ranges.parse("10.96.0.0/29", "30000-30003")
 FIRST = [f"10.96.0.{last}" for last in range(2, 7)]
-"""The addresses that are allocated automatically; the first one belongs to the Service `kubernetes`."""
+"""The addresses that are allocated automatically; the first address belongs to the Service `kubernetes`."""
 NOT_OF_IT = "the provided network does not match the current range"
 
 
@@ -50,7 +50,7 @@ def fill(stage: Stage) -> list[str]:
 
 
 def asked(stage: Stage, address: str, **options: Any) -> str:
-    """Return the error for a request of a certain address, empty if it is free."""
+    """Return the error for a request of a certain address; the string is empty if the address is free."""
     try:
         stage.create(PORTS | {"clusterIP": address}, f"s{len(stage.state.objects)}", **options)
     except Invalid as error:

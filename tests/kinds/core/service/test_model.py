@@ -1,4 +1,6 @@
-"""Property test of Services of all types and all changes, in ranges that are so small that they are often full."""
+"""Property test of Services of all types with random changes; the address and port ranges are so small that they are
+often full.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class Client:
         return ports
 
     def spec(self) -> dict[str, Any]:
-        """Generate a spec; fields that are invalid for the type are rare."""
+        """Generate a Service spec in which fields that are invalid for the type are rare."""
         kind = self.random.choice(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"])
         spec: dict[str, Any] = {"type": kind, "externalName": "a.example", "ports": self.ports()}
         rare = {
@@ -61,7 +63,7 @@ class Client:
         return spec
 
     def write(self) -> None:
-        """Make one random request for a Service."""
+        """Make one random request to create, change or delete a Service."""
         stage, name, spec = self.stage, self.random.choice(NAMES), self.spec()
         body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
         change = {field: spec[field] for field in self.random.sample(sorted(spec), k=min(len(spec), 2))}

@@ -275,7 +275,7 @@ def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], fo
 
 
 def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_alone() -> None:
-    """Only valid values are cached, regardless of the order and number of calls."""
+    """The validation caches only valid values, regardless of the order and number of calls."""
     stage = Stage()
     for at, port in enumerate([*range(1, 400), *range(1, 400)]):
         ports = {"ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}]}
