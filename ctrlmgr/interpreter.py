@@ -1,12 +1,12 @@
-"""Settings of the Python interpreter for a process that serves: threads, the cycle collector and the allocator.
+"""Configures the Python interpreter of a server process: thread switching, the cycle collector and the allocator.
 
-`tune` applies them once, at the start:
-- A thread releases the interpreter's lock after half a millisecond, so a busy thread delays the event loop by no more
-  than that.
-- The cycle collector runs only every 5,000 allocations, because all threads wait for it, and few objects here are part
-  of a cycle.
-- Objects that survive a full collection are frozen (`gc.freeze`), so that the next collections skip them. Every 16th
-  full collection examines all objects, so that garbage among the frozen ones is freed.
+The function `tune` applies these settings once, at the start of the process:
+- A thread releases the interpreter's lock after half a millisecond, so that a busy thread delays the event loop by at
+  most that time.
+- The cycle collector runs only every 5,000 allocations, because all threads wait for it, and few objects of this
+  program are part of a cycle.
+- Objects that survive a full collection are frozen (`gc.freeze`), so that later collections skip these objects. Every
+  16th full collection examines all objects, so that garbage among the frozen objects is freed.
 - The allocator always maps each block of more than 128 KiB separately, so that the unused part of a TLS connection's
   buffer costs no memory. The allocator keeps up to 4 MiB of free memory, which the next large response uses again.
 
@@ -24,19 +24,19 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
-"""The options M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, with values in bytes, by their numbers for mallopt (malloc.h).
+"""The numbers of mallopt's options M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), with their values in bytes.
 
-glibc adapts these only while they have their defaults, so a value that is set stays.
+glibc changes these options automatically only until the program sets them.
 """
 
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (5_000, 4, 40)
 _MANY = 4 * _THRESHOLDS[0]
-"""The number of young objects from which on a collection takes long."""
+"""The number of young objects from which on a collection takes a long time."""
 _OLDEST = 2
-"""The generation of a full collection."""
+"""The generation number of a full collection."""
 _EVERYTHING = 16
-"""After this number of full collections, one collection examines the frozen objects too."""
+"""The number of full collections after which one collection also examines the frozen objects."""
 
 
 def tune() -> None:
@@ -52,21 +52,21 @@ def tune() -> None:
 
 
 class Collector:
-    """The cycle collector of this process. Several threads may pause it at the same time."""
+    """Controls the cycle collector of this process. Several threads may pause the collector at the same time."""
 
     def __init__(self) -> None:
         """Change nothing yet."""
         self._lock = threading.Lock()
         self._pauses = 0
         self.was_on = True
-        """Whether the collector was on before it was paused."""
+        """Whether the collector was enabled before it was paused."""
         self.freezes = False
-        """Whether `resume` may freeze objects. Freezing is only allowed if a full collection examines the frozen
-        objects now and then.
+        """Whether `resume` may freeze objects (`gc.freeze`). Freezing is allowed only if some full collections also
+        examine the frozen objects.
         """
 
     def pause(self) -> None:
-        """Switch the collector off until `resume` has been called as often as this method."""
+        """Disable the collector until `resume` has been called as often as this method."""
         with self._lock:
             if self._pauses == 0:
                 self.was_on = gc.isenabled()
@@ -74,10 +74,10 @@ class Collector:
             self._pauses += 1
 
     def resume(self) -> None:
-        """Switch the collector on again, if it was on before and no other caller has paused it.
+        """Enable the collector again, if it was enabled before and no other caller has paused it.
 
-        If the work has created many young objects that stay, such as compiled schemas, they are frozen. Without
-        freezing, the next collection would examine each of these objects while all threads wait.
+        If the work has created many young objects that will exist for long, such as compiled schemas, they are frozen.
+        Without freezing, the next collection would examine all new objects while all threads wait.
         """
         with self._lock:
             self._pauses -= 1
@@ -91,13 +91,13 @@ collector = Collector()
 
 
 class _Full:
-    """Keeps full collections short; the interpreter calls it for each collection."""
+    """A callback of the collector that keeps full collections short; the interpreter calls it for each collection."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def hear(self, phase: str, info: Mapping[str, int]) -> None:
-        """Freeze after a full collection, and unfreeze before every 16th."""
+        """Freeze objects after each full collection, and unfreeze all objects before every 16th one."""
         if info["generation"] != _OLDEST:
             return
         if phase == "stop":
@@ -113,11 +113,12 @@ _full = _Full()
 
 @contextmanager
 def collector_paused(*, freeze: bool = False) -> Iterator[None]:
-    """Keep the cycle collector off while the block creates many objects that stay.
+    """Disable the cycle collector while the block creates many objects that will exist for long.
 
-    The collector counts allocations. While 50,000 objects are loaded, it would run again and again and examine all of
-    them. Reference counting is not affected. With `freeze`, the objects that exist at the end are frozen, because
-    otherwise the next full collection would examine all of them while all threads wait.
+    Otherwise the collector would run often, because it counts allocations. While 50,000 objects are loaded, the
+    collector would run again and again and examine all of them. Reference counting continues while the collector is
+    disabled. If `freeze` is set, the objects that exist at the end of the block are frozen, so that the next full
+    collection does not examine them while all threads wait.
     """
     collector.pause()
     try:
@@ -129,11 +130,12 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
 
 
 def frames() -> dict[int, FrameType]:
-    """Return the innermost frame of each thread, by the thread's identifier.
+    """Return the innermost stack frame of each thread, by the thread's identifier.
 
-    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it creates this dict. A
-    collection at that moment runs Python code, so another thread can run, start a thread, and wait for that lock while
-    it holds the interpreter's lock: a deadlock (https://github.com/python/cpython/issues/106883).
+    The cycle collector is disabled while the frames are read. The reason is that CPython 3.11 holds the lock of its
+    list of threads while it creates the dict of frames. If a collection then runs Python code, another thread can start
+    a thread and wait for that lock while it holds the interpreter's lock, which is a deadlock
+    (https://github.com/python/cpython/issues/106883).
     """
     with collector_paused():
         return sys._current_frames()

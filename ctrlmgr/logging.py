@@ -2,10 +2,11 @@
 
 Guarantees:
 - A password in a database URL never appears in a log line, in any field.
-- A value is truncated after `LONGEST` characters, and a line is written in linear time. So one request can neither fill
-  a disk nor block the thread that logs it.
-- One event is one line: newlines and terminal escapes in values are escaped. So input from the network can neither
-  forge a line nor control a reader's terminal. (Only a traceback on a console has several lines.)
+- A value is truncated after `LONGEST` characters, and a line is written in linear time. Therefore one request can
+  neither fill a disk nor block the thread that logs it.
+- One log event is one line, because newlines and terminal escapes in values are escaped. Therefore input from the
+  network can neither forge a log line nor control a reader's terminal. (Only a traceback on a console takes several
+  lines.)
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 
 def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
-    """Configure structlog for the process; `level` and `format` are values of `[log]`, `stream` is stderr by default.
+    """Configure structlog for the process.
 
-    Warnings and errors of libraries that use the standard library's logging (APScheduler, alembic) are written in the
-    same format.
+    `level` and `format` are values of the settings section `[log]`, and `stream` is stderr by default. Warnings and
+    errors of libraries that use the standard library's logging (APScheduler, alembic) are written in the same format.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -59,7 +60,7 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
 
 
 def configure_unless_done() -> None:
-    """Configure structlog for tests, unless the program has configured it.
+    """Configure structlog for tests, unless the program has already configured it.
 
     Without a configuration, structlog prints all variables of a traceback.
     """
@@ -90,7 +91,7 @@ def _without_url_passwords(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes: `\n`, `\x1b`."""
+    r"""Return the string with control characters (newlines, escapes, directions) as Python escapes: `\n`, `\x1b`."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -108,13 +109,13 @@ def _mask_values(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 
 
 def _lead(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Move the most important fields to the beginning of the line."""
+    """Move the most important fields to the beginning of the log line."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
     return {**first, **event}
 
 
 def _masked(value: Any) -> Any:
-    """Mask passwords in texts and containers; other values are converted to text first."""
+    """Mask passwords in strings and containers; other values are converted to strings first."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):

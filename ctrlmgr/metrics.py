@@ -1,15 +1,15 @@
 """The metrics that ctrlmgr exports.
 
-Some metrics are declared in the modules that count them: `admission.admission_metrics`,
+Other metrics are declared in the modules that count them: `admission.admission_metrics`,
 `controllers.workloads.workload_metrics`, `informer.quarantine`, `manager.reconcile_metrics`.
 
 Guarantees:
-- Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the registration)
-  and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so existing dashboards work. The depth of a queue has the
-  additional label `priority`, as in controller-runtime; `sum by (name)` is client-go's value.
-- A queue counts with plain arithmetic under its own lock. The metric families are built at a scrape. No timer is
-  needed, because the duration of unfinished work is measured at the scrape.
-- When a queue is no longer used, its series end. Queues with the same name are reported together.
+- Names, labels and buckets of the metrics are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
+  registration) and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so existing dashboards work. The depth of a
+  queue has the additional label `priority`, as in controller-runtime; `sum by (name)` is client-go's value.
+- A queue counts its metrics with plain arithmetic under its own lock. The metric families are built when Prometheus
+  scrapes them. No timer is needed, because the duration of unfinished work is computed at the scrape.
+- When a queue is no longer used, its series end. The metrics of queues with the same name are added up.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _REQUEST_BUCKETS = (
 
 
 class Durations:
-    """A histogram of durations in seconds, without a lock: the owner calls `observe` under its own lock."""
+    """A histogram of durations in seconds, without a lock; its owner calls `observe` under the owner's lock."""
 
     __slots__ = ("counts", "total")
 
@@ -92,7 +92,7 @@ class Durations:
 
 @dataclass(slots=True)
 class QueueReading:
-    """The counts of a queue: waiting items, adds and retries, durations, and seconds of each item in progress."""
+    """The metrics of a queue: waiting items, adds and retries, durations, and seconds of each item in progress."""
 
     depths: dict[int, int] = field(default_factory=dict)
     """The number of waiting items by priority."""
@@ -108,7 +108,7 @@ class QueueReading:
         return sum(self.depths.values())
 
     def add(self, other: QueueReading) -> None:
-        """Add the numbers of another queue to these."""
+        """Add the metrics of another queue to these metrics."""
         for priority, depth in other.depths.items():
             self.depths[priority] = self.depths.get(priority, 0) + depth
         self.adds += other.adds
@@ -124,11 +124,11 @@ class MeasuredQueue(Protocol):
     name: str
 
     def measure(self) -> QueueReading:
-        """Return the current numbers; the caller owns the result."""
+        """Return the current metrics of the queue; the caller may change the result."""
 
 
 class _WorkQueues(Collector):
-    """The metrics `workqueue_*` of client-go, read from the queues in use."""
+    """client-go's metrics `workqueue_*`, read from the queues in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -197,7 +197,7 @@ def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[st
 
 
 def _go_float(bound: float) -> str:
-    """Return a bound in Go's format, because queries compare `le` as a text: `1e-08`, `0.1`, `+Inf`."""
+    """Return a bound in Go's format, because queries compare the label `le` as a string: `1e-08`, `0.1`, `+Inf`."""
     return "+Inf" if bound == float("inf") else repr(bound)
 
 
@@ -206,12 +206,12 @@ REGISTRY.register(_work_queues)
 
 
 def watch_queue(queue: MeasuredQueue) -> None:
-    """Report `queue` in every scrape while it is in use."""
+    """Report the metrics of `queue` in every scrape while the queue is in use."""
     _work_queues.watch(queue)
 
 
 def queue_readings() -> dict[str, QueueReading]:
-    """Return the numbers of all queues in use, by name."""
+    """Return the metrics of all queues in use, by queue name."""
     return _work_queues.read()
 
 
@@ -244,18 +244,18 @@ def in_flight(request_kind: str) -> Gauge:
 
 
 class RequestMetrics:
-    """The metrics `apiserver_request*` of kube-apiserver for one route. Only the event loop's thread may use it."""
+    """kube-apiserver's metrics `apiserver_request*` for one route. Only the event loop's thread may use it."""
 
     def __init__(
         self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
     ) -> None:
-        """Count requests with these labels.
+        """Create counters for requests with these labels.
 
-        The verb is in upper case, the scope is `resource`, `namespace` or `cluster`.
+        The verb is in upper case; the scope is `resource`, `namespace` or `cluster`.
         """
         self.route = (verb, group, version, resource, subresource, scope, dry_run)
         self.codes: dict[int, int] = {}
-        """The number of responses by HTTP status."""
+        """The number of responses by HTTP status code."""
         # `counts[i]` is the number of values in bucket i alone; the last bucket counts values above all bounds.
         self.counts = [0] * (len(_REQUEST_BUCKETS) + 1)
         self.total = 0.0
@@ -269,7 +269,7 @@ class RequestMetrics:
 
 
 class _Requests(Collector):
-    """The metrics `apiserver_request*` of kube-apiserver, computed at a scrape."""
+    """kube-apiserver's metrics `apiserver_request*`, computed at a scrape."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -297,7 +297,7 @@ class _Requests(Collector):
 
 
 def _sum(metrics: Sequence[RequestMetrics]) -> tuple[dict[int, int], list[int], float]:
-    """Add the counts of several metrics with the same labels."""
+    """Add up the counts of several metrics with the same labels."""
     codes: dict[int, int] = {}
     for each in metrics:
         for code, number in each.codes.items():
@@ -311,17 +311,17 @@ REGISTRY.register(_requests)
 
 
 class WatchMetrics:
-    """The metrics of watches of kube-apiserver for one route."""
+    """kube-apiserver's metrics of watches for one route."""
 
     def __init__(self, group: str, version: str, resource: str, scope: str) -> None:
-        """Count watches with these labels; the scope is `resource`, `namespace` or `cluster`."""
+        """Create counters for watches with these labels; the scope is `resource`, `namespace` or `cluster`."""
         self.long_running = LONG_RUNNING.labels("WATCH", group, version, resource, "", scope)
         self.events = _watch_events.labels(group, version, resource)
         self.terminated = _terminated.labels(group, resource)
 
 
 class RepairMetrics(NamedTuple):
-    """The metrics of kube-apiserver for one repair loop: the errors that were found, by `type`, and the failures."""
+    """kube-apiserver's metrics of one repair loop: the errors that it found, by `type`, and its failures."""
 
     found: Counter
     failed: Counter
@@ -345,7 +345,7 @@ RESOURCE_CLAIM_CREATES = Counter(
 
 
 class PodDeletionMetrics(NamedTuple):
-    """The metrics of kube-controller-manager for the pod garbage collector, by `namespace` and `reason`."""
+    """kube-controller-manager's metrics of the pod garbage collector, by `namespace` and `reason`."""
 
     deleted: Counter
     failed: Counter
@@ -412,16 +412,16 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """The durations of the event loop's turns, in seconds of processor time (`http.loop_monitor`)."""
+    """The durations of the event loop's turns, in seconds of CPU time (`http.loop_monitor`)."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         """The duration of the longest turn since the process started, or since a test reset it."""
         self.long = 0
-        """The number of long turns."""
+        """The number of long turns of the event loop."""
 
     def observe(self, seconds: float, *, is_long: bool) -> None:
-        """Count one turn; called on the event loop."""
+        """Count one turn of the event loop; called on the event loop."""
         self.longest = max(self.longest, seconds)
         self.long += is_long
 
@@ -438,9 +438,9 @@ REGISTRY.register(TURNS)
 
 
 class CacheCounts:
-    """Hits and misses of all caches with the same name.
+    """The hits and misses of all caches with the same name.
 
-    Caches count without a lock, so threads that count at the same moment may lose a few.
+    Caches count without a lock, so if several threads count at the same time, a few counts may be lost.
     """
 
     __slots__ = ("hits", "misses")
@@ -456,18 +456,18 @@ class MeasuredCache(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of the label `name` in the cache's series."""
+        """The value of the label `name` in the metrics of the cache."""
 
     @property
     def size(self) -> int:
-        """The total size of the entries in bytes, as the cache's owner has stated it."""
+        """The total size of the cache's entries in bytes, as the owner of the cache has stated it."""
 
     def __len__(self) -> int:
-        """Return the number of entries."""
+        """Return the number of entries in the cache."""
 
 
 class _Caches(Collector):
-    """The metrics `ctrlmgr_cache_*`: counts live as long as the process; sizes are read from the caches in use."""
+    """The metrics `ctrlmgr_cache_*`; counts exist as long as the process, and sizes are read from the caches in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # Guards the attributes below, because scrapes iterate over them.
@@ -501,5 +501,5 @@ REGISTRY.register(_caches)
 
 
 def watch_cache(cache: MeasuredCache) -> CacheCounts:
-    """Report `cache` in every scrape while it is in use; return its counters."""
+    """Report the metrics of `cache` in every scrape while the cache is in use; return its counters."""
     return _caches.watch(cache)

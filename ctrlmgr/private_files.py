@@ -1,10 +1,10 @@
-"""Restricts files that other users of the machine must not read: the database, its journal, the anchor, keys, tokens.
+"""Restricts files that other users of the machine must not read, such as the database, keys and tokens.
 
 Files that a `ctrlmgr` command creates are private, because its umask is 077.
 
 Guarantees:
-- When a server starts, it removes the permissions of other users from existing files, and logs this. If it cannot do so
-  because the file belongs to another user, it logs a warning.
+- When a server starts, it removes the permissions of other users from existing files, and logs this. If the server
+  cannot remove the permissions because a file belongs to another user, it logs a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OTHERS = 0o077
 def narrow(directory: Path, files: Iterable[Path] = ()) -> None:
     """Remove other users' permissions from `directory`, from the private files in it, and from `files`.
 
-    A directory that many users share (its sticky bit is set, as on `/tmp`) is not changed.
+    A directory that many users share, such as `/tmp` (its sticky bit is set), is not changed.
     """
     narrowed = [str(path) for path in dict.fromkeys((*_ours(directory), *files)) if _narrow(path)]
     if narrowed:
@@ -37,7 +37,7 @@ def _ours(directory: Path) -> Iterator[Path]:
 
 
 def _narrow(path: Path) -> bool:
-    """Return whether the permissions of a file or directory were changed."""
+    """Return whether other users' permissions were removed from a file or directory."""
     try:
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)

@@ -1,8 +1,8 @@
-"""Random numbers from the system, fetched in batches.
+"""Returns random numbers from the operating system, which are fetched in batches.
 
-Guarantees: the numbers are as suitable for secrets as the system's. No random bits are used twice, and any thread may
-call it. A system call for each number would cost microseconds and release the interpreter's lock; then the thread could
-wait half a millisecond until it has the lock again.
+Guarantees: the numbers are as suitable for secrets as the operating system's. No random bits are used twice, and any
+thread may request numbers. Batches are used because a system call for each number costs microseconds and releases the
+interpreter's lock, for which a thread may then wait half a millisecond.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Creates Datasette's metadata for a log: titles, descriptions of views and columns, units, and predefined queries.
+"""Creates Datasette's metadata for a log: titles, descriptions of views and columns, units, predefined queries.
 
-Guarantees: the metadata contains every view and every predefined query. Parameters with a default may be left empty;
-numbers and names are used as the user types them; a moment is a revision or `head`.
+Guarantees: the metadata contains every view and every predefined query. A parameter with a default may be left empty;
+numbers and names are used as the user types them; a point in time is a revision or `head`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _NAME = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 def metadata(name: str, relations: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return Datasette's metadata for the database `name`, which is the file's name without `.db`.
+    """Return Datasette's metadata for the database `name`, which is the name of the database file without `.db`.
 
     `relations` contains the tables and views of the database with their columns.
     """
@@ -131,7 +131,10 @@ def _otherwise(parameter: Parameter) -> str:
 
 
 def _value(parameter: Parameter) -> str:
-    """Return the SQL for the value of a form field, which is a string, empty if the user typed nothing."""
+    """Return the SQL expression for the value of a form field.
+
+    The value is a string, empty if the user typed nothing.
+    """
     typed = f":{parameter.name}"
     if parameter.type == "text":
         # `-` stands for the empty string, as on the command line, because a form sends the empty string for an empty

@@ -1,8 +1,8 @@
-"""Compares two states of an object, and matches the items of lists; pure functions.
+"""Compares two states of an object, and matches the items of lists; all functions are pure.
 
 Guarantees:
 
-- The result contains all differences, but differences in `metadata.managedFields` only if requested.
+- The result contains all differences; differences in `metadata.managedFields` are included only if requested.
 - If the items of a list have unique names (`name`, `type`, `ip`, `key`, `uid`), items with the same name are compared.
   Other lists are aligned, so an inserted item does not cause a difference in all later items.
 """
@@ -25,14 +25,17 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Absent(msgspec.Struct, frozen=True):
-    """Stands for a missing value."""
+    """The value that stands for a missing value."""
 
 
 ABSENT = _Absent()
 
 
 class Difference(NamedTuple):
-    """A path at which two states differ, such as `status.conditions[type=Ready].status`; `ABSENT` if missing."""
+    """A path at which two states differ, such as `status.conditions[type=Ready].status`, with both values.
+
+    A missing value is `ABSENT`.
+    """
 
     path: str
     before: Any
@@ -40,7 +43,7 @@ class Difference(NamedTuple):
 
 
 def content(obj: Object | None, *, managed_fields: bool = False) -> Any:
-    """Return the fields of an object to compare: all except managedFields; {} if the object does not exist."""
+    """Return the fields of an object that are compared: all except managedFields; {} if the object does not exist."""
     if obj is None:
         return {}
     fields = msgspec.json.decode(obj.body)
@@ -110,13 +113,13 @@ def item_paths(path: str, items: list[Any]) -> list[str]:
 
 
 def _identities(items: list[Any]) -> list[str] | None:
-    """Return the name of each item, None if not all items have unique names."""
+    """Return the name of each item of a list; None if not all items have unique names."""
     found = [_identity(item) for item in items]
     return [each for each in found if each] if all(found) and len(set(found)) == len(found) else None
 
 
 def _identity(item: Any) -> str | None:
-    """Return the name of an item, such as `type=Ready`; None if the item has no name."""
+    """Return the name of a list item, such as `type=Ready`; None if the item has no name."""
     if not isinstance(item, dict):
         return None
     return next((f"{name}={item[name]}" for name in _NAMES if isinstance(item.get(name), str)), None)

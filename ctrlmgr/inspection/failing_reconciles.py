@@ -1,7 +1,7 @@
-"""Reads failing reconciles from the log's records: since when they fail, and with which errors.
+"""Reads failing reconciles from the log's records: when each began to fail, and with which errors.
 
-Guarantees: a failure is one record, from the first failed reconcile of a key to the next success, with the newest
-error. The log keeps the newest `eventlog.event.FAILURES_KEPT` failures.
+Guarantees: one record describes the failures of a key from the first failed reconcile to the next success, with the
+newest error. The log keeps the newest `eventlog.event.FAILURES_KEPT` failures.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ALL = f"SELECT {', '.join(_FIELDS)} FROM failure ORDER BY since DESC, controlle
 
 
 def failures(database: Database, *, at: int | None = None, ended: bool = False) -> list[Failure]:
-    """Return the current failures, or those at the time `at`; with `ended`, also failures that have ended.
+    """Return the current failures, or those at the time `at`; if `ended` is set, include failures that have ended.
 
-    `at` is in microseconds since 1970. The newest failure is first.
+    The time `at` is in microseconds since 1970. The result begins with the newest failure.
     """
     found = [Failure(**dict(zip(_FIELDS, row, strict=True))) for row in database.query(_ALL).rows]
     if at is not None:
@@ -31,7 +31,7 @@ def failures(database: Database, *, at: int | None = None, ended: bool = False) 
 
 
 def failures_of(found: Iterable[Failure], named: Named, key: Key) -> list[Failure]:
-    """Return the failures in `found` with an object's key, by controllers of its kind or of an unknown kind."""
+    """Return the failures in `found` with an object's key, of controllers of its kind or of an unknown kind."""
     kinds = ("", named.singular.partition(".")[0])
     return [each for each in found if each.key == str(key) and each.kind.lower() in kinds]
 

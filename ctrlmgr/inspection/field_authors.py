@@ -1,8 +1,9 @@
-"""Finds the last change of each field of an object; pure functions over its history.
+"""Finds the last change of each field of an object in the object's history; all functions are pure.
 
-Guarantees: every value that is not a map or a list has exactly one change: the newest change that set the value to its
-present state. If an item only moved within its list, its change stays the same. If the beginning of the history was
-compacted, values in the oldest remaining event may be older than this event; `FieldAuthor.certain` is then False.
+Guarantees: in the result, every value that is not a map or a list has exactly one change: the newest change that set
+the value to its present state. If an item only moved within its list, its change stays the same. If the beginning of
+the history was compacted, values in the oldest remaining event may be older than this event; `FieldAuthor.certain` is
+then False.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ctrlmgr.inspection.historical_state import Change
 
 
 class FieldAuthor(NamedTuple):
-    """A field, its value, and the change that set it to that value."""
+    """A field, its value, and the change that gave the field this value."""
 
     path: str
     value: Any
@@ -29,7 +30,7 @@ _Origin = Any
 
 
 def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[FieldAuthor]:
-    """Return the fields of the newest state in a history, each with the change that set the field.
+    """Return the fields of the newest state in a history, each with the change that last set it.
 
     Return [] if the object was deleted.
     """
@@ -53,7 +54,7 @@ def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Fi
 def values(history: Sequence[Change], *, managed_fields: bool = False) -> dict[str, list[FieldAuthor]]:
     """Return, for each field that was ever set, its values and their changes, oldest first.
 
-    The value is `ABSENT` if a change removed the field.
+    If a change removed the field, the value is `ABSENT`.
     """
     found: dict[str, list[FieldAuthor]] = {}
     value: Any = {}

@@ -1,7 +1,7 @@
-"""The custom kinds at a revision, according to the CustomResourceDefinitions at that revision.
+"""Provides the custom kinds at a revision, according to the CustomResourceDefinitions at that revision.
 
-Guarantees: as in a server, only established definitions are used. An object is decoded in its stored version with the
-schema at that revision, pruned and defaulted as the API did at that revision.
+Guarantees: as in a server, only established CustomResourceDefinitions are used. An object is decoded in its stored
+version with the schema at that revision, pruned and defaulted as the API did at that revision.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class CustomKindsAt:
-    """The custom kinds at one revision of a log; the definitions are read on first use."""
+    """The custom kinds at one revision of a log; the CustomResourceDefinitions are read on first use."""
 
     def __init__(self, database: Database, at: Revision | None = None) -> None:
         """Create the kinds at a revision, by default the newest; methods raise `Expired` for a compacted revision."""
@@ -51,7 +51,10 @@ class CustomKindsAt:
         return {}
 
     def kind_of(self, obj: Object) -> Kind | None:
-        """Return the kind of a stored object, in its stored version; None if no definition has this kind."""
+        """Return the kind of a stored object, in its stored version.
+
+        None if no CustomResourceDefinition has this kind.
+        """
         defined = self._defined.get(obj.resource)
         if defined is None:
             return None
@@ -61,7 +64,7 @@ class CustomKindsAt:
         return next((kind for kind in self._kinds[obj.resource] if kind.gvk.version == version), None)
 
     def shown(self, obj: Object) -> Object:
-        """Return a stored object as the API returns it; if that is impossible, return it unchanged."""
+        """Return a stored object as the API server returns it; if that is impossible, return it unchanged."""
         kind = self.kind_of(obj)
         if kind is None or kind.from_storage is None:
             return obj

@@ -1,7 +1,8 @@
-"""Reads earlier states: all objects at a revision, and the history of one object.
+"""Reads earlier states from the log: all objects at a revision, and the history of one object.
 
-Guarantees: compaction never causes a wrong result. Reading a state below the floor raises `Expired`. If the beginning
-of a history was compacted, `Change.before` of its first change is None although `type` is not ADDED.
+Guarantees: compaction never causes a wrong result. Reading a state before the oldest readable revision raises
+`Expired`. If the beginning of a history was compacted, `Change.before` of its first change is None although `type` is
+not ADDED.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ctrlmgr.inspection.moment_parser import EVERYTHING, floors_above, refuse_ex
 
 
 class Author(NamedTuple):
-    """The author of an event, with the reconcile if the author was a controller; otherwise `controller` is ""."""
+    """The author of an event, with the reconcile if the author was a controller; otherwise `controller` is empty."""
 
     actor: str
     user_agent: str
@@ -49,9 +50,9 @@ def objects(
     name: str | None = None,
     at: Revision | None = None,
 ) -> list[Object]:
-    """Return objects, ordered by namespace and name; all, or those in a namespace or with a name.
+    """Return all objects of a resource, or those in a namespace or with a name, ordered by namespace and name.
 
-    `at` is a revision, None for the newest. Raises `Expired` if `at` was compacted.
+    `at` is a revision; None means the newest revision. Raises `Expired` if the revision `at` was compacted.
     """
     given = {"resource": str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}
@@ -88,13 +89,13 @@ def history(database: Database, resource: Resource, key: Key, *, until: Revision
 
 
 def author_of(row: list[Any]) -> Author:
-    """Return the author from the columns actor, user_agent, term, reconcile_id, controller, key, attempt."""
+    """Return the author, given the columns actor, user_agent, term, reconcile_id, controller, key and attempt."""
     actor, user_agent, term, reconcile, controller, key, attempt = row
     return Author(actor, user_agent, term, reconcile, controller or "", key or "", attempt or 0)
 
 
 class Pair(NamedTuple):
-    """An object at two revisions; None if it did not exist at that revision."""
+    """The states of an object at two revisions; a state is None if the object did not exist at that revision."""
 
     resource: Resource
     key: Key
@@ -123,9 +124,9 @@ def between(
 ) -> list[Pair]:
     """Return the objects that differ between the revisions `first` and `last`, by resource, namespace and name.
 
-    An object that was changed and then changed back is not included. Raises `Expired` if `first` was compacted for all
-    resources or for `resource`. Without `resource`, resources that were compacted individually are omitted (see
-    `floors_above`).
+    An object that was changed and then changed back is not included. Raises `Expired` if the revision `first` was
+    compacted for all resources or for `resource`. If `resource` is not given, resources that were compacted
+    individually are omitted (see `floors_above`).
     """
     given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Parses moments: a revision, `head`, a time, or a duration before now."""
+"""Parses a point in time: a revision, `head`, a time, or a duration before now."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HEAD = "head"
 
 
 def resolve(database: Database, text: str, *, now: int) -> Revision:
-    """Return the revision that `text` denotes: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
+    """Return the revision that `text` stands for: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
 
-    A time denotes the newest event that was recorded until then. Raises `BadRequest` for a revision beyond the head,
-    and for any other text.
+    A time stands for the newest event that was recorded at or before that time. Raises `BadRequest` for a revision
+    beyond the head, and for a text that is not a point in time.
     """
     head = head_of(database)
     if text == HEAD:
@@ -28,9 +28,10 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 
 
 def time_of(database: Database, text: str, *, now: int) -> int:
-    """Return the time that `text` denotes, in microseconds since 1970; for a revision, the time of its recording.
+    """Return the time that `text` stands for, in microseconds since 1970.
 
-    Raises `BadRequest` as `resolve` does, and also for a compacted revision.
+    For a revision, the time at which it was recorded. Raises the same errors as `resolve`, and `BadRequest` for a
+    compacted revision.
     """
     if text == HEAD:
         return now
@@ -44,7 +45,7 @@ def time_of(database: Database, text: str, *, now: int) -> int:
 
 
 def before(database: Database, text: str, *, now: int) -> Revision:
-    """Return the newest revision before the moment `text`; raises as `resolve` does."""
+    """Return the newest revision before the point in time `text`; raises the same errors as `resolve`."""
     head = head_of(database)
     if text == HEAD or text.isdecimal():
         return max(resolve(database, text, now=now) - 1, 0)
@@ -66,14 +67,15 @@ def _moment(text: str, now: int) -> int:
 
 
 def head_of(database: Database) -> Revision:
-    """Return the newest revision."""
+    """Return the newest revision in the log."""
     return int(database.query("SELECT revision FROM log_head WHERE id = 1").rows[0][0])
 
 
 def revision_at(database: Database, moment: int, head: Revision) -> Revision:
-    """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none.
+    """Return the newest revision recorded at or before `moment` (microseconds since 1970); 0 if there is none.
 
-    The search uses bisection. The clocks of writers differ slightly, so the result can be wrong by that difference.
+    The search for a time uses bisection. The clocks of writers differ slightly, so the resulting revision can be wrong
+    by that difference.
     """
     low, high = 0, head
     probe = (
@@ -91,27 +93,31 @@ def revision_at(database: Database, moment: int, head: Revision) -> Revision:
 
 
 def recorded_at(database: Database, revision: Revision) -> int:
-    """Return the time of recording of the newest event up to `revision`, in microseconds since 1970; 0 if none."""
+    """Return the recording time of the newest event up to `revision`, in microseconds since 1970; 0 without one."""
     statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
     rows = database.query(statement, {"revision": revision}).rows
     return int(rows[0][0]) if rows else 0
 
 
 EVERYTHING = ""
-"""The resource name in the floor that a compaction of all resources raises."""
+"""The resource name under which the log stores the floor of a compaction of all resources."""
 
 
 def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
-    """Return the resources whose state at `revision` was compacted, and their floors; call this after reading.
+    """Return the resources whose state at `revision` was compacted, with their floors.
 
-    A compaction raises the floor before it deletes events. So if the read missed an event, the floor is already raised.
+    Call this function after reading. A compaction raises the floor before it deletes events, so that readers can detect
+    deleted events. Therefore, if a read missed an event, the floor is already raised.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)
 
 
 def refuse_expired(database: Database, revision: Revision, resource: Resource) -> None:
-    """Raise `Expired` if the state of `resource` at `revision` was compacted; call this after reading the state."""
+    """Raise `Expired` if the state of `resource` at `revision` was compacted.
+
+    Call this function after reading the state.
+    """
     floors = floors_above(database, revision)
     if found := [floors[each] for each in (EVERYTHING, str(resource)) if each in floors]:
         raise Expired(revision, max(found))

@@ -1,9 +1,9 @@
-"""Checks PostgreSQL queries: accepts a single statement that only reads and calls only harmless functions.
+"""Checks PostgreSQL queries: accepts only a single statement that only reads and calls only harmless functions.
 
-Guarantees: a statement that does not begin like a query is refused. A call of a PostgreSQL function that ends
-connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text is refused too. A
-read-only transaction would allow such calls. Names are compared as in PostgreSQL: in any case, quoted or not, with or
-without their schema.
+Guarantees: a statement that does not begin like a query is refused. A statement is also refused if it calls a function
+that ends connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text. The check
+is necessary because a read-only transaction allows calls of such functions. Names are compared as PostgreSQL does: in
+any case, quoted or not, with or without a schema.
 
 This check is the second barrier; the first barrier is the role of the connection (`examples/postgresql/roles.sql`).
 """
@@ -47,7 +47,7 @@ _HARMLESS: Final = frozenset(
         "pg_typeof",
     )
 )
-"""PostgreSQL's functions whose names begin with `pg_` and that only read."""
+"""The functions of PostgreSQL whose names begin with `pg_` and that only read."""
 
 _HARMFUL: Final = re.compile(
     r"pg_|lo_|dblink|.*_to_xml|.*_to_xmlschema|.*_to_xml_and_xmlschema|set_config|setval|nextval|currval|lastval"
@@ -80,7 +80,10 @@ def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _tokens(statement: str) -> Iterator[str]:
-    """Yield names in lower case and single other characters, without string constants, comments and white space."""
+    """Yield the tokens of a statement, names in lower case and single other characters.
+
+    Skip string constants, comments and white space.
+    """
     for found in _TOKEN.finditer(statement):
         match found.lastgroup:
             case "escaped":

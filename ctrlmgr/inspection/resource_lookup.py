@@ -1,8 +1,8 @@
 """Finds a resource by one of its names, such as `pods`, `pod`, `po`, `Pod` or `deployments.apps`.
 
-Guarantees: built-in kinds have the names of Kubernetes' discovery; if several kinds have the same name, the core group
-has precedence. Custom kinds have the names that their definitions had accepted at the given revision. Other resources
-in the log have only their own name.
+Guarantees: built-in kinds have the names in Kubernetes' discovery; if several kinds have the same name, the kind of the
+core group is returned. Custom kinds have the names that their CustomResourceDefinitions had accepted at the given
+revision. A resource of an unknown kind in the log can be found only by its plural.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ class Named(NamedTuple):
     resource: Resource
     namespaced: bool
     singular: str
-    """The name of the kind in kubectl's `-o name`: `pod`, `deployment.apps`."""
+    """The name of the kind as in kubectl's `-o name`: `pod`, `deployment.apps`."""
     is_custom: bool = False
     """Whether a CustomResourceDefinition defines the resource."""
 
 
 def find(database: Database, text: str, at: Revision | None = None) -> Named:
-    """Return the resource with the name `text`, now or at a revision; raises an API server's `NotFound`."""
+    """Return the resource with the name `text`, now or at a revision.
+
+    Raises `NotFound` with the API server's message if there is none.
+    """
     if named := _builtin().get(text.lower()):
         return named
     for definition in CustomKindsAt(database, at):
@@ -59,9 +62,10 @@ def builtin() -> list[str]:
 
 
 def _held(database: Database, text: str) -> Named | None:
-    """Return the resource with this name if the log contains objects of it, even without a definition.
+    """Return the resource with this name if the log contains objects of it, even without a CustomResourceDefinition.
 
-    A recording may contain objects without their definition. Then the kind in lower case is also the singular.
+    A recording may contain custom objects without their CustomResourceDefinition. The kind in lower case is then also
+    used as the singular name.
     """
     for name, least in database.query("SELECT resource, min(namespace) FROM object GROUP BY resource").rows:
         resource = Resource.parse(name)
@@ -76,7 +80,10 @@ def _held(database: Database, text: str) -> Named | None:
 
 
 def _seen_as(database: Database, resource: str) -> tuple[str, str]:
-    """Return the kind, in lower case, and version of a resource's objects; without objects, its name and ""."""
+    """Return the kind, in lower case, and the version of a resource's objects.
+
+    If there are none, the resource's name and "".
+    """
     statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
     for kind, api_version in database.query(statement, {"resource": resource}).rows:
         return kind.lower(), api_version.rpartition("/")[2]
@@ -84,9 +91,9 @@ def _seen_as(database: Database, resource: str) -> tuple[str, str]:
 
 
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:
-    """Return the resources in a list such as `pods,svc`; a category such as `all` stands for several resources.
+    """Return the resources in a list such as `pods,svc`; a category such as `all` means all its resources.
 
-    Raises `NotFound` as `find` does. Duplicates are removed.
+    Raises `NotFound` if a name is unknown, as `find` does. Duplicates are removed.
     """
     found: dict[Resource, Named] = {}
     for name in text.split(","):

@@ -1,12 +1,12 @@
-"""Reconstructs a rollout as a timeline: when pods were created and deleted, and why each step had to wait.
+"""Reconstructs a rollout as a timeline that shows when pods were created and deleted, and why each step had to wait.
 
 Guarantees:
 
 - A rollout begins with the event that set the template of a Deployment, StatefulSet or DaemonSet, and ends with the
   next such event. Each event of the rollout that creates, changes or ends a pod, or that scales a ReplicaSet, is a
   step.
-- The reason why a step had to wait is found in the state before the step: pods that are not ready, not bound, or
-  terminating; pods that the API refused; a pause; and, for a Deployment, the remaining surge and unavailability.
+- The reason why a step had to wait is found in the state before the step. Reasons are pods that are unready, not bound,
+  terminating or refused by the API, a pause, and a Deployment's remaining surge and unavailability.
 - If the beginning of the rollout was compacted, `Expired` is raised.
 """
 
@@ -38,7 +38,7 @@ _GENERATION = "deprecated.daemonset.template.generation"
 _NAMED = 3
 """The maximum number of pods that a description names."""
 _MOMENT = 1_000_000
-"""The minimum microseconds between two steps from which on the controller counts as waiting and not as busy."""
+"""The minimum microseconds between two steps for which the controller is considered to be waiting, not busy."""
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """One rollout: its beginning, its steps, and the reason why it still waits ("" if it is complete)."""
+    """One rollout: its beginning, its steps, and the reason why it is still waiting (empty if it is complete)."""
 
     began: Change
     edits: Sequence[Difference]
@@ -66,7 +66,8 @@ class Rollout(NamedTuple):
 def rollout(database: Database, resource: Resource, key: Key, *, until: Revision) -> Rollout:
     """Return the newest rollout of a workload up to `until`.
 
-    Raises `BadRequest` for a resource without rollouts, `NotFound`, and `Expired`.
+    Raises `BadRequest` for a resource without rollouts, `NotFound` if there is no rollout, and `Expired` if its
+    beginning was compacted.
     """
     if resource not in ROLLED:
         names = ", ".join(each.plural for each in ROLLED)
@@ -115,7 +116,7 @@ def _events(database: Database, namespace: str, first: Revision, last: Revision)
 def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -> Rollout:
     """Return the rollout that the event `began` started.
 
-    `there` are the ReplicaSets and pods that existed then; `events` are all later events.
+    `there` are the ReplicaSets and pods that existed when the rollout began; `events` are all later events.
     """
     state = _State(began.object, there)
     steps: list[Step] = []
@@ -146,7 +147,7 @@ class _State:
                 (self._pods if obj.resource == PODS else self._sets)[obj.uid] = obj
 
     def take(self, event: Change) -> Iterator[str]:
-        """Process an event, and yield the descriptions of its steps."""
+        """Process an event, and yield a description of each step that the event makes."""
         obj = event.object
         if obj.resource == PODS:
             yield from self._take(event, self._pods, self._told_of_pod)
@@ -223,19 +224,19 @@ class _State:
 
     @property
     def _wanted(self) -> int:
-        """The desired number of pods."""
+        """The desired number of pods of the workload."""
         if self.workload.resource == DAEMON_SETS:
             return int(self._status.get("desiredNumberScheduled") or 0)
         return _replicas(self.workload)
 
     @property
     def _kept(self) -> int:
-        """The number of pods that keep the old template."""
+        """The number of pods that keep the old template (a StatefulSet's partition)."""
         rolling = (self._spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         return int(rolling.get("partition") or 0) if self.workload.resource == STATEFUL_SETS else 0
 
     def is_complete(self) -> bool:
-        """Return whether all pods that should have the new template have it and are ready, and no others are left."""
+        """Return whether all pods that should have the new template have it and are ready, and no old pods are left."""
         staying = [pod for pod in self._pods.values() if is_active(pod)]
         new = [pod for pod in staying if self.is_new(pod)]
         is_seen = (self._status.get("observedGeneration") or 0) >= (self.workload.metadata.generation or 0)
@@ -308,14 +309,14 @@ def _failure(replica_set: Object) -> str:
 
 
 def _plain(template: dict[str, Any]) -> dict[str, Any]:
-    """Return a template without the label that a ReplicaSet adds."""
+    """Return a pod template without the label that a ReplicaSet adds."""
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _HASH}
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
 def as_json(found: Rollout) -> dict[str, Any]:
-    """Return a rollout as plain JSON values; times and waits are microseconds."""
+    """Return a rollout as plain JSON values; times and waits are in microseconds."""
     return {
         "revision": found.began.revision,
         "beganAt": found.began.recorded_at,

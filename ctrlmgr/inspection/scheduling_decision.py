@@ -1,8 +1,8 @@
-"""Repeats the scheduler's decision about a pod on the state at that moment.
+"""Repeats the scheduler's decision about a pod, on the state that the scheduler used.
 
-Guarantees: the log need not store the decision. The state before the decision is read from the log, and the scheduler's
-own functions decide again, so refusals and scores are the same as then. If that state was compacted, `Expired` is
-raised.
+Guarantees: decisions need not be stored in the log. The state before the decision is read from the log, and the
+scheduler's own functions decide again, so refusals and scores equal the original ones. If the state before the decision
+was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDEST: Final = 40
 
 
 class Placement(NamedTuple):
-    """A decision about a pod, written at a revision; `node` is the chosen node, "" if none was suitable."""
+    """A decision about a pod, written at a revision; `node` is the chosen node, empty if no node was suitable."""
 
     revision: Revision
     key: Key
@@ -32,7 +32,7 @@ class Placement(NamedTuple):
 
 
 class _Frozen:
-    """The objects of one resource at a moment."""
+    """The objects of one resource at one revision."""
 
     def __init__(self, objects: Sequence[Object]) -> None:
         self._objects = {each.key: each for each in objects}
@@ -45,7 +45,10 @@ class _Frozen:
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
-    """Return the last decision of ctrlmgr's scheduler about a pod, None without a decision; raises `Expired`."""
+    """Return the last decision of ctrlmgr's scheduler about a pod, None if there is none.
+
+    Raises `Expired` if the state before it was compacted.
+    """
     changes = historical_state.history(database, PODS, key, until=until)
     own = [each for each in changes if each.author.controller == DESCRIPTOR.name and each.before is not None]
     if not own:
@@ -84,7 +87,10 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
 
 
 def lines(placement: Placement) -> Iterator[str]:
-    """Yield lines that describe a decision, one line per node; the nodes that can run the pod are first, best first."""
+    """Yield lines that describe a decision, one line per node.
+
+    The nodes that can run the pod come first, the best of them at the top.
+    """
     decision = placement.decision
     yield ""
     yield f"how the scheduler chose its node, at revision {placement.revision}:"

@@ -1,8 +1,8 @@
 """Hides the values of Secrets in the web page and in descriptions of changes.
 
-Users show pages, histories and differences to other people, and terminals keep them. Guarantees: no value of `data` or
-`stringData` of a Secret is shown, nor a copy of it in an annotation; but the fact that a value changed is shown.
-`kubectl` and `ctrlmgr get` show the values to authorized users.
+Values are hidden because users show pages, histories and differences to other people, and terminals keep them.
+Guarantees: no value of `data` or `stringData` of a Secret is shown, nor a copy of it in an annotation; only the fact
+that a value changed is shown. To authorized users, `kubectl` and `ctrlmgr get` show the values of Secrets.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from ctrlmgr.api.resource import Resource
 
 HIDDEN = "(hidden)"
-"""Shown instead of a value."""
+"""The text that is shown instead of a secret value."""
 
 CHANGED = "(hidden, changed)"
-"""Stands for a secret value in one of two compared states, if it differs from the value in the other state.
+"""The text that stands for a secret value in one of two compared states, if the values in both states differ.
 
 Pages show `CHANGED` as `HIDDEN`.
 """
@@ -28,7 +28,7 @@ _REPEATED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def masked(resource: Resource, fields: Any) -> Any:
-    """Return an object's fields without secret values; the argument is not changed."""
+    """Return a copy of an object's fields without secret values."""
     if resource != _SECRETS or not isinstance(fields, dict):
         return fields
     shown = dict(fields)
@@ -42,7 +42,10 @@ def masked(resource: Resource, fields: Any) -> Any:
 
 
 def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]:
-    """Return two states of an object without secret values; if a value differs, one of them contains `CHANGED`."""
+    """Return two states of an object without secret values.
+
+    If a value differs, it is `CHANGED` in one of the states.
+    """
     sides = masked(resource, before), masked(resource, after)
     if resource != _SECRETS:
         return sides

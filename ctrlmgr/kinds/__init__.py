@@ -1,4 +1,4 @@
-"""The built-in kinds: one package for each group, whose `declared` lists its kinds with their strategies and columns.
+"""The built-in kinds, in one package for each group, whose `declared` lists kinds with strategies and columns.
 
-`builtin` creates the registry of all built-in kinds.
+`builtin` creates the registry that contains all built-in kinds.
 """

@@ -1,9 +1,9 @@
 """The registry of kinds: the built-in kinds of Kubernetes 1.36, to which custom kinds can be added.
 
 Guarantees:
-- Verbs, names, categories and subresources are those of the discovery documents shipped with this package. All other
-  properties of a kind are in the module `declared` of its group.
-- Each kind with a status subresource has a strategy with `has_status`, which only the kind's own versions share.
+- The verbs, names, categories and subresources of the kinds are those in Kubernetes' discovery documents, which this
+  package contains. All other properties of a kind are in the module `declared` of its group.
+- Each kind with a status subresource has a strategy with `has_status`; only the versions of one kind share a strategy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 
 _Name = tuple[str, str]
-"""An apiVersion together with a kind."""
+"""The apiVersion and the name of a kind."""
 
 _GROUPS = (
     core,
@@ -74,7 +74,7 @@ _GROUPS = (
 
 
 def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
-    """Yield the declarations of all kinds; Services get addresses and node ports from `ranges`."""
+    """Yield the declarations of all built-in kinds; Services get addresses and node ports from `ranges`."""
     yield core.service(ranges)
     for group in _GROUPS:
         yield from group.KINDS
@@ -83,7 +83,7 @@ def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
 def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declaration] | None = None) -> Kinds:
     """Return a registry of the built-in kinds; Services get addresses and node ports from `ranges`.
 
-    `declarations` are the declarations of the kinds, by default of all kinds.
+    `declarations` are the declarations of the kinds; by default, all built-in kinds are declared.
     """
     declarations = declared(ranges) if declarations is None else declarations
     known = {(each.api_version, each.kind): each for each in declarations}
@@ -159,7 +159,7 @@ def _is_stored_elsewhere(declaration: Declaration | None) -> bool:
 
 
 def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) -> None:
-    """Set the attributes of a kind that its declaration contains."""
+    """Set the attributes of a kind that are in the kind's declaration."""
     kind.printer = declaration.printer
     kind.deprecation = declaration.deprecation
     stored_as = declaration.stored_as

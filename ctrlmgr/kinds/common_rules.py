@@ -1,6 +1,6 @@
-"""Validation rules that many kinds share: nonnegative numbers, immutable fields, percentages.
+"""Validation rules that many kinds use: nonnegative numbers, immutable fields, percentages.
 
-A codec has normalized the values: values without a meaning are absent, so two values mean the same if they are equal.
+A codec has normalized the values and dropped values without a meaning, so two values mean the same if they are equal.
 
 Source: apimachinery `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and Kubernetes
 `pkg/apis/apps/validation/validation.go`.
@@ -30,12 +30,12 @@ def nonnegative_fields(owner: Mapping[str, Any], fields: Iterable[str], path: Pa
 
 
 def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> list[FieldError]:
-    """Return the errors that `check` (a function of `validation.names`) returns for `value`."""
+    """Return the errors that the function `check` (of `validation.names`) returns for `value`."""
     return [invalid(path, value, problem) for problem in check(value)]
 
 
 def malformed(path: Path, detail: str) -> FieldError:
-    """Return the error for a malformed value; the message does not show the value (Go's `OmitValueType`)."""
+    """Return the error for a malformed value whose message does not contain the value (Go's `OmitValueType`)."""
     return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
 
 
@@ -71,18 +71,18 @@ def int_or_percent(value: int | str, path: Path) -> list[FieldError]:
 
 
 def at_most_all(value: int | str, path: Path) -> list[FieldError]:
-    """Validate that a percentage is at most 100 %."""
+    """Validate that a percentage does not exceed 100 %."""
     share = percentage(value)
     return [invalid(path, value, "must not be greater than 100%")] if share is not None and share > 100 else []
 
 
 def percentage(value: int | str) -> int | None:
-    """Return the number of a percentage, None if `value` is not a percentage."""
+    """Return the number of a percentage such as `25%`; None if `value` is not a percentage."""
     return int(value[:-1]) if isinstance(value, str) and not name_formats.percent(value) and len(value) < 20 else None
 
 
 def amount(value: int | str | None) -> int:
-    """Return the number of an int-or-percent; 0 for other values, as Go's `IntValue` does."""
+    """Return the number of an int-or-string; 0 for a string, as Go's `IntValue` does for a percentage."""
     if isinstance(value, int):
         return value
     text = value or ""
@@ -96,5 +96,5 @@ def amount(value: int | str | None) -> int:
 
 
 def sorted_map(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Sort a map by key, as Go formats it in messages; return None for nil."""
+    """Return a map sorted by key, as Go prints it in messages; None stands for nil."""
     return dict(sorted(values.items())) if values else None

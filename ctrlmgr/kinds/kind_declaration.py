@@ -1,4 +1,4 @@
-"""The declaration of a built-in kind.
+"""Declares built-in kinds.
 
 A declaration contains those properties of the kind that Kubernetes' discovery documents and schemas do not contain.
 """
@@ -16,7 +16,7 @@ from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 
 
 class StoredAs(NamedTuple):
-    """The kind as which another kind is stored, and the conversions; both conversions keep the object's metadata."""
+    """The kind as which another kind is stored, with both conversions, which do not change the object's metadata."""
 
     api_version: str
     kind: str
@@ -26,33 +26,35 @@ class StoredAs(NamedTuple):
 
 @dataclass(frozen=True)
 class Declaration:
-    """One version of one kind; the defaults of the fields are right for most kinds."""
+    """The declaration of one version of a kind; the default values of its fields are right for most kinds."""
 
     api_version: str
     kind: str
     _: KW_ONLY
     strategy: Strategy | None = field(default=None)
-    """The strategy; None for the strategy of the stored kind if there is one, otherwise for the common strategy."""
+    """The strategy of the kind; if it is None, the stored kind's strategy is used or, without a stored kind, the common
+    strategy.
+    """
     printer: Printer = CREATED_AT
-    """The columns of the kind's table."""
+    """The columns of the kind's table in `kubectl get`."""
     resets: Mapping[str, Filter] | None = None
-    """The fields that a write cannot change, by subresource.
+    """The fields that a write cannot change, by the subresource to which it is made.
 
-    If this is None, a write cannot change the `status`, and a write to `/status` cannot change the spec and the
+    If this field is None, a write cannot change the `status`, and a write to `/status` cannot change the spec and the
     strategy's `status_keeps`.
     """
     deprecation: str = ""
-    """The text of the warning for clients that use this version (apiserver `pkg/endpoints/deprecation`)."""
+    """The warning for clients that use this version (apiserver `pkg/endpoints/deprecation`)."""
     stored_as: StoredAs | None = None
     registry_path: str = ""
-    """The name of the kind in Kubernetes' storage, if that is not the plural."""
+    """The name of the kind in Kubernetes' storage; None if it is the plural."""
     unused: str = ""
-    """A phrase that says what does not happen, if objects are only stored and no controller uses them.
+    """A phrase that says what does not happen if no controller acts on objects of this kind.
 
     Otherwise empty.
     """
     stored_version: str = ""
-    """The version in which Kubernetes 1.36 stores the kind, if that version is no longer served.
+    """The version in which Kubernetes 1.36 stores the kind; None if it is a version that is served.
 
-    The storage version hash in discovery is computed from this version.
+    Discovery's storage version hash of the kind is computed from this version.
     """

@@ -1,4 +1,4 @@
-"""Compiles label selectors in specs (meta/v1 LabelSelector).
+"""Compiles label selectors in specs (the type LabelSelector of meta/v1).
 
 Source: apimachinery `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
 """
@@ -16,7 +16,7 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 
 
 def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
-    """Return the compiled LabelSelector; None if it is invalid.
+    """Return the compiled LabelSelector; None if the LabelSelector is invalid.
 
     An empty LabelSelector selects everything.
     """
@@ -32,7 +32,7 @@ def _requirement(expression: Mapping[str, Any]) -> Requirement:
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """Format a LabelSelector as `labels.Selector.String`: `a=b,c in (d,e),!f`, sorted by key."""
+    """Format a LabelSelector as `labels.Selector.String` does: `a=b,c in (d,e),!f`, sorted by key."""
     found = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     found += [(each["key"], _expression_text(_requirement(each))) for each in selector.get("matchExpressions") or ()]
     return ",".join(text for _, text in sorted(found))

@@ -1,4 +1,4 @@
-"""Names of certificate signers and of their trust bundles.
+"""Validates the names of certificate signers and of ClusterTrustBundles.
 
 Source: Kubernetes `pkg/apis/core/validation/names.go`.
 """
@@ -10,7 +10,7 @@ from ctrlmgr.engine.validation import name_formats
 
 _LONGEST_DOMAIN = 253
 _LONGEST = 253 + 1 + 253 + 1 + 63
-"""The maximum size of a signer name in bytes: a domain, a slash, and a resource's name with its namespace."""
+"""The maximum size of a signer name in bytes: a domain, a slash, and the name of a resource with its namespace."""
 
 
 def is_kubernetes_signer(signer: str) -> bool:

@@ -1,4 +1,4 @@
-"""Strategies for kinds of several groups, which differ from the common strategy only in flags."""
+"""Strategies for kinds of several API groups, which differ from the common strategy only in flags."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from ctrlmgr.engine.strategy import Strategy
 
 
 class GuardedStrategy(Strategy):
-    """The strategy of kinds whose updates must contain the resourceVersion."""
+    """The strategy of kinds for which an update must contain the resourceVersion."""
 
     allow_unconditional_update = False

@@ -1,7 +1,7 @@
-"""Computes the line difference of two specs, as Kubernetes does for its errors about immutable fields.
+"""Computes the line-by-line difference of two specs, which Kubernetes shows in its errors about immutable fields.
 
-Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The internal types have
-every field, with its Go name. Most internal types are the same as the published types; this module declares the
+Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The internal Go types
+contain every field, under its Go name. Most internal types equal the published types; this module declares the
 differences.
 
 Source: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes `pkg/apis/core/{types,v1/conversion}.go`.
@@ -23,18 +23,19 @@ _GROUPS: Final = (
     _CORE,
     *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource", "storage")),
 )
-"""The prefixes of the names of published types."""
+"""The prefixes of the names of published Go types."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
-"""The number of unchanged lines that are shown around each difference."""
+"""The number of unchanged lines that are shown before and after each difference."""
 
 _is_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
 
 _LONGEST: Final = 2000
-"""The maximum number of list elements that are compared; an error message has room for fewer."""
+"""The maximum number of list elements that are compared; an error message cannot show as many."""
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Fields of the published pod spec that the internal type has in its security context."""
+"""Fields that the published type of pod specs has in the spec, and Kubernetes' internal type in the security context.
+"""
 
 _VOLUME_SOURCES: Final = (
     *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
@@ -79,7 +80,7 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
     ),
 }
-"""The field order of those internal types whose order differs."""
+"""The order of fields of the internal types in which this order differs from the published type."""
 
 _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
 """Internal types that are only a part of a published type, by the name of the published type."""
@@ -116,7 +117,7 @@ _NAMES: Final = {
     "tcpSocket": "TCPSocket",
     "wwids": "WWIDs",
 }
-"""Go names of fields that are not just the JSON name with a capital letter."""
+"""Go names of fields that differ from the JSON name in more than the capital letter at the beginning."""
 
 _NAMES_WITHIN: Final = {
     ("AzureDiskVolumeSource", "diskName"): "DiskName",
@@ -135,18 +136,18 @@ _NAMES_WITHIN: Final = {
         )
     },
 }
-"""Go names of fields that are not just the JSON name with a capital letter, and that depend on the type."""
+"""Go names of fields, by type, that differ from the JSON name in more than the capital letter at the beginning."""
 
 _NUMBERS: Final = frozenset({"int32", "int64", "intstr.IntOrString"})
 
 
 class _Type(NamedTuple):
-    """A struct: its name, and how its fields are formatted."""
+    """Describes a Go struct: its name, and how its fields are formatted."""
 
     name: str
     fields: Sequence[GoField]
     is_published: bool
-    """Whether fields have their JSON names, and are omitted if empty, as in the published type."""
+    """Whether fields have their JSON names and are omitted if they are empty, as in the published type."""
 
 
 def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -157,7 +158,7 @@ def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
 
 
 def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
-    """Return the fields of `sent` with empty lists and maps, which decoding drops and a difference shows."""
+    """Return the fields of `sent`, with the empty lists and maps that decoding drops and that a difference shows."""
     found = dict(fields)
     for name, value in sent.items() if isinstance(sent, dict) else ():
         if value in ([], {}) and found.get(name) is None:
@@ -181,7 +182,7 @@ def written(type_: str, fields: Mapping[str, Any]) -> str:
 
 
 def shown(type_: str, fields: Mapping[str, Any]) -> Any:
-    """Return a struct of a published type with every field of the internal type, as messages show it."""
+    """Return a struct of a published type with every field of the internal type, as error messages show it."""
     return json.loads(written(type_, fields))
 
 
@@ -211,7 +212,7 @@ def _type(name: str) -> _Type | None:
 
 
 def _value(type_: str, value: Any, line: str) -> Iterator[str]:
-    """Yield the parts of a formatted value; `line` is the beginning of a line at the value's depth."""
+    """Yield the parts of a formatted value; `line` is the line break and indentation at the value's depth."""
     if type_.startswith("*"):
         yield from ("null",) if value is None else _value(type_[1:], value, line)
     elif type_.startswith("[]"):
@@ -241,7 +242,7 @@ def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
 
 
 def _fields(struct: _Type, value: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the Go JSON name, the type and the value of each field of a struct."""
+    """Yield the Go name, the type and the value of each field of a struct."""
     for name, type_, omitted in struct.fields:
         found = value.get(name)
         if struct.is_published:
@@ -276,7 +277,7 @@ def _scalar(type_: str, value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Encode a string as Go does, which escapes characters of HTML."""
+    """Encode a string as Go does, which escapes the characters `<`, `>` and `&`."""
     if _is_plain(text):
         return f'"{text}"'
     quoted = json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Built-in kinds with several served versions, and the conversions that field management needs."""
+"""Provides the conversions between served versions of a built-in kind, which field management needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields.shape_of import Root
 
 
 def connect(kinds: Iterable[Kind]) -> None:
-    """Set `Kind.translate` for kinds with several versions; all versions of a kind have the same stored kind."""
+    """Set `Kind.translate` for kinds with several versions; all versions of a kind must have the same stored kind."""
     stored: dict[Resource, dict[str, Kind]] = defaultdict(dict)
     for kind in kinds:
         stored[kind.storage][kind.gvk.api_version] = kind

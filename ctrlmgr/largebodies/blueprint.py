@@ -1,4 +1,4 @@
-"""Describes the kinds and the admission of a server as plain data, from which a worker process creates equal ones."""
+"""Describes the kinds and the admission of a server as plain data, from which a worker process creates them too."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from ctrlmgr.settings import AdmissionSettings
 
 @dataclass(frozen=True)
 class Rights:
-    """The objects that decide about users' rights."""
+    """The objects that determine users' rights."""
 
     authorizer: Authorizer
     index: RbacIndex
 
 
 class Blueprint(NamedTuple):
-    """The configuration of kinds and admission.
+    """The configuration of a server's kinds and admission.
 
-    The defaults are for tests: the default plugins except ServiceAccount.
+    The default values are for tests: all default plugins except ServiceAccount.
     """
 
     admission: AdmissionSettings = AdmissionSettings(disable_plugins=("ServiceAccount",))
     service_ranges: tuple[str, str] | None = None
-    """The ranges of Services' addresses and node ports, as in the settings; None for the default ranges."""
+    """The address and node port ranges of Services, as in the settings; None for the default ranges."""
     apps: tuple[str, ...] = ()
     """The names of apps with admission functions, in the form that `framework.app_loading` reads."""
     guards_rights: bool = False
-    """Whether users can grant only rights that they have themselves."""
+    """Whether users can grant only rights that they themselves have."""
     lease: Key | None = None
     """The Lease that only the control plane is allowed to write."""
     gates: tuple[tuple[str, bool], ...] = ()
-    """The feature gates whose state is set explicitly, with that state, for `engine.features.gates`."""
+    """The feature gates that the settings enable or disable explicitly, for `engine.features.gates`."""
 
     def kinds(self) -> Kinds:
-        """Return the built-in kinds."""
+        """Return the built-in kinds that the blueprint describes."""
         return builtin_kinds(Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None)
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
-        """Return the admission for writes to `kinds`; raises `SettingsError`."""
+        """Return the admission for writes to `kinds`; raises `SettingsError` if an app cannot be loaded."""
         switch(dict(self.gates))
         CAPABILITIES.allow_privileged = self.admission.allow_privileged
         chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())

@@ -1,4 +1,4 @@
-"""The jobs of a worker process (operations on its engine), and the criteria for large bodies.
+"""The jobs of a worker process, which are operations on its engine, and the criteria for large bodies.
 
 The first argument of each job is the engine. Pickle encodes a job by its name, so each job is a function of this
 module.
@@ -25,23 +25,23 @@ from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 LARGE: Final = 64 * 1024
-"""A body with more bytes than this is large."""
+"""The number of bytes above which a body is large."""
 MANY: Final = 2_000
-"""A body with more values than this is large, even if it has few bytes."""
+"""The number of JSON values above which a body is large, even if it has few bytes."""
 _FEW_BYTES: Final = MANY
-"""A body with fewer bytes than this cannot contain `MANY` values."""
+"""The minimum number of bytes of a body that can contain `MANY` values."""
 _LARGE_PROTOBUF: Final = 16 * 1024
 """The number of bytes above which a protobuf body is large; an empty list element takes only two bytes."""
 _LARGE_YAML: Final = 8 * 1024
 """The number of bytes above which a YAML body is large; parsing YAML takes about ten times as long as parsing JSON."""
 _ANCHOR: Final = re.compile(rb"[\s:,\[{-]&[^\s&,\[\]{}\"']+\s").search
-"""Finds a YAML anchor, because with anchors a short document can represent many values."""
+"""Matches a YAML anchor, because a short document with anchors can represent many values."""
 
 
 def is_large(body: Body, cost: int) -> bool:
-    """Return whether a body is large in bytes, in values, or after expansion of YAML aliases.
+    """Return whether a body is large, measured in bytes, in values, or after the expansion of YAML aliases.
 
-    `cost` is the relative validation cost per byte of the body's kind.
+    `cost` is the relative cost of validating a byte of the body's kind.
     """
     data, media_type = body.data, body.media_type
     if len(data) * cost > LARGE:
@@ -56,7 +56,7 @@ def is_large(body: Body, cost: int) -> bool:
 
 
 def has_many_values(data: bytes, cost: int) -> bool:
-    """Return whether JSON may contain many values."""
+    """Return whether a JSON body may contain many values."""
     return len(data) * cost > _FEW_BYTES and (data.count(b",") + data.count(b"{") + data.count(b"[")) * cost > MANY
 
 
@@ -72,7 +72,7 @@ def _is_large_yaml(data: bytes, cost: int) -> bool:
 
 
 def reporting_body(body: Body, ask: Callable[..., Any]) -> Body:
-    """Return a body that sends its decoded form to the server's audit log with `ask`."""
+    """Return a body that reports its decoded form to the server's audit log by calling `ask`."""
 
     def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:
         said: Mapping[str, Any] = fields.get("metadata") or {}
@@ -95,26 +95,26 @@ def create(
 def update(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Replace the object with the one in the body."""
+    """Replace the object with the object in the body."""
     return engine.update(target, body, options, requester)
 
 
 def patch(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Patch the object, or apply the body by server-side apply."""
+    """Patch the object, or apply the body with server-side apply."""
     return engine.patch(target, body, options, requester)
 
 
 def delete(
     engine: WriteEngine, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Delete the object with the options in the body."""
+    """Delete the object with the DeleteOptions in the body."""
     return engine.delete(target, body, options, requester)
 
 
 def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Operation[DeleteOptions]:
-    """Return the options of a deletion request."""
+    """Return the DeleteOptions of a deletion request."""
     yield from ()
     return engine.options_of(body, options)
 
@@ -122,7 +122,7 @@ def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Opera
 def reviewed(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[tuple[Unstructured, list[str]]]:
-    """Return a review's body after admission, and the warnings for the client."""
+    """Return the body of a review after admission, and the warnings for the client."""
     told = list[str]()
     fields = engine.plan(target.kind).decode(body, options, told)
     check_namespace(engine.request(target, options, requester), metadata_of(fields))

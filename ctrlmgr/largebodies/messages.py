@@ -1,10 +1,10 @@
 """The messages between a server and its worker process, and their encoding.
 
-A frame consists of a length (eight bytes) and a pickle. Server and worker run the same code and trust each other:
-clients' data is sent as bytes, and the server never unpickles data that a client wrote.
+A frame consists of a length in eight bytes, followed by a pickle. Clients' data is sent as bytes, and the server never
+unpickles data that a client wrote; server and worker trust each other otherwise.
 
-Guarantees: an object is sent as its bytes, and a kind as its name. A decoded error has the same class, arguments and
-details as the original.
+Guarantees: an object is sent as its encoded bytes, and a kind as its name. A decoded error has the same class,
+arguments and details as the original.
 """
 
 from __future__ import annotations
@@ -21,48 +21,48 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.errors import CtrlmgrError
 
 HEADER: Final = Struct(">Q")
-"""The encoding of the length that precedes a pickle."""
+"""The encoding of the length that precedes a pickle in a frame."""
 _READ: Final = 1 << 20
 
 KindOf = Callable[[GroupVersionKind], Kind | None]
 
 
 class Job(NamedTuple):
-    """A job for the worker process."""
+    """A job that the server sends to the worker process."""
 
     epoch: int
     """The epoch of the server's kinds, which changes when a kind changes."""
     seed: int
-    """The seed of the job's random source."""
+    """The seed of the job's random number generator."""
     now: int
-    """The current time for the job, in microseconds since 1970."""
+    """The current time that the job uses, in microseconds since 1970."""
     work: bytes
-    """A pickled function, which returns an operation, and its arguments except the first one, the engine."""
+    """A pickled function that returns an operation, and its arguments except the first one, which is the engine."""
 
 
 class WorkerMessage(NamedTuple):
-    """A query that the worker sends to the server, or a command of its operation."""
+    """A query that the worker sends to the server, or a command of the worker's operation."""
 
     what: str
     arguments: tuple[Any, ...]
 
 
 class Answer(NamedTuple):
-    """The server's answer to an `WorkerMessage`."""
+    """The server's answer to a `WorkerMessage`."""
 
     value: Any = None
     error: CtrlmgrError | None = None
 
 
 class JobResult(NamedTuple):
-    """The result of a job."""
+    """The result of a job in the worker process."""
 
     value: Any = None
     error: CtrlmgrError | None = None
     failure: str = ""
-    """The traceback of an unexpected exception; empty if there was none."""
+    """The traceback of an unexpected exception in the job; empty if there was none."""
     out_of_memory: bool = False
-    """Whether the job exceeded the memory limit; the worker process then exits."""
+    """Whether the job exceeded the memory limit; if so, the worker process exits."""
 
 
 class _Pickler(pickle.Pickler):
@@ -97,28 +97,28 @@ def _error(class_: type[CtrlmgrError], arguments: tuple[Any, ...], said: Mapping
 
 
 def dumped(value: Any) -> bytes:
-    """Encode a value as bytes."""
+    """Encode a value of a message as bytes."""
     buffer = BytesIO()
     _Pickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
 
 
 def loaded(data: bytes, kind_of: KindOf) -> Any:
-    """Decode a value that `dumped` encoded; raises `LookupError` for a kind that `kind_of` does not find."""
+    """Decode a value that `dumped` encoded; raises `LookupError` if `kind_of` does not find a kind."""
     return _Unpickler(data, kind_of).load()
 
 
 def framed(value: Any) -> bytes:
-    """Encode a value as a frame."""
+    """Encode a value of a message as a frame."""
     data = dumped(value)
     return HEADER.pack(len(data)) + data
 
 
 class WorkerSocket:
-    """The worker's end of the socket; its methods block."""
+    """The worker's end of the socket to the server; its methods block."""
 
     def __init__(self, end: socket.socket, kind_of: KindOf) -> None:
-        """Create a line that communicates over the socket `end`."""
+        """Create the worker's end of the socket `end`."""
         self._socket = end
         self._kind_of = kind_of
 

@@ -1,7 +1,7 @@
 """Gives a worker process access to the server's state and to users' rights, by queries over the socket.
 
-Guarantees: between two commands of an operation, the same query always returns the same answer. This is as in the
-server, whose state does not change between two commands.
+Guarantees: until the operation sends its next command, the same query always returns the same answer. The server
+behaves in the same way, because its state does not change between two commands.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ctrlmgr.authorization.rbac.rule_resolver import Grant, RbacIndex
 from ctrlmgr.informer.informer import Change
 
 Ask = Callable[..., Any]
-"""Returns the server's answer to a query, which is given by its name and arguments."""
+"""A function that returns the server's answer to a query, given the query's name and arguments."""
 
 
 class RemoteState:
-    """The server's state, as an `engine.strategy.State` that also returns recent changes."""
+    """The server's state in the form of an `engine.strategy.State`, which also returns recent changes."""
 
     def __init__(self, ask: Ask) -> None:
-        """Create an instance that queries the server with `ask`."""
+        """Create an instance that queries the server by calling `ask`."""
         self._ask = ask
         self._known: dict[Hashable, Any] = {}
 
     def forget(self) -> None:
-        """Drop all cached answers, because the state may have changed."""
+        """Drop all cached answers of the server, because the state may have changed."""
         self._known.clear()
 
     @property
@@ -51,7 +51,7 @@ class RemoteState:
         return objects
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that changes whenever an object of one of `resources` changes."""
+        """Return a revision that increases whenever an object of one of `resources` changes."""
         revision: Revision = self._answer("changed_at", tuple(resources))
         return revision
 
@@ -69,11 +69,11 @@ class RemoteState:
 class RemoteAuthorizer:
     """The server's authorizer.
 
-    The server also calls other processes if necessary, so the verdict is always available at once.
+    Decides immediately; the server calls other processes if necessary while the worker waits.
     """
 
     def __init__(self, ask: Ask) -> None:
-        """Create an instance that queries the server with `ask`."""
+        """Create an instance that queries the server by calling `ask`."""
         self._ask = ask
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
@@ -92,10 +92,10 @@ class RemoteAuthorizer:
 
 
 class RemoteIndex(RbacIndex):
-    """The server's index of roles and bindings."""
+    """Access to the server's index of roles and bindings."""
 
     def __init__(self, ask: Ask) -> None:
-        """Create an instance that queries the server with `ask`."""
+        """Create an instance that queries the server by calling `ask`."""
         super().__init__()
         self._ask = ask
 
@@ -105,6 +105,6 @@ class RemoteIndex(RbacIndex):
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role, None if the role does not exist."""
+        """Return the rules of a role; None if the role does not exist."""
         rules: Sequence[CompiledRule] | None = self._ask("role_rules", role)
         return rules

@@ -1,10 +1,11 @@
-"""The worker process: runs jobs from its server, one after the other, which it reads from a socket on stdin.
+"""The worker process, which runs jobs of its server one after the other; it reads the jobs from a socket on stdin.
 
 Guarantees:
-- The process uses at most `MOST_MEMORY` bytes. A request that needs more gets a 413 response, and the process exits.
-- If the server exits, the worker exits too: at once if it is idle, otherwise at most `LONGEST` seconds after the start
-  of a job.
-- The server does all reads and appends, so the worker changes nothing itself.
+- The worker process uses at most `MOST_MEMORY` bytes of memory. A request that needs more memory gets a 413 response,
+  and the worker process exits.
+- If the server exits, an idle worker exits at once, and a busy worker at most `LONGEST` seconds after the start of its
+  job.
+- The worker changes nothing itself, because the server does all reads and appends.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from ctrlmgr.largebodies.messages import Job, JobResult, WorkerSocket, loaded
 from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
-"""The limit of the address space, in bytes; a request with the largest allowed body needs a third of this."""
+"""The limit of the process's address space in bytes; a request with the largest allowed body needs a third of this."""
 LONGEST: Final = 60
-"""The seconds after which a running job terminates the process, if the server has not terminated it before."""
+"""The seconds after which a running job ends the worker process, if the server has not ended the process before."""
 _NICE: Final = 5
-"""The niceness of the process; it has a lower priority than its server, which handles all other requests."""
+"""The niceness of the worker process, which has a lower priority than its server."""
 
 
 class Worker:
     """Runs jobs."""
 
     def __init__(self, line: WorkerSocket, kinds: Kinds, blueprint: Blueprint) -> None:
-        """Create a worker with the admission of a blueprint, which queries the server over `line`."""
+        """Create a worker with the kinds and admission of a blueprint, which queries the server over `line`."""
         self._line = line
         self._kinds = kinds
         self._epoch = -1
@@ -78,7 +79,10 @@ class Worker:
         return operation
 
     def _heard(self, argument: Any) -> Any:
-        """Return a body as one that reports to the server's audit log; return any other argument unchanged."""
+        """If the argument is a body, return a body that reports to the server's audit log.
+
+        Otherwise return the argument.
+        """
         if not isinstance(argument, Body):
             return argument
         return reporting_body(argument, self._line.ask)

@@ -1,6 +1,7 @@
-"""Leader election: decides which of several processes on one log runs the controllers.
+"""Leader election decides which of several processes on one log runs the controllers.
 
-`election_step` decides the next step, `elector` performs it, and `election` runs the controllers of the leader.
+`election_step` decides the elector's next step, `elector` performs the step, and `election` runs the controllers of the
+leader.
 """
 
 from ctrlmgr.leaderelection.election import Election

@@ -1,13 +1,14 @@
-"""The election as a Runnable: this process is a candidate, and runs the leader's runnables while it leads.
+"""The election as a Runnable: this process is a candidate, and runs the controllers while it is the leader.
 
 Guarantees:
-- The leader's runnables start after the caches have reached the revision of the takeover. So the runnables see all
-  writes of earlier leaders, and never act on an older state.
+- The leader's runnables start after the caches have reached the revision of the takeover. Therefore the leader's
+  runnables observe all writes of earlier leaders, and never act on an older state.
 - When the term ends for any reason, all runnables are stopped at once. After all controllers have finished, the process
   is a candidate again. Runnables that do not depend on leadership continue.
-- When the process stops, all controllers finish first, while the lease is still renewed. The lease is released last.
-- A change of the lease wakes a candidate, so it takes over a released lease within milliseconds.
-- Any other error in a term is raised by `run`, and ends the process.
+- When the process stops, all controllers finish first, while the lease is still renewed. The lease is released only
+  after all controllers have finished.
+- A change of the lease wakes a candidate, so that the candidate takes over a released lease within milliseconds.
+- Any error in a term except the loss of leadership is raised by `run`, and ends the process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ctrlmgr.metrics import leader_election_status
 log = structlog.get_logger(__name__)
 
 GRACE: Final = 25.0
-"""Seconds for the leader's runnables to stop; fewer than for the whole process."""
+"""Seconds within which the leader's runnables must stop; less than the time for the whole process."""
 RELEASE_PATIENCE: Final = 2.0
 """The maximum number of seconds for releasing the lease."""
 
@@ -38,17 +39,20 @@ Announce = Callable[[Object, str], None]
 
 
 class StandbyController(Protocol):
-    """A controller that only the leader runs, but that receives changes in every process."""
+    """A controller that runs only in the leader, but receives changes in every process."""
 
     def stand_by(self) -> None:
-        """Drop all changes from now on, because another process is the leader."""
+        """Drop all changes from now on, because another process has become the leader."""
 
     def resume(self) -> None:
         """Start again with all existing objects; called on the informers' thread."""
 
 
 class _TermRunnable:
-    """A runnable of one term. If the fence refuses one of its writes, only the term ends, not the process."""
+    """A runnable that runs for one term.
+
+    If the fence refuses a write of the runnable, the term ends, but not the process.
+    """
 
     def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
         self.name = runnable.name
@@ -63,17 +67,17 @@ class _TermRunnable:
 
 
 class _Running:
-    """The runnables of one term, on their threads."""
+    """The runnables of one term, each on its own thread."""
 
     def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
-        """Start the runnables; `ended` is called when all of them have ended."""
+        """Start the runnables of the term; `ended` is called when all of them have ended."""
         self.term = term
         self.stop = threading.Event()
         self.has_ended = False
         self.fenced: Fenced | None = None
-        """The error of a write that the fence refused, None if there was none."""
+        """The error of a write that the fence refused; None if no write was refused."""
         self.error: BaseException | None = None
-        """Any other error of a runnable, None if there was none."""
+        """Any other error of a runnable; None if there was no other error."""
         manager = Manager(clock=clock, grace=GRACE)
         for runnable in runnables:
             manager.add(_TermRunnable(runnable, self._on_fenced), Phase.LEADER)
@@ -95,7 +99,10 @@ class _Running:
 
 
 class Election:
-    """The election in this process. The instance must be created before the informers sync."""
+    """The leader election in this process.
+
+    The instance must be created before the informers sync, so that it observes all changes.
+    """
 
     name = "leader-election"
 
@@ -113,7 +120,7 @@ class Election:
         """Run `runnables`, which include the `controllers`, while `elector` leads.
 
         `leases` is the informer of the lease. `announce` is called with the lease and a message when leadership begins
-        or ends, and `warn` when the holder is not a process of this control plane.
+        or ends, and `warn` when the lease's holder is not a process of this control plane.
         """
         self._elector = elector
         self._runnables = runnables
@@ -136,13 +143,13 @@ class Election:
         leases.add_handler(self._on_lease, vital=True)
 
     def is_leading(self) -> bool:
-        """Return whether the leader's runnables run in this process and were not asked to stop."""
+        """Return whether the leader's runnables run in this process and have not been stopped."""
         return self._acting
 
     def problem(self) -> str | None:
-        """Return None if this process leads and its controllers run, or if it knows another leader.
+        """Return None if this process leads and its controllers run, or if it knows that another process leads.
 
-        Otherwise return the problem.
+        In any other case, return a description of the problem.
         """
         if stranger := self._elector.foreign_holder():
             return f"the lease is held by {stranger}, which is not a process of this control plane"
@@ -167,7 +174,7 @@ class Election:
             self._changed.notify_all()
 
     def run(self, stop: threading.Event) -> None:
-        """Be a candidate, and lead when elected, until `stop` is set; raises the errors of a term."""
+        """Be a candidate, and lead when elected, until `stop` is set; raises the errors of the leader's runnables."""
 
         def wake_at_the_end() -> None:
             stop.wait()
@@ -186,7 +193,7 @@ class Election:
         self._leave()
 
     def _stands(self, stop: threading.Event) -> bool:
-        """Return whether to take a step.
+        """Return whether the elector may take its next step.
 
         A leader continues until all controllers have finished, but no term begins while the process stops.
         """
@@ -215,7 +222,7 @@ class Election:
             running.stop.set()
 
     def _end(self, running: _Running) -> None:
-        """Handle the moment when all runnables of a term have ended."""
+        """Handle the end of a term, when all its runnables have ended."""
         self._running = None
         self._acting = False
         if running.error is not None:

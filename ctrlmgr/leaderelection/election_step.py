@@ -1,11 +1,11 @@
 """Decides the next step of an elector, as a pure function of the observed lease and the local monotonic clock.
 
-Guarantees, even with wrong clocks and before the log's fence refuses a write:
-- A held lease is taken only after it has been unchanged for its duration, *measured by the local clock*. The lease is
-  taken earlier only if its holder is known to have crashed or ended, or has released it. The lease's own times are
-  never compared with a clock.
-- A leader trusts itself for `renew_deadline` seconds from the *beginning* of its last successful renewal.
-- A candidate waits until a certain moment or until the lease changes. A candidate never polls.
+Even if clocks are wrong, and before the log's fence refuses a write, the following guarantees hold:
+- A held lease is taken only after it has not changed for its whole duration, *measured by the local clock*. A lease is
+  taken earlier only if its holder is known to have crashed or ended, or has released the lease. The times in a lease
+  are never compared with a clock.
+- A leader assumes its leadership for `renew_deadline` seconds from the *beginning* of its last successful renewal.
+- A candidate waits until a certain time or until the lease changes. A candidate never polls the lease.
 
 The three durations and their defaults are those of client-go's `tools/leaderelection`.
 """
@@ -22,10 +22,10 @@ JITTER: Final = 1.2
 
 
 class Timing(NamedTuple):
-    """The durations of the election, in seconds.
+    """The durations of the leader election, in seconds.
 
-    A lease is valid for `lease_duration`. A leader tries to renew it every `retry_period`, and steps down if it has not
-    succeeded for `renew_deadline`.
+    A lease is valid for `lease_duration`. A leader tries to renew its lease every `retry_period` seconds, and steps
+    down if no renewal has succeeded for `renew_deadline` seconds.
     """
 
     lease_duration: float = 15.0
@@ -47,13 +47,13 @@ class Timing(NamedTuple):
 
 
 LONGEST: Final = 10
-"""The maximum duration of another client's lease that is respected, as a multiple of our own. A client may have written
-any number.
+"""The maximum duration that is respected in another client's lease, as a multiple of our own lease duration. A maximum
+is necessary, because another client may have written any number.
 """
 
 
 class Observed(NamedTuple):
-    """The lease as this process sees it; `since` is the time when its content last changed (monotonic seconds)."""
+    """The lease as this process observed it; `since` is the time when its content last changed (monotonic seconds)."""
 
     held: ObservedRecord
     since: float
@@ -61,7 +61,7 @@ class Observed(NamedTuple):
 
 
 class Term(NamedTuple):
-    """The leadership of this process.
+    """The leadership of this process in one term.
 
     `renewed_at` is the time when the last successful renewal began (monotonic seconds).
     """
@@ -69,7 +69,7 @@ class Term(NamedTuple):
     number: int
     renewed_at: float
     acquired_at: int
-    """The time when the term began, in microseconds since 1970; used only for display."""
+    """The time when the term began, in microseconds since 1970; this value is only displayed."""
 
 
 class TakeOver(NamedTuple):
@@ -98,9 +98,9 @@ Decision: TypeAlias = TakeOver | Renew | Wait | StepDown
 
 
 def decide(observed: Observed | None, term: Term | None, *, identity: str, now: float, timing: Timing) -> Decision:
-    """Return the step at the time `now`.
+    """Return the elector's step at the time `now`.
 
-    `observed` is None if there is no lease, `term` is None unless this process leads.
+    `observed` is None if there is no lease; `term` is None if this process does not lead.
     """
     if term is not None:
         return _lead(observed, term, identity, now, timing)

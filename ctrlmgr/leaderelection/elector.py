@@ -1,15 +1,17 @@
-"""The elector: decides the next step, writes the lease, and says whether this process leads.
+"""The elector decides the next step, writes the lease, and says whether this process leads.
 
-Guarantees beyond those of `election_step` and `lock`:
-- `fence` returns a term only while this process may trust itself to lead. The trust expires by the clock alone.
-- A new term begins only after all controllers of the last one have finished (`ended` reports that). The lease is
-  released only after that as well.
-- A takeover is conditional on the revision of the lease on which the decision was based. To check the holder's session
-  takes time. If another candidate takes the lease meanwhile, the log refuses the takeover.
-- If a write of the lease is interrupted, its outcome is unknown. A leader then assumes that the lease was not renewed,
-  and a candidate waits until it reads the lease.
+The following guarantees hold in addition to those of `election_step` and `lock`:
+- `fence` returns a term only while this process can be sure to be the leader. This certainty expires as time passes,
+  without any other event.
+- A new term begins only after all controllers of the last term have finished (`ended` reports this). The lease, too, is
+  released only after all controllers of the term have finished.
+- A takeover succeeds only if the lease still has the revision on which the decision was based. This condition matters
+  because checking the holder's session takes time. If another candidate takes the lease while the holder's session is
+  checked, the log refuses the takeover.
+- If a write of the lease is interrupted, its outcome is not known. After an interrupted write, a leader assumes that
+  the lease was not renewed, and a candidate waits until it reads the lease.
 
-One thread calls `step`, the informers' thread calls `observe`, and any thread may call the other methods that only
+One thread calls `step`, the informers' thread calls `observe`, and any thread may call all other methods that only
 read.
 """
 
@@ -43,20 +45,21 @@ from ctrlmgr.leaderelection.lock import LeaseLock
 log = structlog.get_logger(__name__)
 
 TOLERANCE: Final = 20.0
-"""Seconds beyond the lease's duration for which a leader that does not renew its lease counts as healthy, as in
+"""Seconds after the end of its lease for which a leader that cannot renew the lease counts as healthy, as in
 Kubernetes.
 """
 
 TRUSTED: Final = 1 << 30
-"""The maximum term that is read from the Lease; if the log has a higher term, the log alone determines the next term.
+"""The maximum term that is read from the Lease; if the log contains a higher term, only the log determines the next
+term.
 
-Clients cannot write the log's terms. So a client cannot raise the term beyond an int32, which is the type of
-`leaseTransitions`.
+This is safe because clients cannot write the terms in the log. So a client that writes the Lease cannot raise the term
+beyond an int32, which is the type of `leaseTransitions`.
 """
 
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
-"""Temporary errors of a write of the lease: another writer was first, or the database is unavailable."""
+"""Temporary errors in writing the lease: another writer was first, or the database is unavailable."""
 
 
 class _ObservedLease(NamedTuple):
@@ -69,12 +72,12 @@ class _ObservedLease(NamedTuple):
 
 
 class Elector:
-    """A candidate for one lease."""
+    """A candidate for the leadership under one lease."""
 
     def __init__(self, lock: LeaseLock, sessions: Sessions, timing: Timing, *, clock: Clock) -> None:
         """Be a candidate for the lease that `lock` writes.
 
-        `sessions` can tell whether the holder's session has ended.
+        `sessions` can determine whether the holder's database session has ended.
         """
         self._lock = lock
         self._sessions = sessions
@@ -101,12 +104,12 @@ class Elector:
 
     @property
     def identity(self) -> str:
-        """The identity of the candidate."""
+        """The identity of the candidate, as in the lease."""
         return self._lock.identity
 
     @property
     def lease(self) -> Object | None:
-        """The lease as this process last saw it."""
+        """The lease as this process last observed it."""
         return self._seen.lease
 
     @property
@@ -116,11 +119,11 @@ class Elector:
         return 0 if term is None else term.number
 
     def has_seen_leader(self) -> bool:
-        """Return whether this process knows a leader; the leader may be this process itself."""
+        """Return whether this process knows a leader, which may be this process itself."""
         return self._seen_leader
 
     def fence(self) -> Fence:
-        """Return the fence for a write of the leader.
+        """Return the fence that a write of the leader must pass.
 
         Raises `Fenced` if this process does not lead, or may have lost the lease.
         """
@@ -135,18 +138,18 @@ class Elector:
         return term.renewed_at + self._timing.renew_deadline
 
     def problem(self) -> str | None:
-        """Return the problem with the leadership, None if there is none (client-go's `LeaderElector.Check`)."""
+        """Return the problem with the leadership, None if there is no problem (client-go's `LeaderElector.Check`)."""
         term = self._term
         if term is None or self._clock.monotonic() < term.renewed_at + self._timing.lease_duration + TOLERANCE:
             return None
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
     def foreign_holder(self) -> str:
-        """Return the holder of the lease if it is not a process of this control plane; otherwise, or if unknown, "".
+        """Return the lease's holder if it is not a process of this control plane; otherwise, or if that is unknown, "".
 
-        A process writes its own session into the lease, or none if it cannot hold a session, as behind a pooler. So a
-        holder that has the session of another process is not part of this control plane. A holder without a session is
-        unknown.
+        A process writes its own database session into the lease, or none if it cannot hold a session, as behind a
+        pooler. Therefore a holder with the session of another process is not part of this control plane. If the lease
+        contains no session, it is unknown whether the holder is part of this control plane.
         """
         now = self._seen.held
         if self._term is not None or now is None or now.holder in ("", self.identity):
@@ -154,7 +157,7 @@ class Elector:
         return now.holder if now.session and now.session != self._sessions.name(now.holder) else ""
 
     def observe(self, lease: Object | None, revision: Revision) -> int:
-        """Store the lease at `revision`.
+        """Store the lease that was observed at `revision`.
 
         Return the term if the lease says that this process leads, otherwise 0.
         """
@@ -162,7 +165,10 @@ class Elector:
         return now.term if now is not None and now.holder == self.identity else 0
 
     def _learn(self, lease: Object | None, revision: Revision) -> _ObservedLease:
-        """Store the lease at `revision`, unless a newer one is known; return the newest known one."""
+        """Store the lease that was observed at `revision`, unless a newer one is known.
+
+        Return the newest known lease.
+        """
         with self._learning:
             before = self._seen
             if revision < before.revision:
@@ -173,11 +179,11 @@ class Elector:
             return self._seen
 
     def step(self) -> float:
-        """Take the next step.
+        """Take the elector's next step.
 
-        Return the time (monotonic seconds) of the step after it, unless the lease changes before.
+        Return the time (monotonic seconds) of the following step, which is earlier if the lease changes.
 
-        Raises errors after which this process must not use the log any more.
+        Raises errors after which this process must not write to the log any more.
         """
         now = self._clock.monotonic()
         seen = self._seen
@@ -195,7 +201,7 @@ class Elector:
         return Observed(seen.held, seen.since, gone)
 
     def _is_gone(self, now: ObservedRecord) -> bool:
-        """Return whether the session that the lease names as the holder's has ended."""
+        """Return whether the database session that the lease names for its holder has ended."""
         is_own = now.session and now.session == self._sessions.name(now.holder)
         return bool(is_own) and self._sessions.has_ended(now.session)
 
@@ -212,7 +218,7 @@ class Elector:
                 return self._wait(until, seen.held, now)
 
     def _wait(self, until: float, lease: ObservedRecord | None, now: float) -> float:
-        """Return the time of the next step: the decided time, or an earlier one to check the holder's session."""
+        """Return the time of the next step: the decided time, or an earlier time to check the holder's session."""
         self._seen_leader = True
         if self._term is None:
             has_session = lease is not None and lease.session
@@ -272,7 +278,7 @@ class Elector:
         self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
-        """Stop leading at once. The caller must then end the controllers and call `ended`."""
+        """Stop being the leader at once. After this call, the caller must end the controllers and call `ended`."""
         term, self._term = self._term, None
         if term is not None:
             log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
@@ -283,7 +289,7 @@ class Elector:
         return was_at_work
 
     def release(self, patience: float) -> None:
-        """Release the lease and stop leading, if all controllers have finished."""
+        """If all controllers have finished, release the lease and stop being the leader."""
         term = self._term
         if term is None or self._at_work:
             return

@@ -1,7 +1,7 @@
-"""Reads and writes the holder in a Lease (coordination.k8s.io/v1).
+"""Converts between a Lease (coordination.k8s.io/v1) and the record of its holder.
 
-Guarantees: the fields are those of client-go's elector (`tools/leaderelection/resourcelock`), so clients that read
-leases can read these too. Labels, annotations and field managers of other clients are kept.
+Guarantees: the fields are those that client-go's elector writes (`tools/leaderelection/resourcelock`), so that its
+clients can read them. Labels, annotations and field managers of other clients are kept.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
 
 SESSION: Final = "ctrlmgr.io/session"
-"""The annotation with the name of the holder's database session, which ends when the holder ends."""
+"""The annotation that names the holder's database session, which ends when the holder's process ends."""
 
 RELEASED_FOR: Final = 1.0
 """The duration of a released lease in seconds, as client-go writes it."""
 
 
 class LeaseRecord(NamedTuple):
-    """The holder of a lease, its term, and the lease's duration in seconds.
+    """The holder of a lease, its term, and the duration of the lease in seconds.
 
-    `term` is `leaseTransitions`. The two times, in microseconds since 1970, are used only for display. `session` is
-    empty if the holder has none.
+    `term` is `leaseTransitions`. The two times, in microseconds since 1970, are only displayed. `session` is empty if
+    the holder has no database session.
     """
 
     holder: str
@@ -53,7 +53,7 @@ _NO_SPEC = _Spec()
 
 
 class ObservedRecord(NamedTuple):
-    """The part of a record that is compared: if it changes, the lease was renewed or has another holder."""
+    """The part of a record that is compared; if this part changes, the lease was renewed or has another holder."""
 
     holder: str
     term: int
@@ -75,9 +75,9 @@ def held(lease: Object) -> ObservedRecord:
 
 
 def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) -> Object:
-    """Return `current` with the fields of `record`.
+    """Return the Lease `current` with the fields of `record`.
 
-    If there is no current Lease, return a new one with this uid, created at the time of its renewal.
+    If `current` is None, return a new Lease with this uid, created at the time of its renewal.
     """
     if current is None:
         created = format_time_seconds(record.renewed_at)
@@ -106,7 +106,7 @@ def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) ->
 
 
 def _with_annotations(metadata: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
-    """Return metadata with these annotations, in Go's field order: before owners, finalizers and managers."""
+    """Return metadata with these annotations, in Go's field order: before owners, finalizers and managed fields."""
     later: dict[str, Any] = {
         name: metadata[name] for name in ("ownerReferences", "finalizers", "managedFields") if name in metadata
     }

@@ -1,10 +1,10 @@
 """Writes the Lease in the log: takes, renews and releases it.
 
 Guarantees:
-- A takeover is an append whose fence starts the term. From the revision of that append on, the log refuses every append
-  of an older term, even by a process that was suspended.
+- A takeover is an append whose fence begins a new term. From the revision of the takeover on, the log refuses every
+  append of an older term, even by a process that was suspended.
 - Renewals and releases carry the fence of their term, so the late renewal of an old leader is refused.
-- Every write is conditional on the revision of the lease that was read.
+- Every write of the Lease is conditional on the revision of the Lease that was read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ctrlmgr.leaderelection.lease_record import RELEASED_FOR, LeaseRecord, write
 
 
 class LeaseLock:
-    """Writes one Lease for a candidate; the lease is read through an informer."""
+    """Writes one Lease for a candidate, which reads the Lease through an informer."""
 
     def __init__(
         self, event_log: EventLog, key: Key, *, identity: str, author: Author, clock: Clock, new_uid: Callable[[], str]
     ) -> None:
-        """Write the Lease `key` for the candidate `identity`."""
+        """Create an instance that writes the Lease `key` for the candidate `identity`."""
         self.key = key
         self.identity = identity
         self._log = event_log
@@ -39,13 +39,13 @@ class LeaseLock:
         return f"{LEASES}/{self.key}"
 
     def fence(self, term: int) -> Fence:
-        """Return the fence of a term."""
+        """Return the fence of a leader's term."""
         return Fence(self.name, term)
 
     def take_over(self, seen: Object | None, term: int, *, duration: float, session: str, patience: float) -> Object:
         """Begin `term` and return the new lease; `seen` is the lease before the takeover.
 
-        All three writes raise the errors of `append`, and `TimeoutError` if the append takes more than `patience`
+        All methods that write raise the errors of `append`, and `TimeoutError` if the append takes more than `patience`
         seconds.
         """
         now = self._clock.now()
@@ -53,12 +53,12 @@ class LeaseLock:
         return self._append(seen, record, Fence(self.name, term, takeover=True), patience)
 
     def renew(self, seen: Object | None, term: Term, *, duration: float, session: str, patience: float) -> Object:
-        """Renew the lease; if it was deleted, create it again."""
+        """Renew the Lease; if it was deleted, create it again."""
         record = LeaseRecord(self.identity, term.number, duration, term.acquired_at, self._clock.now(), session)
         return self._append(seen, record, self.fence(term.number), patience)
 
     def release(self, seen: Object | None, term: Term, *, patience: float) -> Object:
-        """Release the lease, so that a candidate may take it at once."""
+        """Release the Lease, so that a candidate may take it at once."""
         now = self._clock.now()
         record = LeaseRecord("", term.number, RELEASED_FOR, now, now)
         return self._append(seen, record, self.fence(term.number), patience)

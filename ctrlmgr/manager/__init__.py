@@ -1,8 +1,8 @@
-"""Controllers and other runnables, and the order of their start and stop.
+"""Runs controllers and other runnables, and defines the order of their start and stop.
 
-In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`). A worker
-takes a key and calls the `reconcile_result.Reconciler`. The result or error of this call decides whether the key is
-queued again. `change_priority` returns the urgency of a change, and `periodic` queues keys at intervals.
+An event passes these modules in order: an informer's handler puts keys on the controller's queue (`controller.Watch`).
+A worker takes a key and calls the `reconcile_result.Reconciler`. The result or error of the reconciler decides whether
+the key is queued again. `change_priority` returns the urgency of a change, and `periodic` queues keys at intervals.
 `runnable.Manager` starts everything.
 """
 

@@ -1,4 +1,4 @@
-"""The urgency of a change: the priority with which its keys are queued.
+"""Determines the urgency of a change, which is the priority with which its keys are queued.
 
 The rule is controller-runtime's (`handler.TypedFuncs`), with one additional level for changes that a user waits for.
 """
@@ -11,11 +11,11 @@ from ctrlmgr.workqueue import CHANGE, LOW, URGENT
 
 
 def priority_of(change: Change) -> int:
-    """Return the priority of `change`, by the first of these rules that holds.
+    """Return the priority of `change`, by the first of the following rules that applies.
 
-    - LOW: an object of an initial list, or of a resync that found no difference.
+    - LOW: the object is in an initial list, or in a resync that found no difference.
     - URGENT: the object was deleted, or its deletion was requested.
-    - URGENT: a request, not a reconcile, changed its desired state (`metadata.generation`).
+    - URGENT: a request, not a reconcile, changed the object's desired state (`metadata.generation`).
     - CHANGE: any other change, including an edit of a kind without a generation.
     """
     old, new = change.old, change.new

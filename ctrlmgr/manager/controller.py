@@ -1,20 +1,20 @@
-"""A controller: watches put keys on a queue, and workers reconcile them.
+"""A controller has watches, which put keys on a queue, and workers, which reconcile the keys.
 
 Guarantees:
-- After every change that a watch maps to a key, the key is reconciled, and that reconcile begins after the change is in
+- After every change that a watch maps to a key, the key is reconciled, and the reconcile begins after the change is in
   the cache. The reconcile's `Cause` contains the revisions of all coalesced changes.
-- A key is never reconciled by two workers at once.
-- A failed reconcile does not affect other keys. A failure is counted, logged once, and retried with the same triggers.
-  The retries are rate limited per key and over all keys. `TerminalError` is not retried. The log records failing keys
-  (`manager.failure_records`).
+- Two workers never reconcile the same key at the same time.
+- A failed reconcile does not affect other keys. A failed reconcile is counted, logged once, and retried with the same
+  triggers. The retries are rate limited per key and over all keys. A reconcile that fails with `TerminalError` is not
+  retried. The log records failing keys (`manager.failure_records`).
 - If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
-- Errors after which the process must not continue (`_FATAL`) are raised by `process_next` and `run`.
+- `process_next` and `run` raise errors after which the process must not continue (`_FATAL`).
 - `run` returns only after all reconciles have ended.
 - Between `stand_by` and `resume`, changes are dropped. After `resume`, all existing objects are queued as after a sync.
 
-- A controller with `seen`, the revision of its caches, reads its own writes: a key is not reconciled again before the
-  caches show its last write. (Kubernetes has expectations and its `ConsistencyStore` for this.) Without `seen`, a cache
-  may lag behind; a write then fails with `Conflict`, and is retried.
+- A controller with `seen`, the revision of its caches, reads its own writes: the controller reconciles a key again only
+  when the caches show the last write for the key. (Kubernetes has expectations and its `ConsistencyStore` for this.)
+  Without `seen`, a cache may lag behind; a write then fails with `Conflict`, and is retried.
 """
 
 from __future__ import annotations
@@ -55,28 +55,27 @@ from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 log = structlog.get_logger(__name__)
 
 _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
-"""Errors after which a retry is wrong, because the process has lost its term or its log, or cannot trust the log."""
+"""Errors after which a retry is wrong, because the process has lost its term or the log, or cannot trust the log."""
 
 _DONE = Result()
 _RACES = 4
-"""The attempt from which on a lost race is logged."""
+"""The number of attempts from which on a lost race is logged."""
 _namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
-"""Seconds until a key whose last write is not yet in the caches is checked again."""
+"""Seconds until the controller checks again whether the last write for a key is in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
 
-    With `after_sync`, a re-sync queues the keys of all objects, whether they changed or not. A controller that repairs
-    its own objects needs `after_sync` for one watch. Without `after_sync`, the controller misses an object that it
-    created and another client deleted before its cache contained the object, because the re-sync then finds no
-    difference.
+    If `after_sync` is set, a re-sync queues the keys of all objects, whether the objects changed or not. A controller
+    that repairs its own objects needs `after_sync` for at least one watch. Without `after_sync`, a controller misses
+    the deletion of an object that never was in its cache, because the re-sync finds no difference.
 
-    Keys have the priority of `priority_of`. `is_urgent` marks additional changes as urgent, depending on the kind. For
-    example, a controller of endpoints marks a pod that stops being ready.
+    Keys are queued with the priority that `priority_of` returns. `is_urgent` marks further changes as urgent, depending
+    on the kind. For example, an endpoints controller marks the change of a pod that stops being ready.
     """
 
     informer: Informer
@@ -87,14 +86,14 @@ class Watch:
 
 
 def own_key(change: Change) -> Iterable[Key]:
-    """Return the key of the changed object; most watches use this mapping."""
+    """Return the key of the changed object; most watches map changes in this way."""
     return (change.object.key,)
 
 
 class Controller:
     """A `Runnable` that reconciles the keys of its watches.
 
-    Create it before the informers sync, so that their handlers receive all existing objects.
+    The instance must be created before the informers sync, so that its handlers receive all existing objects.
     """
 
     def __init__(
@@ -116,8 +115,8 @@ class Controller:
         """Create a controller; `random` generates the ids of reconciles.
 
         A key that has failed 1 + `max_retries` times waits for its next change. `seen` returns the revision of the
-        reconciler's caches. `limiter` decides the delay of a retry, by default as in Kubernetes. `kind` labels log
-        lines.
+        caches that the reconciler reads. `limiter` determines the delay of a retry; the default is that of Kubernetes.
+        `kind` is the kind of the keys, for log lines.
         """
         self.name = name
         self._labels = {"controller": name, **({"kind": kind} if kind else {})}
@@ -145,20 +144,23 @@ class Controller:
             self.watch(watch)
 
     def watch(self, watch: Watch) -> None:
-        """Add a watch; call it before its informer has synced."""
+        """Add a watch; the caller must do this before the watch's informer has synced."""
         self._watches.append(watch)
         watch.informer.add_handler(self._handler(watch), name=self.name)
         if watch.after_sync:
             watch.informer.add_sync_handler(self._sync_handler(watch), name=self.name)
 
     def work_from(self, queue: WorkQueue[Key]) -> None:
-        """Take keys from `queue` instead of the own queue; call it before `start` and before any key is queued."""
+        """Take keys from `queue` instead of the controller's own queue.
+
+        Call this before `start` and before any key is queued.
+        """
         self.queue = queue
 
     def start(self) -> None:
-        """Queue the reconciler's first keys (`StartsWith`) and the keys that failed before.
+        """Queue the reconciler's first keys (`StartsWith`), and the keys that failed when the controller last ran.
 
-        The caches must have synced.
+        The caches must have synced before this call.
         """
         if isinstance(self._reconciler, StartsWith):
             for key in self._reconciler.on_start():
@@ -167,13 +169,14 @@ class Controller:
             self.queue.add(key, priority=LOW)
 
     def stand_by(self) -> None:
-        """Drop all changes from now on, because another process leads."""
+        """Drop all changes from now on, because another process is the leader."""
         self._stands_by = True
 
     def resume(self) -> None:
         """Queue all existing objects; called on the informers' thread, while the controller does not run.
 
-        Functions of `Watch.to_keys` may keep state without a lock, because they are only called on that thread.
+        Functions of `Watch.to_keys` may keep state without a lock, because they are called only on the informers'
+        thread.
         """
         self.queue.reopen()
         self._stands_by = False
@@ -184,9 +187,9 @@ class Controller:
                 obj.forget_decoded()  # frees memory, as after a sync
 
     def run(self, stop: threading.Event) -> None:
-        """Reconcile with all workers until `stop` is set, then let them finish.
+        """Reconcile keys with all workers until `stop` is set, then let the workers finish.
 
-        Raises the fatal errors of workers (`_FATAL`). The queue stays shut down until `resume`.
+        Raises the fatal errors of workers (`_FATAL`). Afterwards the queue is shut down until `resume` is called.
         """
         self.start()
         failures: list[BaseException] = []
@@ -212,13 +215,13 @@ class Controller:
     def stop(self) -> None:
         """Tell the reconciler to end the components that it keeps running (`Stops`).
 
-        Called when all workers have ended.
+        This method is called when all workers have ended.
         """
         if isinstance(self._reconciler, Stops):
             self._reconciler.on_stop()
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Reconcile the next key.
+        """Reconcile the next key of the queue.
 
         Return False if no key arrived within `timeout` seconds, or if the queue is shut down. Raises only errors that
         must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`, `LogRolledBack`, `SchemaOutdated`.
@@ -290,7 +293,7 @@ class Controller:
                 self._wanted[delivery.item] = None if result == "error" else self._newest()
 
     def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
-        """Return a delivery with the triggers of earlier deliveries that waited because the cache was outdated."""
+        """Return a delivery with the triggers of earlier deliveries, which waited because the cache was outdated."""
         earlier = self._unanswered.pop(delivery.item, None)
         if not earlier:
             return delivery
@@ -356,7 +359,7 @@ class Controller:
         log.error("reconcile failed, no retry", error=str(error))
 
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
-        """Log an error, and queue the key again unless it has failed too often.
+        """Log an error, and queue the key again unless the key has failed too often.
 
         Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line. Other errors are
         logged with a traceback when the key first fails at this place in the code, and in one line after that.
@@ -391,5 +394,5 @@ class Controller:
 
 
 def _is_usual(error: Exception, attempt: int) -> bool:
-    """Return whether an error is a lost race whose retry is expected to succeed."""
+    """Return whether an error is a lost race, whose retry will probably succeed."""
     return attempt < _RACES and isinstance(error, CtrlmgrError) and error.lost_race

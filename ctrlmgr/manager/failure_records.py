@@ -1,10 +1,10 @@
-"""Records failing keys of a controller in the log: one record for each key, from its first failure to its next success.
+"""Records failing keys of a controller in the log: one record per key, from its first failure to its next success.
 
 Guarantees:
 - Only failures that need attention are recorded; a lost race or a temporarily unavailable database is not
   (`is_expected`).
-- A failed reconcile writes at most one row, in a group with other writes, and does not wait for it.
-- A starting controller takes over the records of the previous process, and reconciles those keys again.
+- A failed reconcile writes at most one row, together with other writes, and does not wait for the write.
+- A controller that starts takes over the records of the previous process, and reconciles their keys again.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ Place: TypeAlias = tuple[type[Exception], tuple[tuple[str, int], ...]]
 
 _LONGEST_ERROR: Final = 2_000
 _LONGEST_TRACEBACK: Final = 8_000
-"""The maximum number of characters that are kept: of the beginning of an error, and of the end of a traceback."""
+"""The maximum number of characters that a record keeps of an error's beginning and of a traceback's end."""
 
 
 def is_expected(error: Exception) -> bool:
-    """Return whether an error is expected: another writer was first, or the database is unavailable."""
+    """Return whether an error is expected, because another writer was first or the database is unavailable."""
     if isinstance(error, OutcomeUnknown):
         return True  # The next reconcile finds out whether the write took effect.
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
 
 
 def summary(error: Exception) -> str:
-    """Return the class and text of an error."""
+    """Return the class name and the message of an error."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class Failures:
-    """The failing keys of one controller. Only one worker holds a key at a time."""
+    """The failing keys of one controller. Only one worker at a time may process a key."""
 
     def __init__(self, controller: str, kind: str, log: EventLog, now: Callable[[], int]) -> None:
-        """Record in `log`; `now` returns microseconds since 1970, and `kind` is the kind of the keys, if known."""
+        """Create a recorder that writes to `log`.
+
+        `now` returns microseconds since 1970, and `kind` is the kind of the keys, if known.
+        """
         self._controller = controller
         self._kind = kind
         self._log = log
@@ -61,7 +64,10 @@ class Failures:
                 yield key
 
     def failed(self, key: Key, error: Exception, delay: float | None) -> None:
-        """Record a failed reconcile; `delay` is the seconds until the retry, None if it waits for the next change."""
+        """Record a failed reconcile.
+
+        `delay` is the number of seconds until the retry, None if the key waits for its next change.
+        """
         if is_expected(error):
             return
         now, known = self._now(), self._failing.get(key)
@@ -82,7 +88,7 @@ class Failures:
         self._record(failure)
 
     def repeats(self, key: Key, error: Exception) -> int:
-        """Return how often this process has seen a key fail in the same place before, without a success in between."""
+        """Return how often a key has failed at the same place since its last success in this process."""
         place = _place(error)
         before, count = self._repeats.get(key, (place, -1))
         count = count + 1 if before == place else 0
@@ -90,7 +96,7 @@ class Failures:
         return count
 
     def succeeded(self, key: Key) -> None:
-        """Record that a key succeeded, if it was failing."""
+        """Record that a key succeeded, if the key was failing."""
         self._repeats.pop(key, None)
         if self._failing and (known := self._failing.pop(key, None)):
             self._record(msgspec.structs.replace(known, ended_at=self._now(), next_retry_at=None))
@@ -103,14 +109,14 @@ class Failures:
 
 
 def _place(error: Exception) -> Place:
-    """Return the type of an error and the lines of code that it passed.
+    """Return the type of an error and the lines of code in its traceback.
 
-    Its message is not included, because it may differ each time.
+    The message of the error is not included, because it may differ each time.
     """
     frames = traceback.walk_tb(error.__traceback__)
     return type(error), tuple((frame.f_code.co_filename, line) for frame, line in frames)
 
 
 def _storable(text: str) -> str:
-    """Replace characters that databases cannot store in a text."""
+    """Return a string without the characters that databases cannot store."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

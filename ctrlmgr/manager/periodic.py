@@ -1,9 +1,9 @@
-"""Periodic work: resync, compaction, repair.
+"""Periodic work such as resync, compaction and repair.
 
 Guarantees:
-- A job only puts a key on a workqueue, and never reconciles. So late jobs do no harm, the queue merges duplicates, and
-  a slow reconcile does not delay other jobs.
-- Every key is queued at its interval and, unless `at_start` is False, once at the start.
+- A periodic job only puts a key on a workqueue; it never reconciles. Therefore late jobs do no harm, the queue merges
+  duplicates, and a slow reconcile does not delay other jobs.
+- Every key is queued at its interval, and also once at the start unless `at_start` is False.
 
 APScheduler uses its own wall clock and starts its own thread, the only one that `ctrlmgr.threads.start` does not start.
 Tests therefore call the jobs, instead of advancing a clock.
@@ -32,12 +32,15 @@ class Periodic:
     def __init__(self) -> None:
         """Start without jobs."""
         self.jobs: dict[str, Callable[[], None]] = {}
-        """The jobs by name; the scheduler calls a job when the job is due."""
+        """The periodic jobs by name; the scheduler calls a job when the job is due."""
         self._first: list[Callable[[], None]] = []
         self._seconds: dict[str, float] = {}
 
     def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
-        """Queue `key` on `queue` every `every_seconds`, and at the start; raises ValueError for a duplicate name."""
+        """Queue `key` on `queue` every `every_seconds` seconds, and at the start.
+
+        Raises ValueError if another job has the name.
+        """
         if name in self.jobs:
             raise ValueError(f"a job {name!r} exists already")
 
@@ -50,9 +53,9 @@ class Periodic:
             self._first.append(job)
 
     def run(self, stop: threading.Event) -> None:
-        """Queue all keys once, then at their intervals, until `stop` is set; `add` describes the exceptions.
+        """Queue all keys once (except those added with `at_start=False`), then at their intervals, until `stop` is set.
 
-        The method may be called again after it has returned.
+        `run` may be called again after it has returned.
         """
         scheduler = self._scheduler()
         for job in self._first:

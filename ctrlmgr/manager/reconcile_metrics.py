@@ -1,8 +1,8 @@
 """controller-runtime's metrics `controller_runtime_*`: the number, results and durations of reconciles.
 
-Guarantees: names, labels and buckets are those of `pkg/internal/controller/metrics`. Every series of a controller
-exists from the start with the value 0, and never decreases, even after workers have ended. To count a reconcile takes a
-few additions; the metric families are built at a scrape.
+Guarantees: names, labels and buckets of the metrics are those of `pkg/internal/controller/metrics`. Every series of a
+controller exists from the start with the value 0; a counter never decreases, even after workers have ended. Counting a
+reconcile takes a few additions; the metric families are built at a scrape.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _BUCKETS: Final = (
 )
 # fmt: on
 _RESULTS: Final = {"success": ("ok",), "requeue_after": ("requeued",), "error": ("error", "terminal")}
-"""controller-runtime's names for the results of an `Outcome`."""
+"""controller-runtime's names for the values of `Outcome.result`."""
 
 
 class Reconciles:
-    """Counts the reconciles of all controllers with one name. Any thread may use it."""
+    """Counts the reconciles of all controllers with one name. Any thread may count reconciles."""
 
     def __init__(self) -> None:
         """Start at 0."""
@@ -69,7 +69,7 @@ class Reconciles:
 
 
 class _Controllers(Collector):
-    """The counts of all controllers, by name."""
+    """The reconcile metrics of all controllers, by name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -122,7 +122,7 @@ REGISTRY.register(_controllers)
 
 
 def reconciles(controller: str, *, workers: int) -> Reconciles:
-    """Return the counts of a controller with at most `workers` concurrent reconciles."""
+    """Return the metrics of a controller that has at most `workers` concurrent reconciles."""
     counted = _controllers.of(controller)
     with counted.lock:
         counted.workers = workers

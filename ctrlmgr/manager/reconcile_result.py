@@ -1,10 +1,10 @@
-"""The contract between a controller and its reconciler.
+"""The interface between a controller and its reconciler.
 
 A reconciler is level-triggered (controller-runtime's `reconcile.Reconciler`): it receives a key and no event, reads the
 current state, and writes the difference to the desired state. The reconciler may be called for a key without a
 difference, more than once for one change, and once for many changes. The controller guarantees two things. The
-controller never calls the reconciler for one key on two workers at once. A key whose object changes after a call began
-is reconciled again.
+controller never calls the reconciler for one key on two workers at once. If an object changes after the reconcile of
+its key began, the key is reconciled again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctrlmgr.client import ReconcileClient
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a successful reconcile: the key is reconciled again in `requeue_after` seconds.
+    """The result of a successful reconcile, which says that the key is reconciled again in `requeue_after` seconds.
 
-    If this is None, it is reconciled after the next change. If the reconcile has written nothing, the requeued
-    reconcile receives its triggers.
+    If `requeue_after` is None, the key is reconciled again only after the next change. If the reconcile has written
+    nothing, the requeued reconcile receives the triggers of this one.
     """
 
     requeue_after: float | None = None
@@ -33,12 +33,12 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class Reconciler(Protocol[C_contra]):
-    """Brings the objects of a key to their desired state; it writes through a client of the type parameter."""
+    """Brings the objects of a key to their desired state; the type parameter is the client through which it writes."""
 
     def reconcile(self, key: Key, client: C_contra) -> Result | None:
-        """Read the caches, and write the difference through `client`.
+        """Read the caches, and write the difference to the desired state through `client`.
 
-        If it raises, the key is retried with rate limits; `TerminalError` is not retried.
+        If this method raises an error, the key is retried with rate limits; after `TerminalError`, it is not retried.
         """
 
 
@@ -47,12 +47,12 @@ class Stops(Protocol):
     """A reconciler that keeps components running, such as daemons."""
 
     def on_stop(self) -> None:
-        """End these components; called when the workers of the controller have ended."""
+        """End the components that the reconciler keeps running; called when the controller's workers have ended."""
 
 
 @runtime_checkable
 class StartsWith(Protocol):
-    """A reconciler with additional keys at the start, such as deleted objects whose cleanup has not finished."""
+    """A reconciler that has additional keys at the start, such as deleted objects whose cleanup has not finished."""
 
     def on_start(self) -> Iterable[Key]:
-        """Return the keys to reconcile first; called once, after the caches have synced."""
+        """Return the keys to reconcile first; this is called once, after the caches have synced."""

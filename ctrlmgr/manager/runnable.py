@@ -1,11 +1,12 @@
 """Runnables, and the manager that starts and stops them.
 
 Guarantees:
-- Phases start in ascending order: a runnable starts when all runnables in lower phases have started and synced.
-- Phases stop in descending order: a runnable is stopped when all runnables in higher phases have ended, or their grace
-  period is over. So no runnable loses the log or the caches while it uses them.
-- The first error of a runnable stops everything, and `Manager.run` raises it.
-- The process always ends: each phase has `grace` seconds to stop, and runnables that do not stop are named.
+- Phases start in ascending order: a runnable starts when all runnables of lower phases have started and synced.
+- Phases stop in descending order: a runnable is stopped when all runnables of higher phases have ended, or their grace
+  period is over. Therefore no runnable loses the log or the caches while it uses them.
+- The first error of a runnable stops all runnables, and `Manager.run` raises the error.
+- The process always ends, because each phase has `grace` seconds to stop; the error names runnables that do not stop in
+  time.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from ctrlmgr.clock import Clock
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 0.05
-"""Seconds between checks of `has_synced`, which cannot notify the manager."""
+"""Seconds between checks of `has_synced`, because a runnable cannot notify the manager."""
 
 
 class Phase(IntEnum):
-    """The start order of runnables; the runnables of a phase need those of earlier phases."""
+    """The phases in which runnables start; a runnable may use the runnables of earlier phases."""
 
     LOG = 0
     CACHES = 1
     SERVERS = 2
     MEMBERS = 3
-    """Runnables that every process has, whether it is the leader or not."""
+    """Runnables that run in every process, whether it is the leader or not."""
     LEADER = 4
 
 
@@ -46,19 +47,19 @@ class Runnable(Protocol):
         """The name of the runnable's thread, which log lines contain too."""
 
     def run(self, stop: threading.Event) -> None:
-        """Block until `stop` is set.
+        """Run until `stop` is set.
 
-        If this raises an error, the manager stops; if it returns early, all other runnables continue. The event belongs
-        to this runnable, which may set it itself to wake its own threads.
+        If this method raises an error, the manager stops; if it returns early, all other runnables continue. The event
+        `stop` belongs to this runnable, which may set the event itself to wake its own threads.
         """
 
 
 @runtime_checkable
 class HasSynced(Protocol):
-    """A runnable on which others can rely only some time after it has started."""
+    """A runnable that other runnables can use only some time after its start."""
 
     def has_synced(self) -> bool:
-        """Return whether the next phase may start; once this is True, it stays True."""
+        """Return whether the next phase may start; once the result is True, it stays True."""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,10 +70,10 @@ class _Started:
 
 
 class Manager:
-    """Starts runnables phase by phase, and stops them in reverse order."""
+    """Starts runnables phase by phase, and stops the phases in reverse order."""
 
     def __init__(self, *, clock: Clock, grace: float = 30.0) -> None:
-        """Allow each phase `grace` seconds to stop."""
+        """Create a manager that allows each phase `grace` seconds to stop."""
         self._clock = clock
         self._grace = grace
         self._phases: dict[Phase, list[Runnable]] = {phase: [] for phase in Phase}
@@ -83,15 +84,16 @@ class Manager:
         self._error: BaseException | None = None
 
     def add(self, runnable: Runnable, phase: Phase) -> None:
-        """Start `runnable` in `phase`; raises RuntimeError if the manager is already running."""
+        """Add `runnable` to `phase`; raises RuntimeError if the manager is already running."""
         if self._running:
             raise RuntimeError(f"{runnable.name} was added to a running manager")
         self._phases[phase].append(runnable)
 
     def run(self, stop: threading.Event) -> None:
-        """Run all runnables until `stop` is set; a runnable that fails sets it.
+        """Run all runnables until `stop` is set; a runnable that fails sets `stop`.
 
-        Raises the first error of a runnable, or `TimeoutError` with the names of those that did not stop in time.
+        Raises the first error of a runnable, or `TimeoutError` with the names of the runnables that did not stop in
+        time.
         """
         self._running = True
         started: list[list[_Started]] = []
@@ -106,7 +108,7 @@ class Manager:
         self._report(stuck)
 
     def _start(self, phase: Phase, stop: threading.Event) -> list[_Started]:
-        """Start a phase, and wait until all its runnables have synced or ended, or `stop` is set."""
+        """Start a phase, and wait until all its runnables have synced or ended, or until `stop` is set."""
         members = [_Started(runnable) for runnable in self._phases[phase]]
         for member in members:
             threads.start(member.runnable.name, self._target(member, stop))

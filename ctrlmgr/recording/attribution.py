@@ -1,17 +1,17 @@
-"""Finds the author of a recorded change from its managedFields; pure functions.
+"""Finds the author of a recorded change from the object's managedFields; all functions are pure.
 
-The API server stores an entry for each manager, operation and subresource: the fields that the manager last set, and
-the time. An Update that sets or changes a field updates the time of the writer's entry, and removes changed fields from
-other entries. If an Update removes a field, the field is removed from every entry, without a trace of the author
-(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). The times are
-whole seconds. Therefore the author is determined by these rules, in this order:
+The API server stores an entry for each manager, operation and subresource, with the fields that the manager last set,
+and the time. An Update that sets or changes a field updates the time of the writer's entry, and removes changed fields
+from other entries. If an Update removes a field, the field is removed from every entry, without a trace of the author
+(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). The times in
+the entries are whole seconds. Therefore the author is determined by these rules, in this order:
 
 1. If an entry is new or its time has changed, it is the writer's entry.
 2. Otherwise (both writes in the same second), if an entry gained fields, it is the writer's entry.
-3. Otherwise, if a value changed, the entry that owns the value is the writer's, because any other writer would have
-   become its owner.
-4. Otherwise fields were only removed. Their owner *probably* removed the fields, but this is not certain (`certain` is
-   False).
+3. Otherwise, if a value changed, the writer is the manager whose entry owns the value, because any other writer would
+   have become its owner.
+4. Otherwise, the write only removed fields. In that case, the fields' owner *probably* removed them, but this is not
+   certain (`certain` is False).
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from ctrlmgr.api.object import Object
 
 
 class Attribution(NamedTuple):
-    """The field manager that wrote a change, None if it is unknown; `certain` is False if it is only probable."""
+    """The field manager that wrote a change, None if it is unknown.
+
+    `certain` is False if the manager is only probable.
+    """
 
     manager: str | None
     certain: bool = True
@@ -44,7 +47,7 @@ class _Entry(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def writer(self) -> _Writer:
-        """Return the identity of the writer of the entry: manager, operation and subresource."""
+        """Return the identity of a managedFields entry: manager, operation and subresource."""
         return (self.manager, self.operation, self.subresource)
 
 
@@ -61,7 +64,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Managed:
-    """One state of an object with its managedFields, which are decoded once for two comparisons."""
+    """One state of an object with its managedFields, which are decoded once because two comparisons use them."""
 
     __slots__ = ("body", "entries")
 
@@ -72,7 +75,7 @@ class Managed:
 
 
 def writer_of(old: Managed | None, new: Managed) -> Attribution:
-    """Return the author of the change from `old` (None: created) to `new`."""
+    """Return the author of the change from `old` (None if the object was created) to `new`."""
     after = new.entries
     if old is None:
         names = [entry.manager for entry in after.values()]
@@ -84,7 +87,7 @@ def writer_of(old: Managed | None, new: Managed) -> Attribution:
 
 
 def _unstamped(old: Managed, new: Managed) -> Attribution:
-    """Return the author of a change that was made in the same second as the write before it."""
+    """Return the author of a change that was made in the same second as the previous write of the object."""
     before, after = old.entries, new.entries
     if len(after) == 1 and _same_fields(before, after):
         return Attribution(next(iter(after.values())).manager)  # rule 3, the usual case
@@ -107,7 +110,7 @@ def _same_fields(before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entr
 
 
 def _paths(entry: _Entry) -> Iterator[_Path]:
-    """Yield the paths of the fields that an entry owns; for a field inside a list, yield the path of the list."""
+    """Yield the paths of the fields that an entry owns; a field inside a list is represented by the list's path."""
     return _walk(_decode_fields(entry.fields_v1), ())
 
 
@@ -123,7 +126,7 @@ def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
 
 
 def _at(value: Any, path: _Path) -> Any:
-    """Return the value at `path`, None if it is missing."""
+    """Return the value at `path`; None if the object has no value there."""
     for step in path:
         if not isinstance(value, dict) or step not in value:
             return None

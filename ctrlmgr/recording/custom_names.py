@@ -1,7 +1,8 @@
-"""Finds the plural names of custom kinds in CustomResourceDefinitions, because other lines contain only the kind.
+"""Finds the plurals of custom kinds in CustomResourceDefinitions, because custom objects contain only the kind.
 
-Guarantees: if the definition of a kind precedes the kind's objects in the recording, the objects get the plural in the
-definition. If an object precedes the definition, all objects of the kind get the plural that Kubernetes would guess.
+Guarantees: if the CustomResourceDefinition of a kind precedes the kind's objects in the recording, the objects get the
+plural in the CustomResourceDefinition. If an object precedes the CustomResourceDefinition, all objects of the kind get
+the plural that Kubernetes would guess.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class _Kind(msgspec.Struct):
 
 
 class CustomNames:
-    """The names in the definitions that were read so far."""
+    """The names in the CustomResourceDefinitions that were read so far."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -42,7 +43,7 @@ class CustomNames:
         self._guessed: set[Resource] = set()  # the kinds with objects before their definition
 
     def named(self, obj: Object) -> Object:
-        """Return an object with the correct resource; if it is a definition, store the names in it."""
+        """Return an object with the correct resource; if the object is a CustomResourceDefinition, store its names."""
         if obj.resource == DEFINITIONS:
             spec = obj.view(_Definition).spec
             self._plurals.setdefault(spec.group, {})[spec.names.kind] = spec.names.plural
@@ -58,5 +59,8 @@ class CustomNames:
 
 
 def is_custom_group(group: str) -> bool:
-    """Return whether a group can have custom kinds: its name has a dot, and it is not a group of Kubernetes itself."""
+    """Return whether a group can have custom kinds.
+
+    Its name must contain a dot, and it must not be a group of Kubernetes itself.
+    """
     return "." in group and group not in _OWN

@@ -1,8 +1,8 @@
-"""Compares our controllers' results with the recorded ones; pure functions.
+"""Compares our controllers' results with the recorded results; all functions are pure.
 
-The whole objects are compared, except for fields that differ between any two clusters: the API server's metadata (uid,
-resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`. The items of lists are
-compared in order, because packing and sorting are part of Kubernetes' behaviour.
+Whole objects are compared, except for fields that differ between any two clusters: the API server's metadata (uid,
+resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`. List items are compared in
+order, because packing and sorting are part of Kubernetes' behaviour.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 ABSENT = "<absent>"
-"""Marks a value that is missing on one side."""
+"""The value that stands for a value that is missing on one side."""
 
 IGNORED_ANNOTATIONS = ("endpoints.kubernetes.io/last-change-trigger-time",)
-"""Annotations whose values depend on the time and not on the state; docs/replay.md has the measurements."""
+"""Annotations whose values depend on the time and not on the state of the cluster."""
 
 _SERVER_MADE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 class Verdict(enum.Enum):
-    """The kind of a divergence."""
+    """The type of a divergence between the recording and our log."""
 
     DIFFERS = "differs"
     MISSING = "missing"
@@ -36,11 +36,11 @@ class Verdict(enum.Enum):
     UNPAIRED = "unpaired"
     """A recorded write for which our controllers made no equal write; reported only if every write is compared."""
     RESTLESS = "restless"
-    """Our controllers did not become quiescent, so the result of the controllers is unknown."""
+    """Our controllers did not become quiescent, so their result is unknown."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A path in an object at which the two sides differ, such as `.subsets[0].addresses[2].ip`."""
+    """A path in an object at which the recorded state and our state differ, such as `.subsets[0].addresses[2].ip`."""
 
     path: str
     recorded: Any
@@ -48,10 +48,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True, rename="camel"):
-    """One divergence, from its first checkpoint on; it lasted for `checkpoints` checkpoints.
+    """One divergence from the recording, which began at a checkpoint and lasted for `checkpoints` checkpoints.
 
-    `line` is the line of the first checkpoint in the recording. A RESTLESS divergence contains the controller's name
-    instead of an object's.
+    `line` is the line of the divergence's first checkpoint in the recording. A RESTLESS divergence names the controller
+    instead of an object.
     """
 
     checkpoint: str
@@ -65,7 +65,7 @@ class Divergence(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """The object that diverges, in kubectl's form: `endpoints shop/web`."""
+        """The object that diverges, in kubectl's form, such as `endpoints shop/web`."""
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.resource} {place}"
 
@@ -82,7 +82,7 @@ def comparable(obj: Object) -> dict[str, Any]:
 
 
 def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference]:
-    """Yield every path at which two JSON values differ, depth first, keys in order."""
+    """Yield every path at which two JSON values differ, depth first, with the keys in order."""
     if recorded == ours:
         return
     if isinstance(recorded, dict) and isinstance(ours, dict):
@@ -97,7 +97,7 @@ def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference
 def _list_differences(recorded: list[Any], ours: list[Any], path: str) -> Iterator[Difference]:
     """Align two lists, so that an additional item does not make all later items differ.
 
-    The indexes are those of the recorded list.
+    The indexes in the result are those of the recorded list.
     """
     encode = msgspec.json.Encoder(order="deterministic").encode
     matcher = difflib.SequenceMatcher(None, [encode(item) for item in recorded], [encode(item) for item in ours], False)

@@ -1,8 +1,8 @@
-"""Separates the recorded changes of an owned kind into expected writes (of its controller) and inputs.
+"""Separates the recorded changes of an owned kind into expected writes (of its controller) and inputs (of clients).
 
-For Endpoints, the writes of the real cluster's endpoints controller are expected. Writes of other clients are inputs: a
-user's annotation, the API server's `kubernetes` Endpoints, the namespace controller's deletions. Guarantee: the
-separation depends only on the recording, not on the writes of our controllers.
+For Endpoints, the writes of the recorded cluster's endpoints controller are expected. Writes of other clients are
+inputs: a user's annotation, the API server's `kubernetes` Endpoints, the namespace controller's deletions. Guarantee:
+the separation depends only on the recording, not on the writes of our controllers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ctrlmgr.recording.format import Change
 
 
 class Ownership(NamedTuple):
-    """The ownership of a kind by a controller.
+    """Describes that a controller owns a kind in a replay.
 
     `controller` is the name of our controller, and `manager` is the field manager of the recorded controller's writes.
-    `parent` is the kind of the owning object, which has the same name and lifetime. Changes of the kinds in `causes`
-    trigger the controller.
+    `parent` is the kind of the object that has the same name and lifetime as the owned object. Changes of the kinds in
+    `causes` trigger the controller of the owned kind.
     """
 
     controller: str
@@ -38,11 +38,11 @@ OWNERSHIPS = tuple(
     for each in registry.ALL
     for kind in each.replayed_kinds
 )
-"""Every kind that a replay treats as owned by a controller."""
+"""Every kind that a replay can treat as owned by a controller."""
 
 
 class Expectation:
-    """The recorded state of one owned kind; separates the kind's changes into writes and inputs."""
+    """The recorded state of one owned kind; separates its changes into writes of its controller and inputs."""
 
     def __init__(self, ownership: Ownership) -> None:
         """Start empty."""
@@ -50,7 +50,7 @@ class Expectation:
         self.objects: dict[Key, Object] = {}
         self.changed: set[Key] = set()  # keys that have changed since the last `checkpoint`
         self.expected = 0
-        """The number of changes by the recorded controller."""
+        """The number of changes that the recorded controller made."""
         self._managed: dict[Key, Managed] = {}  # the managedFields of each of `objects`
         self._created: dict[Key, Revision] = {}
         self._parent_gone: dict[Key, Revision] = {}  # revisions of the deletions of parents that were not created again
@@ -58,7 +58,7 @@ class Expectation:
         self._checkpoint: Revision = 0
 
     def observe(self, change: Change) -> None:
-        """Record a change of another kind, because it may cause the controller's next write."""
+        """Record a change of another kind, because it may cause the next write of the owned kind's controller."""
         obj, ownership = change.object, self.ownership
         if obj.resource in ownership.causes:
             self._last_cause[obj.namespace] = obj.revision
@@ -69,7 +69,7 @@ class Expectation:
                 self._parent_gone.pop(obj.key, None)
 
     def checkpoint(self, revision: Revision) -> None:
-        """Record that the recorded controllers were quiescent at `revision`."""
+        """Record that the recorded controllers had finished their work at `revision`."""
         self._checkpoint = revision
         self.changed.clear()
 
@@ -80,7 +80,7 @@ class Expectation:
         return is_input
 
     def take_past(self, change: Change) -> None:
-        """Record a change from before the start of the recording, by any client."""
+        """Record a change from before the start of the recording, which any client may have made."""
         obj = change.object
         self.changed.add(obj.key)
         if change.type is EventType.DELETED:

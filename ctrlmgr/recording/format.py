@@ -3,11 +3,11 @@
     {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
     {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
 
-The format is the output of `kubectl get --watch --output-watch-events -o json` with an optional time. Recordings of a
-log of ctrlmgr also have the author of each change (`"actor"`). Guarantees of the reader: each entry is consistent with
-the entries before it (revisions ascend; an added object did not exist before, a modified or deleted object did). The
-reader holds one line at a time, and raises a `RecordingError` with file, line and reason at the first fault. Guarantee
-of the writer: the same events are always written as the same bytes.
+The format is the output of `kubectl get --watch --output-watch-events -o json`, with an optional time in each line.
+Recordings of a log of ctrlmgr also have the author of each change (`"actor"`). Guarantees of the reader: each entry is
+consistent with the entries before it (revisions ascend; an added object did not exist before, a modified or deleted
+object did). The reader holds one line at a time in memory, and raises a `RecordingError` with file, line and reason at
+the first fault. Guarantee of the writer: the same events are always written as the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode
 
 
 class ChangeOrigin(NamedTuple):
-    """The origin of a change, as far as the log and the line contain it."""
+    """The origin of a change, as far as the line in the recording contains it."""
 
     actor: str = ""
     """The user that made the change."""
@@ -46,9 +46,9 @@ _UNTOLD = ChangeOrigin()
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One recorded change; for DELETED, `object` is the last state, at the revision of the deletion.
+    """One recorded change; for DELETED, `object` is the object's last state, at the revision of the deletion.
 
-    `recorded_at` is in microseconds since 1970, 0 if the line has no time.
+    `recorded_at` is in microseconds since 1970; it is 0 if the line has no time.
     """
 
     line: int
@@ -70,7 +70,7 @@ Entry: TypeAlias = Change | Checkpoint
 
 
 def _place_in_list(obj: Object) -> str:
-    """Return the key of `obj` in the API server's storage; lists are sorted by this key."""
+    """Return the key of `obj` in the API server's storage, by which lists are sorted."""
     return f"{obj.resource}/{obj.namespace}/{obj.name}"
 
 
@@ -81,7 +81,7 @@ _DIGITS = 20
 
 
 class RecordingReader:
-    """Iterates over a recording once; `line` and `revision` are the position of the reader, also after an error."""
+    """Iterates over a recording once; `line` and `revision` are the reader's position, also after an error."""
 
     def __init__(self, path: str | Path) -> None:
         """Read the recording at `path`, which is opened when the iteration starts."""
@@ -99,11 +99,11 @@ class RecordingReader:
 
     @property
     def position(self) -> int:
-        """The number of bytes of the file that were read."""
+        """The number of bytes of the file that were read so far."""
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries in order; raises `RecordingError` at the first fault."""
+        """Yield the entries of the recording in order; raises `RecordingError` at the first fault."""
         for data in self._lines():
             self.line += 1
             line = plain_line(data) or self._decoded(data)
@@ -124,7 +124,10 @@ class RecordingReader:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the raw lines; errors of the file system or of gzip become `RecordingError`s at the current line."""
+        """Yield the raw lines of the file.
+
+        Errors of the file system or of gzip become `RecordingError`s at the current line.
+        """
         try:
             with open(self.path, "rb") as stored:
                 self._stored = stored
@@ -201,14 +204,14 @@ class RecordingReader:
         return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
-        """Refuse invalid UTF-8, which msgspec does not detect in skipped strings and which the log must not contain."""
+        """Raise an error for invalid UTF-8, which msgspec does not detect in skipped strings."""
         try:
             data.decode()
         except UnicodeDecodeError as error:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _refuse_out_of_order(self, type_: EventType, obj: Object, *, timed: bool) -> None:
-        """Refuse a revision that does not ascend, except in the list with which a watch of kubectl begins."""
+        """Raise an error for a revision that does not ascend, except in the initial list of a watch of kubectl."""
         untimed_addition = type_ is EventType.ADDED and not timed
         if untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening:
             return
@@ -251,9 +254,10 @@ class RecordingWriter:
     """
 
     def __init__(self, path: str | Path, *, goes_on: bool = False) -> None:
-        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError.
+        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError if that fails.
 
-        With `goes_on`, append to a file that ends with a complete line; a compressed file gets a further gzip stream.
+        If `goes_on` is set, append to a file that ends with a complete line; a compressed file gets a further gzip
+        stream.
         """
         self._stored = open(path, "ab" if goes_on else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
@@ -264,7 +268,7 @@ class RecordingWriter:
     def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: ChangeOrigin | None = None) -> None:
         """Append one change; `recorded_at` is in microseconds since 1970.
 
-        If `recorded_at` is 0 or `made` is None, the line does not contain the field.
+        If `recorded_at` is 0 or `made` is None, the line does not contain the time or the author.
         """
         more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
         if made is not None and made.actor:
@@ -275,14 +279,14 @@ class RecordingWriter:
         self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:
-        """Append a checkpoint after all changes up to `revision`."""
+        """Append a checkpoint, which follows all changes up to `revision`."""
         metadata = {"name": name, "resourceVersion": str(revision)}
         bookmark = {"kind": "Checkpoint", "apiVersion": "v1", "metadata": metadata}
         self._out.write(msgspec.json.encode({"type": "BOOKMARK", "object": bookmark}) + b"\n")
 
     @property
     def size(self) -> int:
-        """The number of bytes in the file; further bytes may still be in memory."""
+        """The number of bytes in the file; further bytes may still be buffered in memory."""
         return self._stored.tell()
 
     def flush(self) -> None:

@@ -4,10 +4,11 @@ Guarantees:
 - The log contains the recording's objects byte for byte, each at its own revision, in that order. A log that begins
   with a recording returns `Expired` for earlier revisions.
 - The import holds one line at a time in memory, and the current state of the recorded objects. Only the initial objects
-  are collected first, because they may be in the order of a list.
-- Changes that the log already contains are skipped, so an interrupted import can continue. A recording that begins
-  where the log ends, such as a further file of a rotated recording, continues the log. Any other recording is refused.
-- The author of a change is determined from managedFields; if this is not certain, the author is `recording`.
+  are collected before they are imported, because they may be in the order of a list.
+- Changes that the log already contains are skipped, so an interrupted import can be continued. A recording that begins
+  where the log ends, such as a later file of a rotated recording, continues the log. A recording that neither equals
+  the log's beginning nor continues the log is refused.
+- The author of a change is determined from managedFields; if the author is not certain, the name `recording` is stored.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ UNKNOWN = Author("recording")
 """The author that is stored for changes whose author is unknown."""
 
 BATCH = 1000
-"""The number of events per transaction."""
+"""The number of events that are imported per transaction."""
 
 
 class ImportCounts(NamedTuple):
@@ -51,10 +52,10 @@ class Importer:
     def run(
         self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None
     ) -> ImportCounts:
-        """Import a recording; `tell` is called periodically with the recording's reader.
+        """Import a recording; `tell` is called periodically with the reader of the recording.
 
-        Raises `RecordingError` for a recording that is invalid or does not continue the log. In this case, all changes
-        before the fault are in the log, unless the fault is among the initial objects.
+        Raises `RecordingError` for a recording that is invalid or does not continue the log. After such an error, all
+        changes before the fault are in the log, unless the fault is among the initial objects.
         """
         changes = (entry for entry in reader if isinstance(entry, Change))
         opening, following = _split(changes)
@@ -130,7 +131,7 @@ def _began(opening: Iterable[Change], following: Change | None) -> int:
 
 
 class _ExistingEvents:
-    """The events that the log already contained, read in parallel with the recording."""
+    """The events that the log contained before the import, read in parallel with the recording."""
 
     def __init__(self, log: EventLog, path: str) -> None:
         self.passed_over = 0
@@ -140,7 +141,10 @@ class _ExistingEvents:
         self._events: Iterator[Event] = iter(())
 
     def unknown(self, changes: Iterable[Change]) -> Iterator[tuple[Change, bool]]:
-        """Yield each change, and whether the log contains it; raises `RecordingError` if an expected one is missing."""
+        """Yield each change, and whether the log contains it.
+
+        Raises `RecordingError` if the recording lacks a change that the log contains.
+        """
         for change in changes:
             is_known = change.object.revision <= self.head
             if is_known:

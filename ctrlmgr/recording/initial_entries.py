@@ -1,14 +1,14 @@
-"""Marks the entries of a recording that describe the state before the recording began (the past).
+"""Marks the entries of a recording that describe the state before the recording began, which is called the past.
 
-Guarantees: entries keep their order, and an entry is yielded as soon as it is known whether it belongs to the past. An
-error in the recording is raised after all entries before it.
+Guarantees: entries keep their order, and each entry is yielded as soon as it is known whether it belongs to the past.
+An error in the recording is raised after all entries before it.
 
-Lines do not contain this information, so these rules determine the past:
+Recorded lines do not say whether they belong to the past, so these rules decide:
 - A line with a time adds an object of the past if the object was created in a second before the first line's time.
 - Lines without a time before the first line with a time add objects of the past, as in exported logs.
 - Changes of one resource can precede the listed objects of another, because resources are listed one after the other.
   The past is the state after the last listed object, so all entries before that object belong to the past.
-- A recording without any times has no past.
+- A recording whose lines have no times has no past.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playing.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""The number of consecutive entries outside the past after which the past has ended."""
+"""The number of consecutive entries outside the past after which no further entry belongs to the past."""
 
 
 class PlacedEntry(NamedTuple):
-    """An entry, and whether it belongs to the past."""
+    """An entry of a recording, and whether the entry belongs to the past."""
 
     entry: Entry
     is_past: bool = False
 
 
 def placed(entries: Iterable[Entry]) -> Iterator[PlacedEntry]:
-    """Yield each entry and whether it belongs to the past; raises `RecordingError` as `entries` does."""
+    """Yield each entry and whether it belongs to the past; raises `RecordingError` if `entries` does."""
     source = iter(entries)
     waiting: deque[Entry] = deque()
     untimed = True

@@ -1,8 +1,8 @@
 """Reads the lines of a file, compressed or not, in large blocks.
 
-Guarantees: lines are complete and in order, without newlines. All readable lines are yielded before an error is raised.
-One or two blocks are held in memory at a time. (Decompression on a second thread would be slower, because the threads
-would exchange the GIL too often.)
+Guarantees: lines are yielded complete and in order, without newlines. All readable lines are yielded before an error is
+raised. One or two blocks are held in memory at a time. (Decompression on a second thread would be slower, because the
+threads would exchange the GIL too often.)
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import IO
 
 _BLOCK = 1 << 16
-"""The number of bytes of the file that are read at a time, about a megabyte of lines if the file is compressed."""
+"""The number of bytes of the file that are read at a time; decompressed, these are about a megabyte of lines."""
 
 _GZIP = 31
 """The value of zlib's `wbits` for a gzip stream whose checksum is verified."""
 
 
 LONGEST = 16 << 20
-"""Maximum bytes of a line; the longest possible event has less than half of it."""
+"""Maximum bytes of a line; the longest possible event has less than half as many."""
 
 _INFLATED = 4 << 20
 """Maximum bytes that are decompressed at a time."""
@@ -32,7 +32,8 @@ class LineTooLong(ValueError):
 def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
     """Yield the lines of a file; the last line need not end in a newline.
 
-    Raises OSError, `LineTooLong`; for a compressed file EOFError if it is truncated, zlib.error if it is damaged.
+    Raises OSError if reading fails, `LineTooLong`, and, for a compressed file, EOFError if it is truncated and
+    zlib.error if it is damaged.
     """
     begun: list[bytes] = []
     size = 0

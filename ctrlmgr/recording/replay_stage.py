@@ -1,10 +1,10 @@
-"""The stage of a replay: an empty log, caches, our controllers, and one thread that runs all of them.
+"""The stage of a replay contains an empty log, caches and our controllers, which all run on one thread.
 
 Guarantees:
 - Nothing runs in the background: inputs are appended, caches are updated and controllers run only during calls of the
   stage's methods.
 - When `follow` or `settle` has returned, the inputs of `append` are in the log, in order.
-- `settle` always ends: it raises `NotQuiescent` if a controller loops.
+- A call of `settle` always ends, because it raises `NotQuiescent` if a controller loops.
 """
 
 from __future__ import annotations
@@ -39,28 +39,30 @@ from ctrlmgr.workqueue import CHANGE, WorkQueue
 T = TypeVar("T")
 
 _SEED = 20240613
-"""The seed of all randomness in a replay; it is arbitrary but must never change, so that replays are equal."""
+"""The seed of all randomness in a replay; its value is arbitrary but must never change, so that replays give equal
+results.
+"""
 
 RECORDING = Author("recording")
 """The author that the log stores for inputs; the managedFields of the objects name the recorded authors."""
 
 _TOGETHER = 50_000
-"""Microseconds within which inputs are appended together; all events of an append have the time of the last input."""
+"""Microseconds within which inputs are appended together; all events of one append have the time of the last input."""
 
 _FOLLOW_AFTER = 500
 """Maximum number of inputs until the caches are updated."""
 
 _MAX_ADVANCE = 600.0
-"""Maximum virtual seconds of one `settle`; the whole chain of retries for a service takes 164 seconds."""
+"""Maximum virtual seconds of one `settle`; all retries for one Service together take 164 seconds."""
 
 _PATIENCE = 1_000
 """The number of reconciles, plus ten for each waiting object, after which a controller counts as looping."""
 
 
 class NotQuiescent(Exception):
-    """Raised if a controller did not become quiescent; the argument is its name.
+    """Raised if a controller did not become quiescent; its argument is the controller's name.
 
-    Callers outside of this package never get this error.
+    Callers outside of this package never receive this error.
     """
 
 
@@ -76,7 +78,7 @@ class _StageState(InformerState):
     """The caches of the stage. If the recording has no namespaces, objects may be created in any namespace."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return an object, or a stand-in for a namespace if the recording has none."""
+        """Return an object; if the recording has no namespaces, return a stand-in for a namespace."""
         if resource != NAMESPACES or self._has_namespaces():
             return super().get(resource, key)
         body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": key.name}})
@@ -91,10 +93,10 @@ class AppendInterceptor(Protocol):
     """Observes our controllers' appends, and can change them."""
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return the proposal to append instead."""
+        """Return the proposal that is appended instead."""
 
     def written(self, events: Sequence[Event]) -> None:
-        """Process the appended events."""
+        """Process the events that were appended."""
 
 
 def _heard(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Operation[T]:
@@ -122,7 +124,7 @@ def _heard(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Op
 class HeldQueue(WorkQueue[Key]):
     """A work queue that holds items from watches back, so that the stage decides when each controller acts.
 
-    Retries and requeues are not held back, because these have a time of their own.
+    Retries and requeues are not held back, because their time is determined by their delay.
     """
 
     def __init__(self, name: str, *, clock: Clock) -> None:
@@ -148,12 +150,12 @@ class HeldQueue(WorkQueue[Key]):
         super().forget(item)
 
     def queue_failed_now(self) -> None:
-        """Queue all failed items now, because the recorded controller's retries are unknown."""
+        """Queue all failed items now, because it is unknown when the recorded controller retried."""
         for item in self._failed:
             super().add(item)
 
     def release(self, item: Key) -> bool:
-        """Queue `item` if it is held back; return False if it is not."""
+        """Queue `item` if it is held back; return False if it is not held back."""
         triggers = self._held.pop(item, None)
         if triggers is None:
             return False
@@ -172,7 +174,7 @@ class HeldQueue(WorkQueue[Key]):
 
 
 class ReplayStage:
-    """The log, caches and controllers of one replay; only one thread may use them."""
+    """The log, caches and controllers of one replay; only one thread may use an instance."""
 
     def __init__(self, log: EventLog, clock: ReplayClock, controllers: Mapping[str, ControllerBuilder]) -> None:
         """Create a stage on an empty log of `open_replay_log`; raises `SettingsError` if the log has events."""
@@ -197,7 +199,7 @@ class ReplayStage:
         self.writings: list[AppendInterceptor] = []
         """The observers of our controllers' appends."""
         self.in_time: Collection[str] = ()
-        """The names of controllers that act when the recorded controllers did, and never later."""
+        """The names of the controllers that act only at the times when the recorded controllers acted."""
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Pending inputs, in order: first the submitted appends, then the inputs that are collected for the next append.
@@ -226,15 +228,18 @@ class ReplayStage:
 
     @property
     def reconciles(self) -> int:
-        """The number of reconciles of all controllers."""
+        """The number of reconciles by all controllers."""
         return sum(self._reconciles.values())
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the informer of a resource; must be called before `start`."""
+        """Return the informer of a resource; this method must be called before `start`."""
         return self._informers.informer(resource)
 
     def follow_definitions(self, follower: Follower) -> None:
-        """Notify `follower` of the custom kinds that the recording defines; must be called before `start`."""
+        """Notify `follower` of the custom kinds that the recording defines.
+
+        This method must be called before `start`.
+        """
         follow_definitions(self._informers, follower)
 
     def start(self) -> None:
@@ -244,7 +249,10 @@ class ReplayStage:
             controller.start()
 
     def advance_to(self, moment: int) -> None:
-        """Advance the clock to `moment`, in microseconds since 1970; inputs appended before keep their time."""
+        """Advance the clock to `moment`, in microseconds since 1970.
+
+        Inputs that were appended before keep their time.
+        """
         if moment > self._together_until:
             self._submit()
             self._together_until = moment + _TOGETHER
@@ -280,9 +288,9 @@ class ReplayStage:
             pass
 
     def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
-        """Let a controller reconcile one object if the object is triggered; with `unasked`, also without a trigger.
+        """Let a controller reconcile one object if the object is triggered.
 
-        Raises `NotQuiescent` as `settle` does.
+        If `unasked` is set, also without a trigger. Raises `NotQuiescent` if a controller does not become quiescent.
         """
         self.follow()
         queue = self._queues[controller]
@@ -292,7 +300,10 @@ class ReplayStage:
             self._run(controller, self._reconciles[controller] + _PATIENCE)
 
     def answer(self, controllers: Iterable[str]) -> None:
-        """Let controllers reconcile all triggered objects; raises `NotQuiescent` as `settle` does."""
+        """Let controllers reconcile all triggered objects.
+
+        Raises `NotQuiescent` if a controller does not become quiescent.
+        """
         self.follow()
         for name in controllers:
             queue = self._queues[name]
@@ -301,15 +312,15 @@ class ReplayStage:
                 self._run(name, self._reconciles[name] + _PATIENCE)
 
     def has_reasons(self) -> bool:
-        """Return whether controllers `in_time` have keys to reconcile."""
+        """Return whether the controllers in `in_time` have keys to reconcile."""
         self.follow()
         return any(self._queues[name].held for name in self.in_time)
 
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
-        """Let the controllers `in_time` act, with at most `patience` seconds of virtual time.
+        """Let the controllers in `in_time` act, with at most `patience` seconds of virtual time.
 
-        With `again`, these controllers also retry failures. Raises `NotQuiescent` if a controller does not become
-        quiescent.
+        If `again` is set, these controllers also retry failed keys. Raises `NotQuiescent` if a controller does not
+        become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + patience
@@ -328,7 +339,7 @@ class ReplayStage:
                 self._run(name, most[name])
 
     def settle(self) -> None:
-        """Let the other controllers act, with virtual time, until no retry or delay is left.
+        """Let all controllers that are not in `in_time` act, with virtual time, until no retry or delay is left.
 
         Raises `NotQuiescent` if a controller does not become quiescent.
         """
@@ -347,7 +358,7 @@ class ReplayStage:
                 self.clock.advance(delay)
 
     def _release_all(self, controllers: Iterable[str]) -> dict[str, float]:
-        """Queue all items that are held back; return the seconds until every controller with items can act."""
+        """Queue all items that are held back; return the seconds until every controller with items can act on them."""
         waiting = {}
         for name in controllers:
             queue = self._queues[name]

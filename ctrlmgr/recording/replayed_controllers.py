@@ -20,11 +20,11 @@ from ctrlmgr.manager import Controller
 T = TypeVar("T")
 
 ControllerBuilder = Callable[[Informers, EngineClient, EventLog, Clock, Random], Controller]
-"""Creates a controller; it is called before the informers sync."""
+"""A function that creates a controller; it is called before the informers sync."""
 
 
 class _Context:
-    """A `ControllerContext` on a stage, which records no Events."""
+    """A `ControllerContext` for controllers on a stage, which records no Events."""
 
     root_ca = ""
     at_once = 1

@@ -1,15 +1,15 @@
-"""Replay: appends a recording's inputs to our log, runs our controllers, and compares the results at every checkpoint.
+"""A replay appends a recording's inputs to our log, runs our controllers, and compares the results at every checkpoint.
 
 Guarantees:
 
 - **Deterministic.** A replay has one thread, a clock that follows the recording, and injected randomness. Each replay
-  of a file, into any kind of log, produces the same events and the same chain hash.
+  of the same file, into any type of log, produces the same events and the same chain hash.
 - **Independent.** The writes of the recorded controllers are never inputs (`expectation`). Objects that existed when
   the recording began are inputs (`initial_entries`).
-- **Complete.** If the recording is damaged, all entries before the fault are in the log.
+- **Complete.** If the recording is damaged, the log contains all entries before the fault.
 - **Terminating.** If controllers never become quiescent, the replay ends and reports this as a divergence.
 
-Each owned kind decides when our controllers act: see `owned.replayed_endpoints`, `owned.replayed_slices` and
+Each owned kind decides when our controllers act; see `owned.replayed_endpoints`, `owned.replayed_slices` and
 `owned.replayed_workloads`.
 """
 
@@ -44,10 +44,10 @@ from ctrlmgr.recording.virtual_clock import ReplayClock
 from ctrlmgr.recording.write_comparison import Moments, Plan, WriteTracker
 
 JUDGED = ("horizontal-pod-autoscaler-controller",)
-"""The names of controllers that do not run in a replay, but repeat the recorded decisions."""
+"""The names of controllers that do not run in a replay, but repeat the decisions in the recording."""
 
 _TELL_AFTER = 500
-"""The number of entries between progress reports."""
+"""The number of entries between two progress reports."""
 
 _AHEAD = 1_000
 """Maximum number of entries that are read ahead, to find names for the objects that our controllers create."""
@@ -82,12 +82,12 @@ class Replay:
     ) -> None:
         """Create a replay into an empty log of `open_replay_log`; raises `SettingsError` if the log has events.
 
-        Without controllers, all recorded changes are inputs, and nothing is compared. `caches` are kept in addition to
-        the caches of the controllers. `owns` specifies the kinds that other controllers own, and the field managers of
-        these controllers in the recording. `shares` specifies the kinds that such controllers share with clients; their
-        names are the field managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`,
-        each single write is compared, and our controllers act after every input, or at the moments in `plan`
-        (`write_comparison`).
+        If no controllers are given, all recorded changes are inputs, and nothing is compared. `caches` are the
+        resources that are cached in addition to those of the controllers. `owns` specifies the kinds that other
+        controllers own, and the field managers of these controllers in the recording. `shares` specifies the kinds that
+        such controllers share with clients; their names are the field managers. `judges` are controllers that do not
+        run, but repeat the decisions in the recording. If `tracks` is set, each single write is compared; our
+        controllers act after every input, or at the times in `plan` (`write_comparison`).
         """
         self._stage = ReplayStage(log, clock, controllers)
         for resource in caches:
@@ -148,7 +148,7 @@ class Replay:
         """Replay all entries of `reader` and return the report.
 
         Raises `RecordingError` and other errors of the reader, after all entries before the fault were appended;
-        `report` then returns the result so far. `on_progress` is called every few hundred lines.
+        `report` then returns the partial result. `on_progress` is called after every few hundred lines.
         """
         self._file = reader.path
         began = time.perf_counter()  # real time is used only for the rate in the report
@@ -166,7 +166,7 @@ class Replay:
         return self.report()
 
     def report(self) -> Report:
-        """Return the report of the replay so far."""
+        """Return the report about the part that was replayed so far."""
         head = self._stage.log.head()
         return Report(
             file=self._file,
@@ -190,7 +190,7 @@ class Replay:
         return [owned.ownership for owned in self._given if not owned.expected]
 
     def plan(self) -> Plan:
-        """Return the plan with which another replay lets controllers act at the recorded moments."""
+        """Return the plan with which another replay lets controllers act at the recorded times."""
         held = self._namespaces.held if self._namespaces is not None else {}
         return Plan({} if self._tracker is None else self._tracker.moments(), held)
 
@@ -322,7 +322,7 @@ class Replay:
 
 
 def _moment(change: Change) -> int:
-    """Return the time at which a change was recorded or, without it, the creation time of the object."""
+    """Return the time at which a change was recorded; if the line has no time, return the object's creation time."""
     if change.recorded_at:
         return change.recorded_at
     try:

@@ -12,7 +12,7 @@ from ctrlmgr.recording.write_comparison import PairCounts
 
 
 class UncomparedCounts(msgspec.Struct, frozen=True):
-    """The number of times that an object could not be compared, because the recording lacks the necessary inputs."""
+    """The number of times that an object could not be compared because the recording lacks inputs."""
 
     resource: str
     namespace: str
@@ -29,11 +29,11 @@ class UncomparedCounts(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True, rename="camel"):
     """The result of one replay.
 
-    `events` is the number of recorded changes, and `inputs` the number of changes that were appended to our log.
-    `reconciles` and `writes` count those of our controllers, `objects_compared` counts one per object and checkpoint,
-    and `decisions_compared` counts decisions of autoscalers. `unjudged` counts objects that could not be compared.
-    `revision` and `hash` are the log's head after the replay. Every replay of one recording by one version of ctrlmgr
-    has the same head.
+    `events` is the number of recorded changes, and `inputs` is the number of changes that were appended to our log.
+    `reconciles` and `writes` count what our controllers did, `objects_compared` counts one per object and checkpoint,
+    and `decisions_compared` counts autoscalers' decisions. `unjudged` counts objects that could not be compared.
+    `revision` and `hash` are those of the log's head after the replay. All replays of one recording by one version of
+    ctrlmgr give the same revision and hash.
     """
 
     file: str
@@ -63,7 +63,10 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Findings:
-    """Collects divergences over checkpoints; an unchanged divergence counts as one with a longer duration."""
+    """Collects divergences over checkpoints.
+
+    A divergence that does not change counts as one divergence with a longer duration.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -75,7 +78,7 @@ class Findings:
         return {key for found, key in self._open if found == resource}
 
     def add(self, resource: Resource, key: Key, divergence: Divergence | None) -> None:
-        """Record the comparison of an object at a checkpoint; None if both sides are equal."""
+        """Record the result of comparing an object at a checkpoint; None means that both sides are equal."""
         known = self._open.pop((resource, key), None)
         if known and divergence and (known.verdict, known.differences) == (divergence.verdict, divergence.differences):
             divergence = msgspec.structs.replace(known, checkpoints=known.checkpoints + 1)
@@ -85,7 +88,7 @@ class Findings:
             self._open[resource, key] = divergence
 
     def add_final(self, divergence: Divergence) -> None:
-        """Record a divergence that does not concern an object."""
+        """Record a divergence that does not concern an object, such as a looping controller."""
         self._ended.append(divergence)
 
     def all(self) -> tuple[Divergence, ...]:

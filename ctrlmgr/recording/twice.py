@@ -16,7 +16,7 @@ from ctrlmgr.recording.write_comparison import Plan
 
 
 class ReplayMaker(Protocol):
-    """Creates replays of the same controllers into different logs."""
+    """A function that creates a replay of the same controllers into a given log."""
 
     def __call__(self, log: EventLog, clock: ReplayClock, *, tracks: bool, plan: Plan | None) -> Replay:
         """Return a replay into an empty log."""
@@ -25,7 +25,8 @@ class ReplayMaker(Protocol):
 def planned(make: ReplayMaker, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Plan:
     """Replay a recording into memory, and return the plan for the next replay of the recording.
 
-    Faults of the recording are ignored, because the next replay reports them. Raises other errors of the reader.
+    Faults of the recording are ignored, because the next replay reports them. Raises the errors of the reader except
+    `RecordingError`.
     """
     clock = ReplayClock()
     log = open_replay_log("memory:", clock)

@@ -1,14 +1,15 @@
 """Compares the writes that two versions of our controllers made in replays of one recording.
 
-Both replays had the same inputs, so the controllers' writes between two inputs are compared. For each object, the state
-before the next input is compared, so several writes between two inputs count as one. Slices are compared by Service, as
-in `replayed_slices`, because the names of slices are random. If the states after the same input differ, the versions
-differ. If both versions made an equal write after different inputs, the write has moved.
+Both replays had the same inputs; therefore the controllers' writes between two inputs are compared. For each object,
+only the state before the next input is compared, so several writes between two inputs count as one write.
+EndpointSlices are compared by Service, as in `replayed_slices`, because their names are random. If the states of an
+object after the same input differ, the versions differ. If both versions made an equal write after different inputs,
+the write counts as moved.
 
 Inputs may differ slightly, because deletions in a terminating namespace are inputs only until our controller has made
-them. The inputs that both replays have in common are aligned.
+them. The inputs that both replays have in common are aligned with each other.
 
-Guarantee: each log is read only once, from beginning to end, and not written.
+Guarantee: each log is read only once, from beginning to end, and never written.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ _Token: TypeAlias = tuple[int, str, str, str]
 
 
 class DifferenceKind(enum.Enum):
-    """The kind of difference between the versions' writes."""
+    """The type of a difference between the writes of two versions."""
 
     DIFFERS = "differs"
-    """Both versions wrote the object after the same input, with different results."""
+    """Both versions wrote the object after the same input, but with different results."""
     MISSING = "missing"
-    """Only the other version made the write."""
+    """Only the other version of ctrlmgr made the write."""
     EXTRA = "extra"
-    """Only this version made the write."""
+    """Only this version of ctrlmgr made the write."""
     MOVED = "moved"
-    """Both versions made the same write, after different inputs."""
+    """Both versions made an equal write, but after different inputs."""
 
 
 class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
     """One write in which the versions differ.
 
-    `input` is the number of inputs before the write, in the log of the version that made it (this version's log, if
-    both did). `revision` and `other_revision` are the revisions of the write in the two logs, 0 if it is missing. In
-    `differences`, the side `recorded` is the other version.
+    `input` is the number of inputs before the write in the log of the version that made it; if both versions made it,
+    in this version's log. `revision` and `other_revision` are the revisions of the write in both logs; the revision is
+    0 if a log does not contain the write. In `differences`, the side `recorded` is the other version of ctrlmgr.
     """
 
     verdict: DifferenceKind
@@ -87,7 +88,7 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ScannableLog(Protocol):
-    """A log that can be scanned."""
+    """An event log whose events can be read in order."""
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every event."""
@@ -101,7 +102,7 @@ class _ObjectState(NamedTuple):
 
 
 class _ReplayContents(NamedTuple):
-    """The contents of a replay's log: the inputs, and the writes by the number of inputs before each write."""
+    """The contents of a replay's log: the inputs, and the controllers' writes by the number of preceding inputs."""
 
     inputs: Sequence[_Token]
     written: Mapping[Subject, dict[int, _ObjectState]]
@@ -186,7 +187,7 @@ def _moved_to(place: Sequence[int], written: Mapping[int, _ObjectState]) -> dict
 def _compare_one(
     subject: Subject, mine: Mapping[int, _ObjectState], theirs: Mapping[int, _ObjectState]
 ) -> tuple[int, list[WriteDifference]]:
-    """Return the number of equal writes of one object, and the differences."""
+    """Return the number of equal writes of one object, and the differences between its other writes."""
     both = mine.keys() & theirs.keys()
     unequal = [at for at in both if mine[at].state != theirs[at].state]
     found = [_difference(subject, DifferenceKind.DIFFERS, at, mine[at], theirs[at]) for at in unequal]

@@ -17,12 +17,12 @@ class ReplayClock:
     """A `Clock` for the one thread on which queues, controllers and the replay run alternately."""
 
     def __init__(self) -> None:
-        """Create a clock that starts at 1970; the first `advance_to` sets the start time."""
+        """Create a clock that starts at 1970; the first call of `advance_to` sets the start time."""
         self._now = 0
         self._origin = 0  # the start time, subtracted so that `monotonic` is small and exact to the microsecond
 
     def now(self) -> int:
-        """Return the virtual time, microseconds since 1970."""
+        """Return the virtual time in microseconds since 1970."""
         return self._now
 
     def monotonic(self) -> float:
@@ -32,7 +32,7 @@ class ReplayClock:
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Advance by `timeout` seconds at once, because no other thread could notify `condition`.
 
-        Raises RuntimeError without a timeout, because that wait would never end.
+        Raises RuntimeError if no timeout is given, because such a wait would never end.
         """
         if timeout is None:
             raise RuntimeError("a replay has one thread: a wait without a timeout never ends")
@@ -47,7 +47,7 @@ class ReplayClock:
             self._now = now
 
     def advance(self, seconds: float) -> None:
-        """Advance by `seconds`, at least a microsecond."""
+        """Advance by `seconds`, but at least by one microsecond."""
         self._now += max(1, round(seconds * _MICROSECONDS))
 
 
@@ -60,11 +60,11 @@ class LogClock:
         self._system = SystemClock()
 
     def now(self) -> int:
-        """Return the virtual time, microseconds since 1970."""
+        """Return the virtual time in microseconds since 1970."""
         return self._replay.now()
 
     def monotonic(self) -> float:
-        """Return the monotonic time of the machine, in seconds."""
+        """Return the machine's monotonic time in seconds."""
         return self._system.monotonic()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:

@@ -1,9 +1,9 @@
-"""Decodes a line of a watch, as an API server streams it and a recording stores it.
+"""Decodes a line of a watch response, which an API server streams and a recording stores.
 
     {"type":"ADDED|MODIFIED|DELETED|BOOKMARK|ERROR","object":{…}}
 
-This module only decodes the line. The readers validate the decoded line: for an invalid line, `recording.format`
-refuses the recording, and `recording.capture.streams` repeats the watch.
+This module only decodes the line, and does not validate the event. The callers validate the decoded line: for an
+invalid line, `recording.format` refuses the recording, and `recording.capture.streams` repeats the watch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Reconciled(msgspec.Struct, rename="camel"):
 
 
 class Line(msgspec.Struct, rename="camel", gc=False):
-    """A watch event with its raw object.
+    """A watch event with its object as raw JSON.
 
     Only recordings contain a time, and only recordings of a log of ctrlmgr contain an author.
     """
@@ -43,14 +43,14 @@ class BookmarkMeta(msgspec.Struct, rename="camel"):
 
 
 class Bookmark(msgspec.Struct):
-    """The object of a BOOKMARK: an object of the watched kind, or a `Checkpoint` of a recording."""
+    """The object of a BOOKMARK event: an object of the watched kind, or a `Checkpoint` of a recording."""
 
     kind: str
     metadata: BookmarkMeta
 
 
 decode_line = msgspec.json.Decoder(Line).decode
-"""Decode a line; raises the errors of msgspec, RecursionError and UnicodeDecodeError."""
+"""Decode a line; raises the errors of msgspec, RecursionError or UnicodeDecodeError if the line is invalid."""
 
 _BEGIN, _OBJECT, _TIME, _END = b'{"type":"', b'","object":', b',"recordedAt":"', b'"}'
 _LENGTH = len("2026-01-02T03:04:05.123456Z")
@@ -61,7 +61,8 @@ _LONGEST_TYPE = len("BOOKMARK")
 def plain_line(data: bytes) -> Line | None:
     """Split a line in the usual format of recordings, without decoding its object; return None for any other line.
 
-    The object may be invalid JSON. If decoding it fails, the caller calls `decode_line` for the error.
+    The object in the result may be invalid JSON. If decoding the object fails, the caller calls `decode_line` for the
+    error.
     """
     if data[-_TAIL : -_LENGTH - len(_END)] != _TIME or data[-3:] != b'Z"}' or data[: len(_BEGIN)] != _BEGIN:
         return None
@@ -75,7 +76,7 @@ def plain_line(data: bytes) -> Line | None:
 
 
 decode_bookmark = msgspec.json.Decoder(Bookmark).decode
-"""Decode the object of a BOOKMARK; raises msgspec.MsgspecError."""
+"""Decode the object of a BOOKMARK event; raises msgspec.MsgspecError if it is invalid."""
 
 CHANGES = {each.name: each for each in EventType}
-"""The types of lines that describe a change of an object."""
+"""The event types of lines that describe a change of an object."""

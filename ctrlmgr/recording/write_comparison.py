@@ -1,10 +1,10 @@
-"""Compares every write: pairs each write of a recorded controller with a write of our controllers.
+"""Compares every single write: pairs each write of a recorded controller with a write of our controllers.
 
-A recorded write depends on the state that its controller had read. This state may lack some changes that precede the
-write in the recording, because caches are slightly behind, and several changes may cause one write. So a recording is
-replayed twice. In the first replay, our controllers act after each input, so they act on every state. The recorded
-write is paired with our first equal write after the previous pair, which shows after which input the recorded
-controller acted. In the second replay, our controllers act at exactly these moments.
+A recorded write depends on the state that the recorded controller had read. That state may lack some changes that
+precede the write in the recording, because caches are slightly behind; several changes may also cause one write.
+Therefore a recording is replayed twice. In the first replay, our controllers act after each input, so that they act on
+every state. Each recorded write is paired with our first equal write after the previous pair; the pair shows after
+which input the recorded controller acted. In the second replay, our controllers act exactly after these inputs.
 
 Guarantees: pairs keep the order of both sides, and a write is paired only with a write that our controllers made from
 inputs that precede it in the recording. A write without a counterpart is a divergence.
@@ -27,9 +27,11 @@ from ctrlmgr.recording.divergence import ABSENT, Divergence, Verdict, difference
 
 Subject: TypeAlias = tuple[Resource, Key]
 States: TypeAlias = Callable[[Event], Sequence[tuple[Key, Any]]]
-"""Returns the keys of the subjects that a write changes, each with its state after the write (None if deleted)."""
+"""A function that returns the keys of the subjects that a write changes, each with its state after the write (None if
+deleted).
+"""
 Moments: TypeAlias = Mapping[Revision, Sequence[Subject]]
-"""The recorded revisions after which our controllers act, and the subjects on which they act."""
+"""The recorded revisions after which our controllers act, with the subjects on which they act."""
 
 
 class Plan(NamedTuple):
@@ -50,14 +52,16 @@ class PairCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WriteState(NamedTuple):
-    """One write of a subject: its position, and the state after it (None: deleted)."""
+    """One write of a subject: the write's position, and the subject's state after it (None if deleted)."""
 
     revision: Revision
-    """A recorded revision; for our writes, the revision that the replay had reached."""
+    """The revision of a recorded write; for our writes, the recorded revision that the replay had reached."""
     line: int
     state: Any
     is_late: bool = False
-    """Whether our counterpart of a recorded write may be later, because our controllers act only in pauses."""
+    """Whether our counterpart of a recorded write may come later, because our controllers act only in pauses of the
+    recording.
+    """
 
 
 class WriteTracker:
@@ -111,7 +115,7 @@ class WriteTracker:
         return tuple(PairCounts(resource, *count) for resource, count in sorted(counts.items()) if count[0])
 
     def divergences(self) -> Iterator[Divergence]:
-        """Yield the recorded writes without a counterpart, each compared with our state at that time."""
+        """Yield the recorded writes without a counterpart, each compared with our state at the time of the write."""
         for (resource, key), recorded in self._recorded.items():
             ours = self._ours.get((resource, key), ())
             for each, found in _pairs(recorded, ours):
@@ -130,9 +134,9 @@ def _or_absent(state: Any) -> Any:
 def _pairs(
     recorded: Sequence[WriteState], ours: Sequence[WriteState]
 ) -> Iterator[tuple[WriteState, WriteState | None]]:
-    """Yield each recorded write with our first equal write after the previous pair.
+    """Yield each recorded write with its counterpart, which is our first equal write after the previous pair.
 
-    If the compared state has not changed since the previous pair, the write has the same counterpart.
+    If the compared state has not changed since the previous pair, the recorded write has the same counterpart.
     """
     begin, last = 0, None
     for each in recorded:
@@ -149,7 +153,7 @@ def _pairs(
 
 
 def whole(compared: Callable[[Object], Any]) -> States:
-    """Return a function from a write to the object's state after it, as `compared` returns it."""
+    """Return a function from a write to the object's state after the write, as `compared` returns it."""
 
     def states(event: Event) -> Sequence[tuple[Key, Any]]:
         return [(event.key, None if event.type is EventType.DELETED else compared(event.object))]

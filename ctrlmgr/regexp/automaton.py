@@ -1,11 +1,12 @@
 """Matches patterns with automata whose states are created on demand.
 
 Guarantees: a search reads each character once, and creates states for at most `MOST_STEPS` steps; a call that needs
-more raises `TooMuchWork`. The memory of a pattern is bounded, because all its states are dropped when they become too
-many. Several threads may search at once; if two threads create the same state, one of the two states is kept.
+more steps raises `TooMuchWork`. The memory for a pattern is bounded, because all its states are dropped when they
+become too many. Several threads may search at once; if two threads create the same state, one of the two states is
+kept.
 
-States are cached, so the same search may fail at first and succeed later. A search that has succeeded before can fail
-only if the states were dropped in between.
+States are cached, so a search may fail with `TooMuchWork` at first and succeed when it is repeated. A search that has
+succeeded before can fail only if the cached states were dropped in between.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ctrlmgr.regexp.tree import Node
 from ctrlmgr.work_budget import TooMuchWork, spend
 
 MOST_STEPS: Final = 60_000
-"""The maximum number of steps of one call; a step visits an instruction or tests a character class."""
+"""The maximum number of steps of one call; each step visits an instruction or tests a character class."""
 _MOST_HELD: Final = 200_000
 """The maximum total number of instructions and transitions in the cached states of a pattern."""
 _THREADS_PER_STEP: Final = 8
@@ -26,7 +27,7 @@ _THREADS_PER_STEP: Final = 8
 
 
 class _State:
-    """A state for searches: the instructions that may follow a text, and the class of the text's last character."""
+    """A state for searches: the instructions that may come next, and the class of the last character."""
 
     __slots__ = ("before", "found_at_end", "instructions", "next")
 
@@ -49,13 +50,13 @@ class _Ordered:
 
 
 class _Move(NamedTuple):
-    """The transition from an ordered state for a character."""
+    """The transition from a state for spans for a character."""
 
     to: _Ordered
     origins: tuple[int, ...]
     """For each thread of the state `to`, the index of the thread that it continues."""
     found: int
-    """The index of the thread that matched before the character; -1 if no thread matched."""
+    """The index of the thread that matched before the character; -1 if none matched."""
 
 
 _FOUND: Final = _State(frozenset(), "")
@@ -70,7 +71,7 @@ class _Work:
         self.left = MOST_STEPS
 
     def pay(self, steps: int) -> None:
-        """Subtract steps; raises `TooMuchWork`."""
+        """Subtract used steps; raises `TooMuchWork` if no steps remain."""
         self.left -= steps
         if self.left < 0:
             raise TooMuchWork
@@ -93,7 +94,10 @@ class Regexp:
         self._held = 0
 
     def search(self, text: str) -> bool:
-        """Return whether the pattern matches anywhere in a text; raises `TooMuchWork`."""
+        """Return whether the pattern matches anywhere in a string.
+
+        Raises `TooMuchWork` if the search needs too many steps.
+        """
         program, work = self._program(), _Work()
         try:
             return self._search(program, text, work)
@@ -114,7 +118,7 @@ class Regexp:
         return state.found_at_end
 
     def spans(self, text: str, most: int = -1) -> list[tuple[int, int]]:
-        """Return the spans of at most `most` matches, from left to right, as Go's `FindAllStringIndex`.
+        """Return the spans of at most `most` matches, from left to right, as Go's `FindAllStringIndex` does.
 
         Raises `TooMuchWork`.
         """
@@ -152,9 +156,9 @@ class Regexp:
     # Spans of matches
 
     def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
-        """Return the leftmost match from `at` on.
+        """Return the leftmost match that begins at or after the position `at`.
 
-        Of several matches at that position, return the one that the pattern prefers.
+        If several matches begin at the same position, return the one that the pattern prefers.
         """
         start = (program.start,)
         state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]
@@ -183,7 +187,7 @@ class Regexp:
         return state
 
     def _move(self, program: Program, state: _Ordered, after: str, work: _Work) -> _Move:
-        """Return the transition for a character: the threads that continue, and the thread that matched before it."""
+        """Return the transition for a character: the threads that continue, and the thread that matched before."""
         seen: set[int] = set()
         consumed: dict[int, bool] = {}
         onward: list[int] = []
@@ -238,7 +242,7 @@ class Regexp:
 
 
 def _behind(program: Program, reached: Iterable[int], character: str, work: _Work) -> frozenset[int]:
-    """Return the instructions that follow a character; a match may also start after the character."""
+    """Return the instructions that follow a character; a new match may also start after the character."""
     onward = {program.start}
     consumed: dict[int, bool] = {}
     for at in reached:

@@ -1,7 +1,7 @@
 """Compiles a pattern's tree to the instructions of a Thompson automaton.
 
-Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`. A counted
-repetition multiplies the instructions: `a{1000}` needs a thousand.
+Guarantees: a program has at most `MOST_INSTRUCTIONS` instructions; a pattern that needs more raises `TooMuchWork`. A
+counted repetition multiplies the instructions; for example, `a{1000}` needs a thousand.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from ctrlmgr.work_budget import TooMuchWork
 
 MOST_INSTRUCTIONS: Final = 20_000
 _PER_TEST: Final = 6
-"""The number of steps for a test that is not a range: it looks up a character in Unicode's classes."""
+"""The number of steps that count for a look-up of a character in Unicode's classes, which is slower than a test of a
+range.
+"""
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
 
 class Class(NamedTuple):
-    """The characters that an instruction consumes; the instructions of one repetition share a class."""
+    """The characters that an instruction consumes; the instructions of one repetition use the same class."""
 
     matches: Callable[[str], bool]
     weight: int
-    """The number of steps that one test takes."""
+    """The number of steps that count for one test of the class."""
 
 
 class Instruction(NamedTuple):
     """An instruction.
 
-    An instruction consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is true. The
-    last instruction of a program does neither.
+    An instruction either consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is
+    true. Only the last instruction of a program does neither.
     """
 
     to: tuple[int, ...]
     consumes: int = -1
-    """The index, in the program's classes, of the class of characters that it consumes; -1 if it consumes none."""
+    """The index of the character class that the instruction consumes; -1 if it consumes no character."""
     holds: Callable[[str, str], bool] | None = None
 
 
@@ -46,7 +48,7 @@ class Program:
     """
 
     def __init__(self, tree: Node) -> None:
-        """Compile the tree of a pattern; raises `TooMuchWork`."""
+        """Compile the tree of a pattern; raises `TooMuchWork` if the program would be too large."""
         self.instructions: list[Instruction] = []
         self.classes: list[Class] = []
         self._numbers: dict[int, int] = {}

@@ -11,7 +11,7 @@ from ctrlmgr.regexp.tree import Assert, Assertion, Characters, Choice, Node, Rep
 
 _MOST_REPEATS = 1000
 _DEEPEST = 100
-"""The maximum nesting depth of groups; Go allows a depth of a thousand."""
+"""The maximum nesting depth of groups in a pattern; Go allows a depth of a thousand."""
 
 _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
 _NAMED = re.compile(r"\(\?P?<")
@@ -23,7 +23,7 @@ _HIGHEST = 0x10FFFF
 
 
 class PatternError(ValueError):
-    """Raised if a pattern is not a valid regular expression."""
+    """Raised if a pattern is not a valid regular expression in Go."""
 
 
 def _refuse(what: str, where: str) -> NoReturn:
@@ -48,7 +48,7 @@ def _joined(parts: list[Node]) -> Node:
 
 
 def parse(pattern: str) -> Node:
-    """Return the tree of a pattern; raises PatternError."""
+    """Return the syntax tree of a pattern; raises PatternError if the pattern is invalid."""
     return _Parser(pattern).parse()
 
 
@@ -57,7 +57,7 @@ class _Parser:
         self.pattern = pattern
         self.at = 0
         self.flags = ""
-        """The flags among i, m, s and U that are set."""
+        """The flags that are set, of `i`, `m`, `s` and `U`."""
         self.groups = [_Group("")]
         self.repeated_from = -1
         """The position at which the repetition that ends here began; -1 if no repetition ends here."""
@@ -78,7 +78,10 @@ class _Parser:
         return self.groups[0].close()
 
     def _one(self, character: str) -> bool:
-        """Parse the part that begins with the given character; return whether this part was a repetition."""
+        """Parse the part of the pattern that begins with the given character.
+
+        Return whether this part was a repetition.
+        """
         if character in "*+?":
             self._repeat(0 if character != "+" else 1, 1 if character == "?" else -1, self.at + 1)
             return True

@@ -1,5 +1,5 @@
-"""Infers causes of events without recorded reconciles, for recordings of real clusters.
+"""Infers the causes of events without recorded reconciles, for recordings of real clusters.
 
-`cause_rules.infer` combines the rules; the other modules contain the rules for some kinds. A rule is a pure function of
-a change and of the state before the change (`object_history.PastSteps`).
+`cause_rules.infer` applies the rules for a kind; the other modules contain the rules. A rule is a pure function of a
+change and of the history before the change (`object_history.PastSteps`).
 """

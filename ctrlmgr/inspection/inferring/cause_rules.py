@@ -1,6 +1,6 @@
-"""Lists the rules for each kind.
+"""Lists the rules that infer the causes of a change, for each kind.
 
-Guarantee: the first rule with a result is used; the most certain rules are first.
+Guarantee: the first rule with a result is used; the most certain rules come first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     ),
     "deployments.apps": (deletions.infer_deletion, infer_status, owner_causes.infer_deployment),
 }
-"""The rules by kind; all other kinds have the rules `_ANY` and `infer_status`."""
+"""The rules by kind; all kinds that are not listed have the rules `_ANY` and `infer_status`."""
 
 _ANY: Final[Sequence[Rule]] = (
     deletions.infer_deletion,

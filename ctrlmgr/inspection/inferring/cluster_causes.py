@@ -1,4 +1,4 @@
-"""Infers causes for nodes, namespaces, bindings, and the objects that every namespace contains."""
+"""Infers causes of changes to nodes, namespaces, bindings, and the objects that every namespace contains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIFTS: Final[Mapping[tuple[str, str], str]] = {
     ("serviceaccounts", "default"): "serviceaccount-controller",
     ("configmaps", "kube-root-ca.crt"): "root-ca-certificate-publisher-controller",
 }
-"""The objects that every namespace contains, and the controllers that create these objects."""
+"""The objects that every namespace contains, each with the controller that creates it."""
 
 
 def infer_namespace(step: Step, past: PastSteps) -> Inference | None:
@@ -90,7 +90,7 @@ def _of_kubelet(step: Step) -> Inference | None:
 
 
 def infer_node(step: Step, past: PastSteps) -> Inference | None:
-    """Infer the cause of node-lifecycle-controller's writes to nodes."""
+    """Infer the cause of a write by the node-lifecycle-controller to a node."""
     if step.previous is None or step.actor != "kube-controller-manager":
         return None
     if _condition(step.after, "Ready").get("status") == "Unknown" and _flips_readiness(step):

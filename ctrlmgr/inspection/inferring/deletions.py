@@ -1,7 +1,7 @@
 """Infers causes of deletions: a deleted namespace or owner, fewer replicas, or a lost node.
 
-In a recording, a deletion has no author. So an author is inferred only if the earlier state explains the deletion
-unambiguously.
+In a recording, a deletion event does not contain the author of the deletion. Therefore an author is inferred only if
+the earlier state explains the deletion unambiguously.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def infer_deletion(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _infer_removal(step: Step, past: PastSteps) -> Inference | None:
-    """Infer the cause of a terminating object's removal."""
+    """Infer the cause of the removal of a terminating object."""
     own = past.history(step.resource, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     if step.resource == NAMESPACES:
@@ -80,7 +80,7 @@ def _infer_removal(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _namespace_deletion(step: Step, past: PastSteps) -> Step | None:
-    """Return the step that made an object's namespace terminating, None if it is not terminating."""
+    """Return the step in which an object's namespace became terminating; None if the namespace is not terminating."""
     if not step.key.namespace:
         return None
     steps = past.history(NAMESPACES, Key("", step.key.namespace), until=step.revision)
@@ -115,7 +115,7 @@ def disruption(pod: Mapping[str, Any]) -> str:
 
 
 def taint_reason(pod: Step, past: PastSteps) -> tuple[Step | None, str]:
-    """Return the step that made a node's taint affect a pod: the taint, or the pod's later binding."""
+    """Return the step that made a node's taint affect a pod: the taint's addition, or the pod's later binding."""
     name = node_meant(pod.fields)
     node = past.history(NODES, Key("", name), until=pod.revision)
     taint = newest(node, lambda each: _evicting(each.after) > _evicting(each.before))
@@ -136,7 +136,7 @@ def _evicting(node: Mapping[str, Any]) -> set[str]:
 
 
 def _infer_scale_down(step: Step, owner: Owner, past: PastSteps) -> Inference | None:
-    """Infer that an owner's controller deleted a pod, because of too many pods or the pod's outdated revision."""
+    """Infer that an owner's controller deleted a pod, because of too many pods or an outdated revision."""
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:
         return None

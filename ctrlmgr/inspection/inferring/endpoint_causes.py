@@ -1,8 +1,8 @@
-"""Infers causes of changes to Endpoints and EndpointSlices: the pod or service that explains the difference.
+"""Infers the causes of changes to Endpoints and EndpointSlices: the pod or Service that explains the difference.
 
-An endpoint represents a pod. Its state follows from the pod and the service: whether the pod is selected, its
-addresses, and whether it is ready or terminating. The cause of a difference is the newest step of the pod or service
-after which the endpoint has the new state, and before which it has another state.
+Each endpoint represents a pod. The state of an endpoint follows from its pod and its Service: whether the pod is
+selected, its addresses, and whether it is ready or terminating. The cause of a difference is the newest step of the pod
+or Service that changed the endpoint to the new state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 _KEEPER: Final = "endpointslice-controller.k8s.io"
 
 Meaning = tuple[bool, bool, bool]
-"""The state of a pod's endpoint: ready, serving, terminating. Endpoints objects contain only `ready`."""
+"""The state of a pod's endpoint: whether it is ready, serving, and terminating. Of this state, Endpoints objects
+contain only `ready`.
+"""
 
 
 def infer_endpoints(step: Step, past: PastSteps) -> Inference | None:
@@ -73,7 +75,7 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference | None:
-    """Infer the cause of the deletion of endpoints if the cause is the deletion of the service."""
+    """Infer the cause of the deletion of Endpoints or an EndpointSlice, if the cause is the deletion of the Service."""
     if service is None or service.type is not EventType.DELETED:
         return None
     return inferred(controller, "it is deleted with its Service", [(service, "the Service was deleted")])
@@ -95,7 +97,7 @@ def _flips(
 
 
 def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None, *, is_short: bool) -> Step | None:
-    """Return the newest step after which a pod's endpoint has the new state, and before which it has another one."""
+    """Return the newest step that changed a pod's endpoint from another state to the new state."""
     pod: Mapping[str, Any] = {}
     service: Mapping[str, Any] = {}
     meaning: Meaning | None = None
@@ -113,7 +115,7 @@ def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None,
 
 
 def _meaning(pod: Mapping[str, Any], service: Mapping[str, Any], *, is_short: bool) -> Meaning | None:
-    """Return the state of a pod's endpoint for a service; None if the service has no endpoint for the pod."""
+    """Return the state of a pod's endpoint in a Service; None if the Service has no endpoint for the pod."""
     spec = at(service, "spec") or {}
     selector = spec.get("selector")
     labels = at(pod, "metadata", "labels") or {}
@@ -154,7 +156,7 @@ def _told_by_slice(fields: Mapping[str, Any]) -> dict[str, Meaning]:
 
 
 def _shown_elsewhere(step: Step, service: Key, past: PastSteps) -> dict[str, Meaning]:
-    """Return the endpoints in the other slices of a service just before a step."""
+    """Return the endpoints in the other EndpointSlices of a Service just before a step."""
     last = {each.key: each for each in past.histories(ENDPOINT_SLICES, step.key.namespace, until=step.revision)}
     found: dict[str, Meaning] = {}
     for each in last.values():
@@ -166,7 +168,7 @@ def _shown_elsewhere(step: Step, service: Key, past: PastSteps) -> dict[str, Mea
 def _service_or_own(
     step: Step, services: Sequence[Step], own: Sequence[Step], *, moved: bool = False
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield the cause of a change in which no endpoint differs."""
+    """Yield the cause of a change of an object in which no endpoint differs."""
     last = newest(own)
     changed = newest(services, _concerns)
     if last is not None and last.type is EventType.DELETED and (changed is None or last.revision > changed.revision):
@@ -177,7 +179,7 @@ def _service_or_own(
 
 
 def _concerns(service: Step) -> bool:
-    """Return whether a step of a service changes fields on which endpoints depend."""
+    """Return whether a step of a Service changes fields on which its endpoints depend."""
     return any(service.changes(*path) for path in (("spec",), ("metadata", "labels"), ("metadata", "annotations")))
 
 
@@ -189,7 +191,7 @@ def _is_unanswered(changed: Step, own: Sequence[Step]) -> bool:
 def _triggering(
     step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: PastSteps
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield the pod whose timestamp the Endpoints object has as its trigger time, if no other cause was found."""
+    """If no other cause was found, yield the pod whose timestamp equals the trigger time of the Endpoints object."""
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)
     if found or not moment or moment == at(step.before, "metadata", "annotations", _TRIGGERED):
         return

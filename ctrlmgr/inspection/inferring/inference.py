@@ -1,7 +1,7 @@
-"""Defines inferences: the probable controller and causes of a change without a recorded reconcile.
+"""Defines the inference of a change without a recorded reconcile: its probable controller and causes.
 
-Guarantees: no causes are inferred for a client's write if managedFields show that a client is the author. Every
-inference is marked as an inference and contains its reason.
+Guarantees: no causes are inferred for a change if managedFields show that a client is the author. Every inference is
+marked as inferred and contains its reason.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ class Cause(NamedTuple):
 
 
 class Inference(NamedTuple):
-    """The probable author of a change, and the reason."""
+    """The probable author of a change, and the reason for the inference."""
 
     controller: str
     """The controller's name in `--controllers`; "kubelet" for a kubelet."""
     reason: str
-    """The reason why this is the author."""
+    """The reason why this author is inferred."""
     causes: tuple[Cause, ...] = ()
-    """The causes, by revision; empty if the change was due to a timer or if no cause is known."""
+    """The events that caused the change, sorted by revision; empty if a timer caused the change or if no cause is
+    known.
+    """
 
     def as_json(self) -> dict[str, Any]:
         """Return the inference as plain JSON values."""
@@ -36,10 +38,10 @@ class Inference(NamedTuple):
 
 
 Rule = Callable[[Step, PastSteps], Inference | None]
-"""Returns the inference for a change, None if the rule has no result."""
+"""A rule, which returns the inference for a change; None if the rule has no result."""
 
 _CONTROL_PLANE = frozenset({"", "recording", "kube-controller-manager", "kube-scheduler", "kubelet"})
-"""The field managers of the cluster's components, and two names that stand for an unknown writer."""
+"""The field managers of the cluster's components, and two names that mean an unknown field manager."""
 
 
 def is_cluster(step: Step) -> bool:
@@ -48,7 +50,7 @@ def is_cluster(step: Step) -> bool:
 
 
 def inferred(controller: str, reason: str, causes: Iterable[tuple[Step | None, str]]) -> Inference:
-    """Return an inference with the given steps as causes, each with its reason; ignore None in place of a step."""
+    """Return an inference with the given steps as causes, each with its reason; a step of None is ignored."""
     told: dict[Revision, str] = {}
     for step, why in causes:
         if step is not None:

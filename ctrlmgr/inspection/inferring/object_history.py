@@ -1,6 +1,7 @@
-"""Gives the rules access to the log: the history of each object in steps.
+"""Gives the inference rules access to the log, as the steps in the history of each object.
 
-Guarantees: a history contains every step in the log up to `until`, oldest first. Each history is read only once.
+Guarantees: a history contains every step in the log up to `until`, oldest first. Each history is read from the log only
+once.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from ctrlmgr.inspection.database import Database
 
 _decode: Final[Callable[[str], Any]] = msgspec.json.Decoder().decode
 _UNHEARD: Final = 3_000
-"""The minimum microseconds of a watch event, a reconcile and a write together; a younger event is not the cause."""
+"""The minimum microseconds from an event to a write that it causes through a watch and a reconcile; a younger event is
+not the cause.
+"""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Step:
-    """One event of an object."""
+    """One event in an object's history."""
 
     __slots__ = ("_body", "_fields", "actor", "key", "previous", "recorded_at", "resource", "revision", "type")
 
@@ -40,7 +43,10 @@ class Step:
         actor: str = "",
         recorded_at: int = 0,
     ) -> None:
-        """Create a step with its fields; `previous` is the step before it, None for ADDED or if it is unknown."""
+        """Create a step with its fields.
+
+        `previous` is the step before it, None for ADDED or if the previous step is unknown.
+        """
         self.revision = revision
         self.type = type
         self.resource = resource
@@ -53,19 +59,22 @@ class Step:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object after the step; for DELETED, the object's last state."""
+        """The state of the object after the step; for DELETED, the object's last state."""
         if self._fields is None:
             self._fields = _decode(self._body)
         return self._fields
 
     @property
     def before(self) -> Mapping[str, Any]:
-        """The object before the step; empty if the step created it or the previous state is unknown."""
+        """The state of the object before the step.
+
+        Empty if the step created the object or the previous state is unknown.
+        """
         return self.previous.fields if self.previous is not None else _NOTHING
 
     @property
     def after(self) -> Mapping[str, Any]:
-        """The object after the step; empty if the step deleted it."""
+        """The state of the object after the step; empty if the step deleted the object."""
         return _NOTHING if self.type is EventType.DELETED else self.fields
 
     def mentions(self, text: str) -> bool:
@@ -78,7 +87,7 @@ class Step:
 
 
 class PastSteps(Protocol):
-    """The steps of objects before a moment."""
+    """The steps of objects before a point in time."""
 
     def history(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
         """Return every step of one object before a revision, oldest first."""
@@ -93,10 +102,10 @@ def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: T
 
 
 def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *, since: Revision = 0) -> Step | None:
-    """Return the newest matching step after `since` that the writer of `effect` can have seen.
+    """Return the newest matching step after `since` that the writer of `effect` can have observed.
 
-    If all matching steps are too young for that, timestamps do not help, so return the oldest matching step. Return
-    None if no step matches.
+    If all matching steps are too young for that, return the oldest matching step, because the timestamps are too coarse
+    to decide. Return None if no step matches.
     """
     found = [step for step in steps if step.revision > since and is_it(step)]
     in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]
@@ -104,7 +113,7 @@ def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *,
 
 
 class StepsOf:
-    """The steps of some objects: a list that can be truncated at a revision."""
+    """The steps of some objects, as a list that can be truncated at a revision."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         """Create a history of steps, which must be sorted, oldest first."""
@@ -124,10 +133,10 @@ ORDER BY e.revision"""
 
 
 class LoggedPast:
-    """The past as recorded in a log; an instance serves one thread and one query."""
+    """The steps as recorded in a log; an instance serves one thread and one query."""
 
     def __init__(self, database: Database) -> None:
-        """Create a past that is read from `database`."""
+        """Create an instance that reads steps from `database`."""
         self._database = database
         self._read: dict[tuple[Resource, str, str | None], StepsOf] = {}
 

@@ -1,6 +1,6 @@
-"""Infers causes of owned objects' creations and changes: an edit of the owner, or a lost or newly ready object.
+"""Infers the causes of creations and changes of owned objects: an edit of the owner, or a lost or newly ready object.
 
-The cause is the newest of the events after which the owner's controller could act.
+The cause is the newest of the events that allowed the owner's controller to act.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CONTROLLERS: Final[Mapping[tuple[str, str], tuple[Resource, str]]] = {
     ("batch", "Job"): (Resource("batch", "jobs"), "job-controller"),
     ("batch", "CronJob"): (Resource("batch", "cronjobs"), "cronjob-controller"),
 }
-"""The resource and the controller of an owner, by its group and kind."""
+"""The resource of an owner and the controller that reconciles it, by the owner's group and kind."""
 
 _Told = tuple[Step | None, str]
 
 
 class Owner(NamedTuple):
-    """The controlling owner of an object, with the owner's steps before the moment of the change."""
+    """The controlling owner of an object, with the owner's steps before the change."""
 
     controller: str
     resource: Resource
@@ -80,7 +80,7 @@ def infer_creation(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
-    """Yield further possible causes of a pod's creation."""
+    """Yield possible causes of a pod's creation other than an edit of the owner."""
     pods = owned_pods(owner.uid, step, past)
     if owner.controller == "statefulset-controller":
         yield (
@@ -108,13 +108,13 @@ def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
 
 
 def owned_pods(uid: str, step: Step, past: PastSteps) -> Sequence[Step]:
-    """Return the steps of the pods that the owner with this uid controls, as far as they precede `step`."""
+    """Return the steps before `step` of the pods that the owner with this uid controls."""
     steps = past.histories(PODS, step.key.namespace, until=step.revision)
     return [each for each in steps if each.mentions(uid) and is_owned(each.fields, uid)]
 
 
 def node_meant(pod: Mapping[str, Any]) -> str:
-    """Return the node of a pod, or the node for which a DaemonSet created it."""
+    """Return the node of a pod, or the node for which a DaemonSet created the pod."""
     if name := at(pod, "spec", "nodeName"):
         return str(name)
     terms = at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -164,7 +164,7 @@ def infer_replica_set(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _lets_go_on(status: Step, step: Step) -> bool:
-    """Return whether a new status of a ReplicaSet allows a Deployment to continue to scale down or up."""
+    """Return whether a new status of a ReplicaSet allows a Deployment to continue scaling down or up."""
     if status.previous is None:
         return False
     (was, ready), (now, ready_now) = (
@@ -184,7 +184,7 @@ def _progress(replica_set: Step) -> str:
 
 
 def infer_deployment(step: Step, past: PastSteps) -> Inference | None:
-    """Infer the cause of the revision annotation that the controller wrote to a Deployment."""
+    """Infer the cause of a write by the Deployment controller that sets the revision annotation of a Deployment."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None
     own = past.history(step.resource, step.key, until=step.revision)

@@ -1,7 +1,7 @@
-"""Applies the rules of inference to a log's events.
+"""Applies the inference rules to a log's events.
 
-Guarantees: causes are inferred only for imported events, because for all other events the log records whether a
-reconcile wrote them. An event without a rule costs one query.
+Guarantees: causes are inferred only for imported events, because the log records the reconciles of all other events.
+For an event without a rule, only one query is made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHERE e.revision = :revision AND e.reconcile_id = 0"""
 
 
 class Inferring:
-    """Infers causes in one log; an instance serves one thread and one query."""
+    """Infers the causes of events in one log; an instance serves one thread and one query."""
 
     def __init__(self, database: Database) -> None:
         """Create an instance that reads from `database`."""

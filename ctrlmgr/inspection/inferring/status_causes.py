@@ -1,8 +1,8 @@
-"""Infers causes of statuses that count other objects, mostly pods; and of observed generations.
+"""Infers the causes of statuses that count other objects, mostly pods, and of observed generations.
 
-A controller computed a status from the objects that existed at some moment. This is the last moment at which the counts
-equal the new status. The causes are the steps between that moment and the last earlier moment at which the counts equal
-the old status.
+A controller computed a status from the objects that existed at some point in time. This module assumes the last point
+in time at which the counts equal the new status. The causes are the steps between that point and the last earlier point
+at which the counts equal the old status.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Counts = tuple[int, ...]
 class Counting(NamedTuple):
     """The counts in the status of a kind: `fields` contains the sums of the values that `adds` returns for the objects.
 
-    The counted objects are those that the object owns or selects.
+    Only objects that the object with the status owns or selects are counted.
     """
 
     controller: str
     counted: Resource
     fields: tuple[str, ...]
     adds: Callable[[Mapping[str, Any]], Counts]
-    """Returns the numbers that one object adds to the fields."""
+    """A function that returns the numbers that one object adds to the fields of a status."""
     selects: bool = False
 
 
@@ -121,7 +121,7 @@ def _counted(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[
 
 
 def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
-    """Yield the steps in which pods became ready or terminated since a Job's status was written.
+    """Yield the steps since the last write of a Job's status in which pods became ready or terminated.
 
     The job controller counts a pod in the reconcile that creates it, so creations are not causes.
     """
@@ -147,7 +147,7 @@ def _difference(fields: Sequence[str], was: Counts, now: Counts) -> str:
 
 
 def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Counts]:
-    """Return a function that returns the numbers that an object adds: zeros, unless it is owned or selected."""
+    """Return a function that returns the numbers that an object adds: zeros, unless the object is owned or selected."""
     uid = at(step.fields, "metadata", "uid") or ""
     selector = at(step.fields, "spec", "selector") or {}
     labels = selector.get("matchLabels", {} if counting.selects or "matchExpressions" in selector else selector)
@@ -179,7 +179,10 @@ def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
 def _between(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], was: Counts, now: Counts
 ) -> Sequence[Step]:
-    """Return the latest steps between the moments at which the counts are `was` and `now`; empty if not found."""
+    """Return the latest steps between the points in time at which the counts are `was` and `now`.
+
+    Empty if there are none.
+    """
     totals, flips = _totals(steps, count, len(now))
     end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
     if end is None:
@@ -191,7 +194,7 @@ def _between(
 def _totals(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], width: int
 ) -> tuple[list[Counts], list[Step]]:
-    """Return the total counts, initially and after each step that changes a count; and these steps."""
+    """Return the total counts, initially and after each step that changes a count; also return these steps."""
     each: dict[Key, Counts] = {}
     nothing = (0,) * width
     total = nothing
@@ -208,7 +211,7 @@ def _totals(
 
 
 def _told(step: Step) -> str:
-    """Return a description of the change of a counted object."""
+    """Return a description of how a counted object changed."""
     name = step.key.name
     if step.type is not EventType.MODIFIED:
         return f"{name} {'was created' if step.type is EventType.ADDED else 'was deleted'}"

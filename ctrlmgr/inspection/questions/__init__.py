@@ -1,8 +1,8 @@
-"""Predefined queries: one SQL file each, which contains its description and parameters.
+"""Predefined queries, each in one SQL file that contains its description and parameters.
 
-A file begins with comments. The first comment is the description. Each further comment declares a parameter with its
-type, default and description: `-- :limit int = 20 how many`. A parameter's type is `int`, `text` (`-` stands for the
-empty string) or `revision`, which may also be given as a time.
+Each file begins with comments. The first comment of a file is the query's description. Each further comment declares a
+parameter with its type, default and description: `-- :limit int = 20 how many`. A parameter's type is `int`, `text`
+(`-` means the empty string) or `revision`, which may also be given as a time.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Question(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """The query's usage on the command line: `history resource=TEXT namespace=- name=TEXT`."""
+        """The query's usage text on the command line, such as `history resource=TEXT namespace=- name=TEXT`."""
         given = (f"{each.name}={each.default or each.type.upper()}" for each in self.parameters)
         return " ".join((self.name, *given))
 
     def bind(self, given: Mapping[str, str], resolve: Callable[[str], Revision]) -> dict[str, int | str]:
-        """Return the values of the parameters; `resolve` converts a moment to a revision.
+        """Return the values of the parameters; the function `resolve` converts a point in time to a revision.
 
         Raises ValueError if a parameter is missing, unknown, or not a number.
         """

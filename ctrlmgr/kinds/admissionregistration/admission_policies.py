@@ -1,6 +1,6 @@
-"""Validating and mutating admission policies: their defaults and their validation.
+"""The defaults and the validation of ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
 
-Guarantees: the expressions of a stored policy compile.
+Guarantees: the CEL expressions of a stored policy compile.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -55,7 +55,7 @@ _breaks_line = re.compile(r"[\n\r]").search
 
 
 class PolicyStrategy(Strategy):
-    """The part of the strategy that validating and mutating policies share."""
+    """The part of the strategy that is common to ValidatingAdmissionPolicies and MutatingAdmissionPolicies."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -84,7 +84,7 @@ class PolicyStrategy(Strategy):
         return [*errors, *self.own_errors(obj, spec, scopes)]
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield the errors of the match constraints."""
+        """Yield the validation errors of the policy's match constraints."""
         match = spec.get("matchConstraints")
         if match is None:
             yield required(_SPEC.child("matchConstraints"))
@@ -94,7 +94,7 @@ class PolicyStrategy(Strategy):
             yield required(_SPEC.child("matchConstraints", "resourceRules"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Yield the errors of the fields that only one kind of policy has."""
+        """Yield the validation errors of the fields that only validating, or only mutating, policies have."""
         raise NotImplementedError
 
 
@@ -128,7 +128,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield the given errors, and errors for operations that have no object to change."""
+        """Yield the given errors, and errors for operations such as CONNECT that have no object to change."""
         yield from super().match_errors(spec)
         yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
 
@@ -146,9 +146,9 @@ class MutatingPolicyStrategy(PolicyStrategy):
 
 
 def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for operations that have no object to change.
+    """Yield errors for operations such as CONNECT that have no object to change.
 
-    As in Kubernetes, the path of an error has no index.
+    As in Kubernetes, the path of such an error contains no index.
     """
     for rule in match.get("resourceRules") or ():
         for operation in rule.get("operations") or ():
@@ -163,7 +163,7 @@ def _head_errors(spec: Raw) -> Iterator[FieldError]:
 
 
 def _is_matched_anew(spec: Raw, before: Raw) -> bool:
-    """Return whether an update must validate the match conditions again."""
+    """Return whether the match conditions must be validated again in an update."""
     return any(spec.get(field) != before.get(field) for field in ("paramKind", "matchConditions"))
 
 

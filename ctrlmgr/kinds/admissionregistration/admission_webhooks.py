@@ -1,8 +1,8 @@
-"""Webhook configurations: defaults and validation.
+"""The defaults and the validation of webhook configurations.
 
-Guarantees: the name of a stored webhook is unique in its configuration. The webhook has a URL or a Service, not both. A
-webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. An update may
-keep violations of the stored object.
+Guarantees: in a stored configuration, the names of webhooks are unique. Each webhook has a URL or a Service, but not
+both. Each webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. In an
+update, violations of the stored configuration are allowed.
 
 Source: Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """
@@ -36,7 +36,7 @@ _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 
 
 class _Required(NamedTuple):
-    """The requirements that webhooks must meet; violations in the old object are allowed on an update."""
+    """The requirements that webhooks must meet; in an update, violations in the old configuration are allowed."""
 
     conditions: bool = True
     """Whether match conditions must compile."""
@@ -44,11 +44,11 @@ class _Required(NamedTuple):
     known_version: bool = True
     own_names: bool = True
     valid_labels: bool = True
-    """Whether values in selectors must be valid values of labels."""
+    """Whether values in selectors must be valid label values."""
 
 
 class WebhookConfigurationStrategy(Strategy):
-    """admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration and MutatingWebhookConfiguration."""
+    """The strategy of ValidatingWebhookConfigurations and MutatingWebhookConfigurations."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -141,7 +141,7 @@ def _hook_errors(hook: Raw, path: Path, needed: _Required, *, mutates: bool) -> 
 
 
 def _name_errors(name: str, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a name, which must have the form `a.b.c` (`IsFullyQualifiedName`)."""
+    """Yield the errors of a webhook's name, which must have the form `a.b.c` (`IsFullyQualifiedName`)."""
     if not name:
         yield required(path)
     elif problems := name_formats.dns1123_subdomain(name):

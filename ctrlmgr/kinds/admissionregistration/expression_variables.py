@@ -1,8 +1,7 @@
-"""The variables of expressions about a write: the old and new object, the request, an authorizer, policy variables.
+"""The variables of CEL expressions about a write: the old and new object, the request, an authorizer, policy variables.
 
 Guarantees: an expression that this module compiles evaluates to a value of the required type. Error messages are the
-same as in Kubernetes. Compiled expressions are cached, because every update and read compiles the same expressions
-again.
+same as in Kubernetes. Compiled expressions are cached, because every update and every read compiles them.
 
 Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 """
@@ -72,33 +71,34 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
     "kubernetes.NamespaceStatus": {"phase": STRING},
 }
 VARIABLES: Final = "kubernetes.variables"
-"""The name of the type of the variable `variables`."""
+"""The name of the CEL type of the variable `variables`."""
 OBJECT: Final = struct("Object")
-"""The result type of an apply configuration: an object with arbitrary fields, in objects that are named by path."""
+"""The result type of an apply configuration: an object with arbitrary fields, and nested objects named by their path.
+"""
 JSON_PATCH: Final = struct("JSONPatch")
 _PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
 _RIGHTS: Final = {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
 
 
 class Declared:
-    """The types of the objects in a write, and of the variables of a policy."""
+    """The CEL types of the objects in a write, and of the variables of a policy."""
 
     def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
-        """Declare `variables` with their types.
+        """Declare the CEL variable `variables` with the types of the policy variables.
 
-        If `mutates` is true, expressions may create objects and JSON patches.
+        If `mutates` is set, expressions may create objects and JSON patches.
         """
         self._objects = {**_OBJECTS, VARIABLES: variables}
         self._mutates = mutates
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field; None if the field does not exist."""
+        """Return the CEL type of a field; None if the field does not exist."""
         if name == JSON_PATCH.name:
             return _PATCH_FIELDS.get(field, NOTHING)
         return DYN if _is_object(name) else self._objects[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Return whether an expression may create an object of this type."""
+        """Return whether a CEL expression may create an object of this type."""
         return self._mutates and (name == JSON_PATCH.name or _is_object(name))
 
 
@@ -110,11 +110,11 @@ _PLAIN: Final = frozenset(types.SIMPLE.values()) - {types.TYPE}
 
 
 class ExpressionRefused(Exception):
-    """Raised for an expression that is invalid in its field; the text of the error says why."""
+    """Raised for an expression that is invalid in its field; the message contains the reason."""
 
 
 class Scope:
-    """The variables that the expressions in one field of a policy or webhook may use."""
+    """The variables that the CEL expressions in one field of a policy or webhook may use."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Scope:
         object_type: Type = DYN,
         mutates: bool = False,
     ) -> None:
-        """Declare the variables; if `variables` is None, the name `variables` does not exist."""
+        """Declare the CEL variables; if `variables` is None, the name `variables` is not declared."""
         named = {
             "object": object_type,
             "oldObject": object_type,
@@ -141,7 +141,7 @@ class Scope:
     def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
         """Return a compiled expression whose result has one of the wanted types.
 
-        Any type is allowed if `wanted` is empty.
+        If `wanted` is empty, the result may have any type.
 
         Raises `ExpressionRefused`.
         """
@@ -162,20 +162,23 @@ class Scope:
 
 
 class Scopes(NamedTuple):
-    """The variables of the expressions of one policy, for each of the policy's fields."""
+    """The CEL variables of the expressions in each field of one policy."""
 
     conditions: Scope
     variables: Sequence[Scope]
-    """For each policy variable, the variables that are declared before it."""
+    """For each policy variable, the policy variables that are declared before it."""
     rules: Scope
-    """The variables of validations and audit annotations."""
+    """The CEL variables of validations and audit annotations."""
     messages: Scope
     mutations: Scope
-    """The variables of mutations, which may create objects and patches."""
+    """The CEL variables of mutations, whose expressions may create objects and patches."""
 
     @staticmethod
     def of(spec: Mapping[str, Any], object_type: Type = DYN) -> Scopes:
-        """Return the scopes of a policy; a policy variable that does not compile has the dynamic type."""
+        """Return the CEL variables of each field of a policy.
+
+        A policy variable that does not compile has the dynamic type.
+        """
         has_params = spec.get("paramKind") is not None
         known: dict[str, Type] | None = {} if spec.get("variables") else None
         scopes: list[Scope] = []
@@ -193,9 +196,9 @@ class Scopes(NamedTuple):
 
 
 def variable_type(type_: Type) -> Type:
-    """Return the type of a policy variable, which is its expression's result type.
+    """Return the type of a policy variable, which is the result type of its expression.
 
-    The type of an object becomes dynamic (`convertCelTypeToDeclType`).
+    If the result type is an object, the dynamic type is returned (`convertCelTypeToDeclType`).
     """
     if type_.kind in ("list", "map"):
         return Type(type_.kind, type_.name, tuple(map(variable_type, type_.parameters)))
@@ -210,7 +213,7 @@ def _type_in(scope: Scope, source: str) -> Type:
 
 
 CONDITIONS: Final = Scope()
-"""The scope of the match conditions of webhooks."""
+"""The CEL variables that the match conditions of webhooks may use."""
 
 _LONGEST_KEPT: Final = 1000
 _NAMES: Final = {
@@ -222,7 +225,7 @@ _NAMES: Final = {
 
 
 def runtime_name(type_: Type) -> str:
-    """Format a type as in error messages about the results of expressions."""
+    """Format a CEL type as in error messages about the results of expressions."""
     if type_.parameters:
         return f"{type_.name}({', '.join(map(runtime_name, type_.parameters))})"
     return _NAMES.get(type_) or str(type_)
@@ -234,7 +237,7 @@ def _kept_condition(source: str) -> Expression:
 
 
 def compiled_condition(source: str) -> Expression:
-    """Return the compiled match condition of a webhook; raises `ExpressionRefused`."""
+    """Return the compiled match condition of a webhook; raises `ExpressionRefused` if it does not compile."""
     if len(source) > _LONGEST_KEPT:
         return CONDITIONS.compile(source, (BOOL,))
     return _kept_condition(source)
@@ -243,9 +246,9 @@ def compiled_condition(source: str) -> Expression:
 def expression_errors(
     scope: Scope, source: str, wanted: Iterable[Type], path: Path, *, shown_as: str | None = None
 ) -> Iterator[FieldError]:
-    """Yield the errors of an expression.
+    """Yield the compilation errors of a CEL expression.
 
-    If `shown_as` is given, the errors show this text instead of the expression.
+    If `shown_as` is given, the errors show this string instead of the expression.
     """
     try:
         scope.compile(source, wanted)

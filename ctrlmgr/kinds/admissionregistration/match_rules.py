@@ -1,4 +1,4 @@
-"""The requests that a policy or a webhook matches: rules for operations and resources, selectors, and match conditions.
+"""Validates which requests a policy or a webhook matches: operations, resources, selectors, match conditions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -65,7 +65,7 @@ def _named_rule(rule: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def rule_errors(rule: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a rule for operations and resources."""
+    """Yield the validation errors of a rule for operations and resources."""
     operations = rule.get("operations") or []
     yield from _wildcard(operations, path.child("operations"), "operations")
     for at, operation in enumerate(operations):
@@ -115,7 +115,7 @@ def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
 
 
 def condition_errors(conditions: Sequence[Raw], path: Path, scope: Scope) -> Iterator[FieldError]:
-    """Yield the errors of match conditions, which may use the variables of `scope`."""
+    """Yield the compilation errors of match conditions, which may use the variables of `scope`."""
     if len(conditions) > _MOST_CONDITIONS:
         yield too_many(path, len(conditions), _MOST_CONDITIONS)
     seen: set[str] = set()

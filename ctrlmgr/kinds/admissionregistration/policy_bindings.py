@@ -1,4 +1,4 @@
-"""Bindings of admission policies: the policy, its parameters, the matching requests, and the actions.
+"""Bindings of admission policies, which select a policy, its parameters, the matching requests, and the actions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -26,7 +26,7 @@ _TWICE_TOLD: Final = (
 
 
 class BindingStrategy(Strategy):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding."""
+    """The strategy of ValidatingAdmissionPolicyBindings and MutatingAdmissionPolicyBindings."""
 
     allow_unconditional_update = False
     has_generation = True

@@ -1,4 +1,4 @@
-"""The columns of admissionregistration.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of admissionregistration.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALIDATING_ADMISSION_POLICY = printer(
 
 
 def _param_ref(fields: Mapping[str, Any]) -> str:
-    """Return the parameters of a binding as text: an object (in any namespace if it names none), or a selector."""
+    """Return a description of a binding's parameters: an object (in any namespace if it names none) or a selector."""
     reference = (fields.get("spec") or {}).get("paramRef") or {}
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"

@@ -1,10 +1,10 @@
-"""The allocation of addresses and ports for one write: of requested values, and of free values.
+"""Allocates addresses and ports for one write: requested values, and free values.
 
-Guarantees: a value is not allocated if the write's view has a claim on it, or if the same write has already allocated
-it. A dry run adds no claims. Its results are the same as in Kubernetes: requested values are checked only loosely, and
-allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
+Guarantees: a value is not allocated if the state before the write contains a claim on it, or if the same write has
+already allocated it. A dry run creates no claims. The results of a dry run are those of Kubernetes: requested values
+are checked only partly, and allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
 
-The messages are those of Kubernetes' `ipallocator` and `portallocator`.
+The error messages are those of Kubernetes' `ipallocator` and `portallocator`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DRY_RUN_PORT = 32769
 
 
 class Allocator:
-    """The ranges for addresses and ports, and the search for free values in these ranges."""
+    """The ranges of addresses and ports, and the search for free values in these ranges."""
 
     def __init__(self, ranges: Ranges) -> None:
         """Create an allocator for the values of `ranges`."""
@@ -33,7 +33,7 @@ class Allocator:
         self.ports = Searcher(ranges.ports)
 
     def begin(self, ctx: Context) -> Allocation:
-        """Start the allocation for a write."""
+        """Return an allocation for one write."""
         return Allocation(ctx, self)
 
 
@@ -50,7 +50,7 @@ class Allocation:
         self._ports: set[int] = set()
 
     def address_problem(self, family: str, text: str) -> str:
-        """Return the reason why an address cannot be allocated; empty if it can be allocated."""
+        """Return the reason why an address cannot be allocated; empty if the address can be allocated."""
         pools, address = self._allocator.addresses.of(self._view, family), parse_ip(text)
         if address is None or not any(address in pool.range for pool in pools):
             return self._out_of_range(text, pools)
@@ -64,7 +64,7 @@ class Allocation:
         return "the provided network does not match the current range"
 
     def next_address(self, family: str) -> str | None:
-        """Return a free address; None if all ranges of the family are full."""
+        """Return a free address; None if all address ranges of the IP family are full."""
         pools = self._allocator.addresses.of(self._view, family)
         if pools and self._dry_run:
             return pools[0].range.base
@@ -75,7 +75,7 @@ class Allocation:
         return None
 
     def claim_port(self, port: int) -> str:
-        """Claim a port; return the reason if that is not possible, otherwise an empty text."""
+        """Claim a port; return the reason if that is not possible, otherwise an empty string."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
         if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):
@@ -84,7 +84,7 @@ class Allocation:
         return ""
 
     def next_port(self) -> int | None:
-        """Claim and return a free port; None if the range is full."""
+        """Claim a free port and return it; None if the port range is full."""
         if self._dry_run:
             port = max(self._ports, default=_DRY_RUN_PORT - 1) + 1
         else:

@@ -1,10 +1,11 @@
-"""Claims: the objects in the log that record which Service owns an address or a node port.
+"""Claims are objects in the log that record which Service owns an address or a node port.
 
 Guarantees:
-- The name of a claim is the claimed value in canonical form. Therefore the log itself refuses a second claim.
-- An address is claimed by a networking.k8s.io/v1 `IPAddress`, as in Kubernetes (`ipallocator.k8s.io`). A port is
-  claimed by a `NodePort` of an internal group, which is in the log and in SQL but not in the API.
-- A claim is released only for its owner.
+- The name of a claim is the claimed address or port in canonical form. Therefore the log itself refuses a second claim
+  on the same value.
+- A claim on an address is a networking.k8s.io/v1 `IPAddress`, as in Kubernetes (`ipallocator.k8s.io`). A claim on a
+  port is a `NodePort` of an internal group, which is visible in the log and in SQL but not in the API.
+- A claim is released only if the releasing Service owns it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ParentReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The owner of a claim; for claims that this server creates, a Service."""
+    """The reference to the owner of a claim; for claims that this server creates, the owner is a Service."""
 
     group: str = ""
     resource: str = ""
@@ -44,13 +45,13 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """The fields of a claim with its owner; `object.view(Claim)` reads it."""
+    """The fields of a claim that name its owner; `object.view(Claim)` decodes them."""
 
     spec: _Spec = _Spec()
 
     @property
     def parent(self) -> ParentReference | None:
-        """The owner; None if the claim does not name an owner."""
+        """The owner of the claim; None if the claim does not name an owner."""
         return self.spec.parent_ref
 
 
@@ -76,12 +77,12 @@ def parent_of(key: Key) -> ParentReference:
 
 
 def is_claimed(view: View, resource: Resource, name: str) -> bool:
-    """Return whether a claim on the value `name` exists."""
+    """Return whether there is a claim with the name `name`."""
     return view.get(resource, Key("", name)) is not None
 
 
 def exchange(ctx: Context, parent: ParentReference, before: ServiceClaims, after: ServiceClaims) -> None:
-    """Add proposals to the write's companions; they change the claims from `before` to `after`."""
+    """Add proposals to the write, which change the claims from `before` to `after` in the same append."""
     companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):
         companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))

@@ -1,13 +1,14 @@
 """Finds a free value in a range.
 
 Guarantees:
-- If the range has a free value, the search returns one; otherwise it returns None. The result depends only on the view,
-  the taken values and the random numbers.
-- The search first makes a few random look-ups: on average 1 divided by the share of free values, and at most `PROBES`.
-  The values that it finds are spread evenly, so concurrent writers seldom find the same value.
-- If the look-ups fail, the search uses a bit array of the claimed values, which is built from the view and updated from
-  the view's changes. Therefore a full or nearly full range does not cost much more. The array needs one bit for each
-  value, 128 KiB at most. Larger ranges, and views without changes, are searched value by value.
+- If the range has a free value, the search returns a free value; otherwise it returns None. The result depends only on
+  the view of the objects, the taken values and the random numbers.
+- The search first makes at most `PROBES` random look-ups; on average it needs 1 divided by the share of free values.
+  Values found by random look-ups are spread evenly, so concurrent writers seldom find the same value.
+- If the look-ups fail, the search uses a cached bit array of the claimed values, which is built from the view and
+  updated from the view's changes. Therefore the search in a full or nearly full range takes little more time. The bit
+  array needs one bit for each value, 128 KiB at most. Larger ranges, and views that cannot return changes, are searched
+  value by value.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.informer.informer import Change
 
 LARGEST_INDEX = 1 << 20
-"""Ranges with more values than a /12 or /108 have no bit array, because they are never nearly full."""
+"""The maximum number of values of a range with a bit array (a /12 or /108); larger ranges are never nearly full."""
 PROBES = 64
-"""The number of random look-ups before all values of a band are searched."""
+"""The number of random look-ups after which all values of a band are searched."""
 _MOST_CHANGES = 5000
-"""If a view has at least this many changes, the bit array is built again instead of updated."""
+"""The number of changes of a view from which on the bit array is built again instead of updated."""
 
 
 class Range(Protocol):
-    """Values that can be claimed; each has an index, counted from 0."""
+    """A range of values that can be claimed; each value has an index, counted from 0."""
 
     @property
     def claims(self) -> Resource:
-        """The resource of the claims."""
+        """The resource of the claim objects."""
 
     @property
     def count(self) -> int:
@@ -47,7 +48,10 @@ class Range(Protocol):
 
     @property
     def bands(self) -> Sequence[tuple[int, int]]:
-        """The bands to search, in order; each is the index of its first value, and the index after its last value."""
+        """The bands to search, in order.
+
+        Each band is the index of its first value, and the index after its last value.
+        """
 
     def __getitem__(self, index: int) -> str:
         """Return the name of the claim on the value with this index."""
@@ -75,7 +79,7 @@ class Searcher:
     """Finds free values of one range, in any view."""
 
     def __init__(self, range: Range) -> None:
-        """Create a search in `range`; it reads nothing yet."""
+        """Create a search in `range`; the constructor reads nothing."""
         self._range = range
         # The view, and the index that belongs to it and its thread. For another view, a new index is created. View and
         # index are replaced as one tuple, so that no thread uses the index of another view.
@@ -106,7 +110,7 @@ class Searcher:
 
 
 class _Index:
-    """The claimed values of a range in one view, as a bit array."""
+    """The claimed values of a range in one view, stored as a bit array."""
 
     def __init__(self, range: Range) -> None:
         self._range = range
@@ -116,7 +120,7 @@ class _Index:
     def find(self, first: int, end: int, start: int, taken: Collection[int]) -> int | None:
         """Return the first free value of a band after `start`.
 
-        If there is none, the first free value from the band's beginning.
+        If there is no free value after `start`, return the first free value from the band's beginning.
         """
         with _marked(self._bits, taken):
             found = self._bits.find(0, start, end)
@@ -125,7 +129,7 @@ class _Index:
         return found if found >= 0 else None
 
     def catch_up(self, view: ChangingView) -> None:
-        """Update the bits to the state of `view`."""
+        """Update the bit array to the state of `view`."""
         claims = self._range.claims
         changes = None if self._revision is None else view.changes_after(self._revision, claims, _MOST_CHANGES)
         if changes is None or len(changes) == _MOST_CHANGES:
@@ -146,7 +150,7 @@ class _Index:
 
 @contextmanager
 def _marked(bits: bitarray, taken: Collection[int]) -> Iterator[None]:
-    """Set additional bits until the block ends."""
+    """Set additional bits until the `with` block ends."""
     marked = [index for index in taken if not bits[index]]
     for index in marked:
         bits[index] = 1
@@ -175,6 +179,6 @@ def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) 
 def walk(first: int, end: int, start: int, is_free: Callable[[int], bool]) -> int | None:
     """Return the first free value of a band after `start`.
 
-    If there is none, the first free value from the band's beginning.
+    If there is no free value after `start`, return the first free value from the band's beginning.
     """
     return next((each for each in chain(range(start, end), range(first, start)) if is_free(each)), None)

@@ -1,10 +1,10 @@
-"""The ranges of Services' addresses: the ranges in the settings, and the ranges of every ready ServiceCIDR (KEP-1880).
+"""The address ranges of Services: those in the settings, and those of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
 - A ServiceCIDR is used while it is ready and not being deleted; without a Ready condition, it counts as ready. If
-  several ServiceCIDRs have the same range, the range is used while one of them is used.
+  several ServiceCIDRs have the same range, the range is used as long as one of them is ready.
 - The ranges in the settings are searched first, and they are used even before their ServiceCIDR exists.
-- Only families with a range in the settings are allocated, as in Kubernetes' API server.
+- Addresses are allocated only for IP families with a range in the settings, as in Kubernetes' API server.
 
 Kubernetes: `pkg/registry/core/service/ipallocator/cidrallocator.go`.
 """
@@ -28,7 +28,7 @@ READY: Final = "Ready"
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a condition that this module reads."""
+    """The fields of a ServiceCIDR condition that this module reads."""
 
     type: str = ""
     status: str = ""
@@ -52,23 +52,23 @@ class ServiceCIDR(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ready(self) -> Condition | None:
-        """The ServiceCIDR's condition Ready; None without this condition."""
+        """The condition Ready of the ServiceCIDR; None if it has no such condition."""
         return next((each for each in self.status.conditions or () if each.type == READY), None)
 
 
 def networks(service_cidr: Object) -> list[Network]:
-    """Return the ranges of a ServiceCIDR."""
+    """Return the address ranges of a ServiceCIDR."""
     return [ipaddress.ip_network(cidr) for cidr in service_cidr.view(ServiceCIDR).spec.cidrs or ()]
 
 
 def gives(service_cidr: Object) -> bool:
-    """Return whether Services may get addresses of this ServiceCIDR."""
+    """Return whether addresses of this ServiceCIDR may be allocated to Services."""
     ready = service_cidr.view(ServiceCIDR).ready
     return not service_cidr.is_terminating and (ready is None or ready.status == "True")
 
 
 class Pool(NamedTuple):
-    """One range, and the search for free values in it."""
+    """One address range, and the search for free addresses in the range."""
 
     range: AddressRange
     searcher: Searcher
@@ -78,10 +78,10 @@ _Pools = Mapping[str, Sequence[Pool]]
 
 
 class Pools:
-    """The ranges from which addresses are allocated, by family, in any view."""
+    """Determines the ranges from which addresses are allocated, by IP family, in any view."""
 
     def __init__(self, configured: Sequence[AddressRange]) -> None:
-        """Start with the ranges in the settings, one for each family."""
+        """Start with the address ranges in the settings, one for each IP family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
         # The current pools. The mapping of pools is replaced as a whole, so that no thread combines pools of different
@@ -90,9 +90,9 @@ class Pools:
         self._last = ((), self._of(()))
 
     def of(self, view: View, family: str) -> Sequence[Pool]:
-        """Return the ranges of a family, in the order in which they are searched.
+        """Return the address ranges of an IP family, in the order in which they are searched.
 
-        The result is empty if the family is not configured.
+        The result is empty if the IP family is not configured.
         """
         service_cidrs = view.list(SERVICE_CIDRS)
         known, pools = self._last
@@ -115,7 +115,7 @@ class Pools:
         return found
 
     def _searcher(self, range: AddressRange) -> Searcher:
-        """Return the existing search with its cached index, or a new search."""
+        """Return the existing search in a range, with its cached bit array, or a new search."""
         known = self._last[1].get(range.family, ())
         return next((pool.searcher for pool in known if pool.range.network == range.network), Searcher(range))
 

@@ -1,8 +1,8 @@
-"""The values that Services can get: one range of addresses for each IP family, and one range of node ports.
+"""The values that Services can get: one address range for each IP family, and one range of node ports.
 
 Guarantees: each range defines which values are never allocated, which values are allocated only on request, and the
-order in which the other values are tried. While the upper band of a range has free values, the lower band is reserved
-for requested values. Therefore requests for certain values are likely to succeed (KEP-3070 for addresses, KEP-3668 for
+order in which the other values are tried. As long as the upper band of a range has free values, its lower band is used
+only for requested values. Therefore requests for certain values usually succeed (KEP-3070 for addresses, KEP-3668 for
 ports).
 """
 
@@ -25,17 +25,16 @@ IPV4 = "IPv4"
 IPV6 = "IPv6"
 
 SMALLEST = 8
-"""The minimum number of addresses in a range (`ServiceIPRange` of Kubernetes' control plane)."""
+"""The minimum number of addresses in a range, as in `ServiceIPRange` of Kubernetes' control plane."""
 SHORTEST_IPV6_PREFIX = 64
 
 
 class AddressRange:
-    """The addresses of one CIDR (a `search.Range`).
+    """The addresses of one CIDR, as a `search.Range`.
 
-    The first address of the settings' range belongs to the `kubernetes` Service. The network's address is never
-    allocated, nor is IPv4's broadcast address; an IPv6 range is used to its end
-    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that are searched if a request does not name an
-    address, in order of preference.
+    The first address of the range in the settings belongs to the Service `kubernetes`. The network's address and IPv4's
+    broadcast address are never allocated; an IPv6 range is used to its end (`pkg/registry/core/service/ipallocator`).
+    `bands` are the indexes that are searched if a request does not name an address, in order of preference.
     """
 
     claims = IP_ADDRESSES
@@ -87,7 +86,7 @@ class AddressRange:
 
     @property
     def base(self) -> str:
-        """The network address itself, which a dry run shows as the allocated address."""
+        """The network address itself, which a dry run returns as the allocated address."""
         return str(self.network.network_address)
 
     def __str__(self) -> str:
@@ -95,20 +94,20 @@ class AddressRange:
 
 
 def _constant_head(network: Network) -> str:
-    """Return the prefix that the texts of 65,535 IPv6 addresses have in common; empty if there is no common prefix."""
+    """Return the common prefix of the canonical forms of 65,536 IPv6 addresses; empty if there is no common prefix."""
     head = str(network.network_address)
     return head if f"{head}1" == str(network.network_address + 1) else ""
 
 
 class PortRange:
-    """The node ports from `first` to `last`, inclusive (a `search.Range`)."""
+    """The node ports from `first` to `last`, inclusive, as a `search.Range`."""
 
     claims = NODE_PORTS
 
     __slots__ = ("bands", "count", "first", "last")
 
     def __init__(self, first: int, last: int) -> None:
-        """Create the range with these bounds."""
+        """Create the port range with these bounds."""
         self.first = first
         self.last = last
         self.count = last - first + 1
@@ -132,7 +131,7 @@ class PortRange:
 
 
 def static_band(size: int, share: int, most: int) -> int:
-    """Return the size of the reserved band at the start of a range: a share of the range, at least 16, at most `most`.
+    """Return the size of the reserved band at a range's start: a share of the range, at least 16, at most `most`.
 
     A range of at most 16 values has no reserved band (`calculateRangeOffset` in both of Kubernetes' allocators).
     """
@@ -140,12 +139,12 @@ def static_band(size: int, share: int, most: int) -> int:
 
 
 class Ranges:
-    """All ranges: one or two ranges of addresses, the default family's first, and one range of ports."""
+    """The ranges for Services: one or two address ranges, that of the default IP family first, and one port range."""
 
     __slots__ = ("_by_family", "addresses", "families", "ports")
 
     def __init__(self, addresses: Sequence[AddressRange], ports: PortRange) -> None:
-        """Create the ranges; the address ranges have different families."""
+        """Create the ranges; the address ranges must have different IP families."""
         self.addresses = tuple(addresses)
         self.ports = ports
         self.families = tuple(each.family for each in addresses)
@@ -153,10 +152,10 @@ class Ranges:
 
     @classmethod
     def parse(cls, cidrs: str, ports: str) -> Ranges:
-        """Parse `10.96.0.0/16` or `10.96.0.0/16,fd00:10:96::/112`, and `30000-32767` or `30000+2767`.
+        """Parse address ranges (`10.96.0.0/16,fd00:10:96::/112`) and a port range (`30000-32767`, `30000+2767`).
 
-        Raises `SettingsError` for malformed texts, for two ranges of one family, and for a range that is too small or
-        too large.
+        Raises `SettingsError` for malformed ranges, for two ranges of one IP family, and for a range that is too small
+        or too large.
         """
         networks = [_network(part.strip()) for part in cidrs.split(",")]
         if len(networks) > 2 or len({network.version for network in networks}) != len(networks):
@@ -167,7 +166,7 @@ class Ranges:
         return cls([AddressRange(network) for network in networks], _ports(ports))
 
     def of(self, family: str) -> AddressRange | None:
-        """Return the range of a family; None if the family is not configured."""
+        """Return the address range of an IP family; None if the family is not configured."""
         return self._by_family.get(family)
 
 

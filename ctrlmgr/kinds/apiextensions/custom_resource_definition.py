@@ -1,7 +1,7 @@
-"""The strategy of CustomResourceDefinitions.
+"""The strategy of CustomResourceDefinitions: defaults, validation, status and deletion.
 
-A deleted definition remains until its instances are deleted. A definition whose expressions
-(`x-kubernetes-validations`) do not compile is refused.
+A deleted CustomResourceDefinition exists until its custom objects are deleted. A CustomResourceDefinition whose CEL
+rules (`x-kubernetes-validations`) do not compile is refused.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -23,7 +23,7 @@ from ctrlmgr.extensions.validation import validate_definition, validate_status, 
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer that keeps a definition until its instances are deleted."""
+"""The finalizer that keeps a deleted CustomResourceDefinition until its custom objects are deleted."""
 
 _PENDING = {
     "type": "Terminating",
@@ -35,9 +35,9 @@ _REFUSED = 'CustomResourceDefinition in version "v1" cannot be handled as a Cust
 
 _FEW_RULES: Final = 20
 _COST: Final = 4
-"""The validation cost of one byte of a schema, relative to a byte of other objects."""
+"""The cost of validating one byte of a schema, relative to a byte of other objects."""
 _COST_OF_RULES: Final = 16
-"""The relative validation cost of a byte if the schema has many rules."""
+"""The cost of validating one byte of a schema with many rules, relative to a byte of other objects."""
 
 
 def _reserved(definition: Unstructured) -> list[FieldError]:
@@ -58,9 +58,9 @@ class DefinitionStrategy(Strategy):
     own_preconditions = True
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the validation cost.
+        """Return the relative cost of validating a byte of the CustomResourceDefinition.
 
-        The cost depends on the number of rules, because compiling rules and estimating their costs is expensive.
+        The cost depends on the number of CEL rules, because compiling rules and estimating their costs is expensive.
         """
         has_many_rules = body.count(b"rule") > _FEW_RULES or has_escaped_letters(body)
         return _COST_OF_RULES if has_many_rules else _COST
@@ -74,35 +74,39 @@ class DefinitionStrategy(Strategy):
         set_defaults(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the initial status."""
+        """Set the initial status of a CustomResourceDefinition."""
         prepare_new(obj)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the old status, and add a new storage version to its stored versions."""
+        """Keep the old status, and add a new storage version to `status.storedVersions`."""
         if not ctx.subresource:
             prepare_changed(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new definition.
+        """Validate a new CustomResourceDefinition.
 
-        For a changed definition, `validate_update` does this, because the rules depend on the old definition.
+        An updated CustomResourceDefinition is validated by `validate_update`, because the requirements depend on its
+        old state.
         """
         return _reserved(obj) + validate_definition(obj) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed definition, or its changed status."""
+        """Validate an updated CustomResourceDefinition, or its updated status."""
         return validate_status(new) if ctx.subresource else validate_definition(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about unknown formats, and about rules that were not evaluated because their values are unchanged."""
+        """Warn about unknown formats, and about CEL rules that were not evaluated because values are unchanged."""
         return [] if ctx.subresource else warnings(obj, old)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return the finalizer for the cleanup of instances, unless the deletion has already started."""
+        """Return the finalizer for the cleanup of custom objects, unless the deletion has already started."""
         return () if obj.is_terminating else (CLEANUP,)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Start the deletion of a definition as Kubernetes does: its instances are always deleted first."""
+        """Start the deletion of a CustomResourceDefinition as Kubernetes does.
+
+        Its custom objects are always deleted first.
+        """
         before = ctx.view.get(DEFINITIONS, Key("", metadata_of(obj)["name"]))
         if before is None or before.is_terminating:
             return

@@ -1,6 +1,6 @@
-"""APIServices: each names the server of one version of an API group.
+"""APIServices, each of which names the server of one version of an API group.
 
-A version whose APIService names no Service is served locally.
+A version is served locally if its APIService names no Service.
 
 Source: kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
 """
@@ -39,18 +39,18 @@ class APIServiceStrategy(Strategy):
     name_check = staticmethod(name_formats.path_segment_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default port of the Service."""
+        """Set the default port of the Service in an APIService."""
         service = (obj.get("spec") or {}).get("service")
         if service is not None and service.get("port") is None:
             service["port"] = _PORT
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the Available condition of a locally served version."""
+        """Set the Available condition of an APIService whose version is served locally."""
         if (obj.get("spec") or {}).get("service") is None:
             obj["status"] = {"conditions": [{**_LOCAL, "lastTransitionTime": ctx.now}]}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec and the name, or the status."""
+        """Validate the spec and the name of an APIService, or its status."""
         if ctx.subresource:
             return _validate_status(obj)
         spec = obj.get("spec") or {}
@@ -70,7 +70,7 @@ class APIServiceStrategy(Strategy):
 
 
 def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError]:
-    """Return errors unless the name is VERSION.GROUP; a generated name is refused."""
+    """Return errors unless the APIService's name is VERSION.GROUP; a generated name is refused."""
     detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
     given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
     return [

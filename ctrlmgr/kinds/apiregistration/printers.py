@@ -1,4 +1,4 @@
-"""The columns of apiregistration.k8s.io (kube-aggregator `pkg/registry/apiservice/etcd`)."""
+"""The `kubectl get` columns of apiregistration.k8s.io (kube-aggregator `pkg/registry/apiservice/etcd`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The kinds of the group `apps`, ReplicationController and PodTemplate: they share the pod template."""
+"""The kinds of the group `apps`, and ReplicationController and PodTemplate, which also contain a pod template."""

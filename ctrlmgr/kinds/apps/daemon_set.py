@@ -1,4 +1,4 @@
-"""DaemonSets: defaults, validation and generations.
+"""The strategy of DaemonSets: defaults, validation and generations.
 
 Source: Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/daemonset/strategy.go`.
@@ -39,27 +39,27 @@ _UPDATE_STRATEGY = SPEC.child("updateStrategy")
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    """apps/v1 DaemonSet; an annotation counts the changes of its template (formerly, a field of the spec did)."""
+    """The strategy of apps/v1 DaemonSets; an annotation counts the changes of the pod template."""
 
     warns_of_name = False
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Return whether the template has changed."""
+        """Return whether the pod template has changed."""
         return _template_generation(new) != _template_generation(old)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template and the update strategy."""
+        """Set the defaults of the pod template and of the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         default_rolling_update(spec.setdefault("updateStrategy", {}), {"maxUnavailable": 1, "maxSurge": 0})
         fill(spec, {"revisionHistoryLimit": 10})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the initial template generation."""
+        """Set the initial generation of the pod template."""
         _count_templates(obj, max(_template_generation(obj), 1))
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the template generation if the template has changed."""
+        """Increase the generation of the pod template if the template has changed."""
         changed = (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template")
         _count_templates(new, _template_generation(old) + (changed and ctx.subresource != "status"))
 

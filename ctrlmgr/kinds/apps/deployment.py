@@ -1,4 +1,4 @@
-"""Deployments: defaults, validation and generations.
+"""The strategy of Deployments: defaults, validation and generations.
 
 Source: Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/deployment/strategy.go`.
@@ -40,21 +40,21 @@ _STRATEGY = SPEC.child("strategy")
 class DeploymentStrategy(TemplateStrategy):
     """apps/v1 Deployment.
 
-    The generation of a Deployment also counts changes of annotations, because its ReplicaSets copy the annotations.
+    A change of a Deployment's annotations also increases its generation, because its ReplicaSets copy the annotations.
     """
 
     revalidates = 0
     status_keeps = ("labels",)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template and the update strategy."""
+        """Set the defaults of the pod template and of the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
         default_rolling_update(spec.setdefault("strategy", {}), {"maxUnavailable": "25%", "maxSurge": "25%"})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation if the annotations have changed."""
+        """Increase the generation of a Deployment if its annotations have changed."""
         metadata, before = metadata_of(new), old.get("metadata") or {}
         if not ctx.subresource and (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
             metadata["generation"] = (before.get("generation") or 0) + 1
@@ -75,7 +75,7 @@ class DeploymentStrategy(TemplateStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the selector is unchanged, or validate the status."""
+        """Validate that the selector is unchanged, or, in a write to `/status`, validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         status = new.get("status") or {}

@@ -1,4 +1,4 @@
-"""The columns of the workload kinds (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of workload kinds (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 

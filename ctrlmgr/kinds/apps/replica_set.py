@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: defaults and validation.
+"""The strategies of ReplicaSets and ReplicationControllers: defaults and validation.
 
 Source: Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
 `pkg/registry/{apps/replicaset,core/replicationcontroller}/strategy.go`.
@@ -37,7 +37,7 @@ class ReplicaSetStrategy(TemplateStrategy):
     """apps/v1 ReplicaSet."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template, and default `replicas` to 1."""
+        """Set the defaults of the pod template, and default `replicas` to 1."""
         super().default(obj)
         fill(obj["spec"], {"replicas": 1})
 
@@ -50,7 +50,7 @@ class ReplicaSetStrategy(TemplateStrategy):
         return errors + validate_selected_template(spec, "deployment")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the selector is unchanged, or validate the status."""
+        """Validate that the selector is unchanged, or, in a write to `/status`, validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
@@ -62,14 +62,17 @@ def _long_name(name: str, is_prefix: bool) -> list[str]:
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
-    """v1 ReplicationController; without a selector, it selects the pods of its template."""
+    """The strategy of v1 ReplicationControllers.
+
+    Without a selector, a ReplicationController selects the pods of its template.
+    """
 
     default_propagation = "Orphan"
     revalidates = 0
     name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Copy labels and selector from the template if they are missing."""
+        """Copy labels and selector from the pod template if they are missing."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"replicas": 1})
         if (template := spec.get("template")) is None:
@@ -103,5 +106,5 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template; on an update, Kubernetes checks the old template."""
+        """Return the warnings for the pod template; in an update, the old template is checked, as in Kubernetes."""
         return super().template_warnings(obj if old is None else old, old)

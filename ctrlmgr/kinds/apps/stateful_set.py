@@ -1,4 +1,4 @@
-"""StatefulSets, and the ControllerRevisions that store their templates.
+"""The strategies of StatefulSets, and of the ControllerRevisions that store their templates.
 
 Source: Kubernetes' `pkg/apis/apps/v1/{defaults,conversion}.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/{statefulset,controllerrevision}/strategy.go`.
@@ -74,7 +74,7 @@ class StatefulSetStrategy(TemplateStrategy):
     name_check = staticmethod(label_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template, the claims, and the update strategy."""
+        """Set the defaults of the pod template, the volume claim templates, and the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         fill(spec, {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10})
@@ -96,7 +96,7 @@ class StatefulSetStrategy(TemplateStrategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the spec.
 
-        An invalid template may stay if it was stored before templates were validated.
+        In an update, an invalid pod template is allowed if it was stored before templates were validated.
         """
         if ctx.subresource == "status":
             return []
@@ -107,7 +107,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about the template, about fractions of bytes, and about an unlimited revision history."""
+        """Warn about the pod template, about fractions of bytes, and about an unlimited revision history."""
         if ctx.subresource:
             return []
         found, spec = super().warnings(ctx, obj, old), obj.get("spec") or {}
@@ -119,7 +119,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return found
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only mutable fields have changed, or validate the status."""
+        """Validate that only mutable fields have changed, or, in a write to `/status`, validate the status."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -132,7 +132,7 @@ class StatefulSetStrategy(TemplateStrategy):
 def _validate_spec(spec: Mapping[str, Any], *, is_new: bool, skips_pod: bool = False) -> list[FieldError]:
     """Validate a StatefulSetSpec.
 
-    Claim templates and the service's name are immutable, so they are validated only for a new StatefulSet.
+    Volume claim templates and `serviceName` are immutable, so they are validated only for a new StatefulSet.
     """
     errors = _validate_management(spec.get("podManagementPolicy") or "")
     errors += _validate_strategy(spec["updateStrategy"])
@@ -189,7 +189,7 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[FieldError]:
-    """Validate the template as the pods will have it; if `skips_pod` is true, only some parts are validated."""
+    """Validate the pod template as the pods will have it; if `skips_pod` is set, only some parts are validated."""
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
@@ -202,9 +202,9 @@ def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[Fiel
 
 
 def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template with the fields that the controller adds: a volume for each claim, hostname and subdomain.
+    """Return the pod template with the fields that the controller adds: volumes for claims, hostname and subdomain.
 
-    The volume of a claim replaces a template volume of the same name (`volumesToAddForTemplates`).
+    The volume of a claim replaces a volume of the same name in the template (`volumesToAddForTemplates`).
     """
     template = spec.get("template") or {}
     names = dict.fromkeys(
@@ -221,9 +221,9 @@ class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate that the data of a new revision is an object, and that an update does not change the data.
+        """Validate that the data of a new ControllerRevision is an object, and that an update does not change the data.
 
-        Kubernetes compares the bytes of the data, so the order of keys counts.
+        Kubernetes compares the bytes of the data, so a different order of keys is a change.
         """
         errors = nonnegative(obj.get("revision"), Path("revision"))
         data = obj.get("data")

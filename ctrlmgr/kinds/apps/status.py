@@ -1,4 +1,4 @@
-"""Validates the statuses of workloads: no count is negative, and no part exceeds its whole.
+"""Validates the statuses of workloads: no count is negative, and no partial count exceeds the total.
 
 Source: Kubernetes' `pkg/apis/apps/validation/validation.go`.
 """
@@ -39,15 +39,15 @@ STATEFUL_SET_COUNTS = (
     "observedGeneration",
     "collisionCount",
 )
-"""The fields with counts that must not be negative, in Kubernetes' order."""
+"""The status fields with counts that must not be negative, in Kubernetes' order."""
 
 
 def validate_replicas(
     status: Mapping[str, Any], counts: tuple[str, ...], parts: tuple[str, ...], ready: str = "readyReplicas"
 ) -> list[FieldError]:
-    """Validate `counts`: none of the counts in `parts` may exceed the number of replicas.
+    """Validate `counts`, the counts in a status: none of the counts in `parts` may exceed the number of replicas.
 
-    `ready` is the name of the ready count in messages.
+    `ready` is the name of the count of ready pods in error messages.
     """
     errors = nonnegative_fields(status, counts, STATUS)
     whole = status.get("replicas") or 0
@@ -62,7 +62,7 @@ def validate_replicas(
 
 
 def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Validate that a collision count does not decrease."""
+    """Validate that the collision count in a status does not decrease."""
     new, old = status.get("collisionCount"), before.get("collisionCount")
     if old is None or (new is not None and new >= old):
         return []

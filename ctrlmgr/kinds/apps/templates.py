@@ -1,4 +1,4 @@
-"""Code that workload kinds share: a pod template, a selector that matches it, and warnings about both.
+"""The common code of workload kinds: a pod template, a selector that matches it, and warnings about both.
 
 Source: Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
 """
@@ -29,18 +29,18 @@ _NAMES = (
 
 
 class TemplateStrategy(Strategy):
-    """The strategy of a kind whose spec has a pod template."""
+    """The strategy of a kind whose spec contains a pod template."""
 
     has_generation = True
     warns_of_name = True
-    """Whether the object's name becomes a part of the names of its pods."""
+    """Whether the names of an object's pods begin with the object's name."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template."""
+        """Set the defaults of the pod template."""
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template if it is new or may have changed."""
+        """Return the warnings for the pod template if it is new or may have changed."""
         if ctx.subresource or (old is not None and not self.may_have_changed(obj, old)):
             return []
         found: list[str] = []
@@ -50,25 +50,25 @@ class TemplateStrategy(Strategy):
         return found + self.template_warnings(obj, old)
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Return whether an update needs warnings, which is the case if it increases the generation."""
+        """Return whether an update needs warnings; it does if it increases the generation."""
         return bool(metadata_of(new).get("generation") != (old.get("metadata") or {}).get("generation"))
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template of an object; `old` is the old object, None for a new one."""
+        """Return the warnings for the pod template of an object; `old` is the old object, None for a new object."""
         return pod_warnings((obj.get("spec") or {}).get("template") or {}, TEMPLATE)
 
 
 def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set defaults, in place, for fields that are absent or empty."""
+    """Set defaults, in place, for fields that are absent or have an empty value."""
     for field, value in values.items():
         if fields.get(field) in (None, ""):
             fields[field] = value
 
 
 def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set defaults, in place, for absent fields.
+    """Set defaults, in place, for fields that are absent.
 
-    These fields are pointers in Go, so an empty text counts as set.
+    These fields are pointers in Go, so an empty string counts as set.
     """
     for field, value in values.items():
         if fields.get(field) is None:
@@ -76,7 +76,7 @@ def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate the selector of a spec; `kind` is used in messages."""
+    """Validate the selector of a spec; `kind` is named in error messages."""
     selector, path = spec.get("selector"), SPEC.child("selector")
     if selector is None:
         return [required(path)]
@@ -89,14 +89,14 @@ def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
 def is_selector_broken(spec: Mapping[str, Any]) -> bool:
     """Return whether the selector of a spec is invalid (`LabelSelectorAsSelector` fails).
 
-    A missing selector is valid.
+    If the selector is missing, the result is False.
     """
     selector = spec.get("selector")
     return selector is not None and selector_of(selector) is None
 
 
 def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
-    """Validate that a valid selector matches the template's labels; a missing selector matches no labels."""
+    """Validate that a valid selector matches the pod template's labels; a missing selector matches no labels."""
     if is_selector_broken(spec):
         return []
     selector = spec.get("selector")
@@ -108,14 +108,14 @@ def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a selector as Go prints its struct, for messages."""
+    """Return a selector as Go prints its struct, for error messages."""
     if selector is None:
         return None
     return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
 
 
 def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate the selector of a Deployment or ReplicaSet; if the selector is valid, also validate the template."""
+    """Validate the selector of a Deployment or ReplicaSet; if the selector is valid, also validate the pod template."""
     errors = validate_selector(spec, kind)
     if is_selector_broken(spec):
         return [
@@ -126,13 +126,13 @@ def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[Field
 
 
 def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate a template whose pods must always be restarted."""
+    """Validate a pod template whose pods must always be restarted."""
     template = spec.get("template") or {}
     return validate_template(template, TEMPLATE) + validate_runs_for_ever(template, kind)
 
 
 def validate_runs_for_ever(template: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate that the restart policy of a template is Always."""
+    """Validate that the restart policy of a pod template is Always."""
     pod, path = template.get("spec") or {}, TEMPLATE.child("spec")
     errors: list[FieldError] = []
     if (policy := pod.get("restartPolicy") or "") != "Always":

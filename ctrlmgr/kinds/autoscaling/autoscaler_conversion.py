@@ -1,7 +1,8 @@
 """Converts HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 
-Guarantees: values without a field in autoscaling/v1 are kept in annotations, as JSON, so a round trip loses nothing. An
-autoscaler in v2 never has these annotations. Malformed annotations count as absent.
+Guarantees: values without a field in autoscaling/v1 are stored as JSON in annotations, so that a round trip loses
+nothing. In autoscaling/v2, a HorizontalPodAutoscaler never has these annotations. Malformed annotations are treated as
+absent.
 
 Source: Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """
@@ -40,12 +41,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Field(NamedTuple):
-    """A field of a metric in v1, and the path of the corresponding value in v2."""
+    """A field of a metric in autoscaling/v1, and the path of the corresponding value in autoscaling/v2."""
 
     name: str
     path: tuple[str, ...]
     zero: str | None = None
-    """The value of an unset field: a quantity that is not a pointer in Go is never absent."""
+    """The value of an unset quantity; a quantity is never absent, because it is not a pointer in Go."""
 
 
 def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
@@ -57,9 +58,9 @@ def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
 
 
 def _layout(values: str, zero: str | None) -> Mapping[str, tuple[_Field, ...]]:
-    """Return the v1 fields of each kind of metric.
+    """Return the autoscaling/v1 fields of each type of metric.
 
-    v2 stores the values of a spec in `target`, and the values of a status in `current`.
+    In autoscaling/v2, the values are in `target` in a spec, and in `current` in a status.
     """
     name, selector = _Field("metricName", ("metric", "name")), ("metric", "selector")
     value, average_value = (values, "value"), (values, "averageValue")
@@ -93,11 +94,11 @@ _TARGET_TYPES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "containerResource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
     "external": lambda target: "Value" if "value" in target else "AverageValue",
 }
-"""The type of the target in v2, for each kind of metric; v1 has no such field."""
+"""The type of the target in autoscaling/v2, for each type of metric; autoscaling/v1 has no such field."""
 
 
 def to_v2(fields: Unstructured) -> Unstructured:
-    """Return the autoscaling/v2 form of an autoscaling/v1 object."""
+    """Return a HorizontalPodAutoscaler of autoscaling/v1, converted to autoscaling/v2."""
     annotations = fields.get("metadata", {}).get("annotations", {})
     spec, status = dict(fields.get("spec", {})), dict(fields.get("status", {}))
     cpu = _cpu(spec.pop("targetCPUUtilizationPercentage", None), "target", type="Utilization")
@@ -116,7 +117,7 @@ def to_v2(fields: Unstructured) -> Unstructured:
 
 
 def to_v1(fields: Unstructured) -> Unstructured:
-    """Return the autoscaling/v1 form of an autoscaling/v2 object."""
+    """Return a HorizontalPodAutoscaler of autoscaling/v2, converted to autoscaling/v1."""
     spec, status = dict(fields.get("spec", {})), dict(fields.get("status", {}))
     metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
     current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
@@ -137,7 +138,7 @@ def to_v1(fields: Unstructured) -> Unstructured:
 
 
 def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved: Mapping[str, str]) -> Unstructured:
-    """Return `fields` in another version.
+    """Return the fields of a HorizontalPodAutoscaler in another version.
 
     The annotations in `saved` replace the annotations of an earlier conversion.
     """
@@ -152,7 +153,7 @@ def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved:
 
 
 def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, Any]]:
-    """Return v1's single CPU percentage as a list of metrics, which has one element or none."""
+    """Return the CPU percentage of autoscaling/v1 as a list of metrics, which has one element or none."""
     if utilization is None:
         return []
     return [{"type": "Resource", "resource": {"name": "cpu", values: {**more, "averageUtilization": utilization}}}]
@@ -205,9 +206,9 @@ _RULES = {
     "policies": "Policies",
     "tolerance": "Tolerance",
 }
-"""A struct as JSON with Go's names.
+"""A Go struct as JSON with Go's field names.
 
-The annotation contains Kubernetes' internal type, which has no JSON names.
+The annotation contains Kubernetes' internal type, whose Go struct has no JSON names.
 """
 
 
@@ -227,9 +228,9 @@ def _rules_to_internal(rules: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def _behavior_to_v2(value: Any) -> Any:
-    """Rename all fields from Go's names to JSON's names, which begin in lower case.
+    """Rename all fields from Go's names to JSON names, which begin with a lower-case letter.
 
-    Drop nulls, which are nil pointers in Go.
+    Nulls, which are nil pointers in Go, are dropped.
     """
     if isinstance(value, list):
         return [_behavior_to_v2(each) for each in value]
@@ -255,7 +256,10 @@ def _read(
     *,
     is_list: bool = False,
 ) -> Any:
-    """Return the value in an annotation in its v2 form, validated by its schema; None if it is absent or malformed."""
+    """Return the value of an annotation in its autoscaling/v2 form, validated by its schema.
+
+    None if it is absent or malformed.
+    """
     if name not in annotations:
         return None
     try:
@@ -267,7 +271,10 @@ def _read(
 
 
 def _shaped(value: Any, definition: str) -> Any:
-    """Return a value in the form of a definition; raises ValueError if the value does not fit the definition."""
+    """Return a value in the form of a schema definition.
+
+    Raises ValueError if the value does not match the definition.
+    """
     definitions = Definitions.builtin()
     pruned, problems = prune(definitions.schema(definition), value)
     if problems:

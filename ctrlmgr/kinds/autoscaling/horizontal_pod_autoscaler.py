@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: defaults and validation.
+"""The strategy of HorizontalPodAutoscalers: defaults and validation.
 
 Source: Kubernetes' `pkg/apis/autoscaling/v2/defaults.go`, `pkg/apis/autoscaling/validation/validation.go` and
 `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go`.
@@ -61,7 +61,10 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 own["policies"] = [dict(each) for each in own["policies"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; if the old reference had no API group, the new reference need not have a group."""
+        """Validate the spec.
+
+        If the old scale target reference had no API group, the new reference need not have one either.
+        """
         if ctx.subresource:
             return []
         spec, before = obj.get("spec") or {}, ((ctx.old or {}).get("spec") or {}).get("scaleTargetRef") or {}
@@ -121,7 +124,7 @@ def _group_problem(reference: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def _validate_group(reference: Mapping[str, Any], before: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
-    """Return an error if a reference has no group, unless it is to a ReplicationController or had no group before."""
+    """Return an error if a target reference has no group, except for ReplicationControllers and old references."""
     needed = reference.get("kind") != "ReplicationController"
     problem = _group_problem(reference, needed=needed)
     if not problem or (before is not None and _group_problem(before, needed=True)):

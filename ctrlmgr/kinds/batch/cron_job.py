@@ -1,4 +1,4 @@
-"""CronJobs: defaults and validation.
+"""The strategy of CronJobs: defaults and validation.
 
 Source: Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go` and
 `pkg/registry/batch/cronjob/strategy.go`.
@@ -22,7 +22,8 @@ from ctrlmgr.kinds.core.pod.defaults import default_template
 
 JOB = SPEC.child("jobTemplate", "spec")
 LONGEST_NAME = 52
-"""The maximum length of a CronJob's name, so that the names of its Jobs (10 digits longer) are valid DNS labels."""
+"""The maximum length of a CronJob's name; the names of its Jobs, which are 10 digits longer, must be valid DNS labels.
+"""
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _HISTORY = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
@@ -36,7 +37,7 @@ class CronJobStrategy(TemplateStrategy):
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the pod template and of the CronJob itself.
 
-        The defaults of a Job are set when it is created.
+        The defaults of a Job are set only when the Job is created.
         """
         spec = obj.setdefault("spec", {})
         job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
@@ -67,11 +68,11 @@ class CronJobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about the template of the Jobs."""
+        """Warn about the pod template of the Jobs."""
         return job_warnings(((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}, JOB)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about the template, and about a time zone in the schedule."""
+        """Warn about the pod template, and about a time zone in the schedule."""
         found = super().warnings(ctx, obj, old)
         if old is None or ctx.subresource or "TZ" not in ((obj.get("spec") or {}).get("schedule") or ""):
             return found
@@ -81,7 +82,7 @@ class CronJobStrategy(TemplateStrategy):
 
 
 def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate the schedule; a time zone that the old schedule contained may stay."""
+    """Validate the schedule; a time zone in the schedule is allowed if the old schedule contained it."""
     schedule, path = spec.get("schedule") or "", SPEC.child("schedule")
     if not schedule:
         return [required(path)]

@@ -1,7 +1,7 @@
-"""Parses the schedule of a CronJob, and validates it and the name of its time zone.
+"""Parses and validates the schedule of a CronJob, and validates the name of its time zone.
 
-Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. The error messages
-are the same, too.
+Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. Error messages are
+the same as those of robfig/cron 3 and Go.
 
 Source: robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
 `time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
@@ -18,7 +18,7 @@ from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _FEW_DIGITS = 4
-"""The maximum number of digits of a number that is parsed on the fast path."""
+"""The maximum number of digits of a number for which the fast parser is used."""
 _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -43,7 +43,7 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-"""The number of nanoseconds of each time unit."""
+"""The number of nanoseconds in each time unit."""
 _WHITE = "\t\n\v\f\r \x85\xa0"
 
 
@@ -67,9 +67,9 @@ _FIELDS = (
 
 
 class Fields(NamedTuple):
-    """A schedule of five fields: sets of numbers, as bits, in a time zone.
+    """A schedule of five fields, each a set of numbers stored as bits, in a time zone.
 
-    If the time zone is empty, the time zone of the clock applies.
+    If the time zone is empty, times are in the time zone of the clock.
     """
 
     minute: int
@@ -77,7 +77,7 @@ class Fields(NamedTuple):
     day: int
     month: int
     weekday: int
-    """Days of the week as bits; Sunday is 0."""
+    """The days of the week as bits; Sunday is bit 0."""
     any_day: bool
     """Whether the field for the day of the month is a star."""
     any_weekday: bool
@@ -94,11 +94,11 @@ Schedule: TypeAlias = Fields | Every
 
 
 class MalformedSchedule(ValueError):
-    """Raised for a malformed schedule; the text of the error says what is wrong."""
+    """Raised for a malformed schedule; the message says what is wrong."""
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return the error of `schedule`; empty if the schedule is valid."""
+    """Return the error message for `schedule`; empty if the schedule is valid."""
     try:
         parse_schedule(schedule)
     except MalformedSchedule as problem:
@@ -107,7 +107,7 @@ def schedule_problem(schedule: str) -> str:
 
 
 def parse_schedule(schedule: str) -> Schedule:
-    """Parse a schedule; raises `MalformedSchedule`."""
+    """Parse a schedule; raises `MalformedSchedule` if it is invalid."""
     if not schedule:
         raise MalformedSchedule("empty spec string")
     name = ""
@@ -135,7 +135,7 @@ def _fields(read: Sequence[tuple[int, bool]], zone: str) -> Fields:
 
 
 def _field(text: str, field: _Field) -> tuple[int, bool]:
-    """Return the values of a field as bits, and whether it is a star without steps."""
+    """Return the values of a schedule field as bits, and whether the field is a star without steps."""
     bits, star = 0, False
     for expression in dict.fromkeys(filter(None, text.split(","))):  # duplicate values have no effect
         span, is_open = _range(expression, field)
@@ -151,7 +151,7 @@ def _bits(span: range) -> int:
 
 
 def _range(expression: str, field: _Field) -> tuple[range, bool]:
-    """Parse `*`, `N` or `N-M`, each with an optional `/STEP`."""
+    """Parse a part of a schedule field: `*`, `N` or `N-M`, each with an optional `/STEP`."""
     span, *steps = expression.split("/")
     ends = span.split("-")
     low, high = _bounds(ends, field, expression)
@@ -212,7 +212,10 @@ def _whole_seconds(schedule: str) -> int:
 
 
 def _duration(text: str) -> int:
-    """Return the nanoseconds of a duration such as `1h30m` (Go's `time.ParseDuration`); raises `MalformedSchedule`."""
+    """Return the nanoseconds of a duration such as `1h30m` (Go's `time.ParseDuration`).
+
+    Raises `MalformedSchedule` if it is invalid.
+    """
     sign, rest = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
@@ -236,7 +239,7 @@ def _duration(text: str) -> int:
 
 
 def time_zone_problems(name: str) -> list[str]:
-    """Return the errors of spec.timeZone."""
+    """Return the validation errors of `spec.timeZone`."""
     if not name:
         return ["timeZone must be nil or non-empty string"]
     if any(part in (".", "..") or part[:1] == "-" or not _ZONE_PART.fullmatch(part) for part in name.split("/")):
@@ -247,7 +250,7 @@ def time_zone_problems(name: str) -> list[str]:
 
 
 def location_problem(name: str) -> str:
-    """Return the error of a time zone's name; without a time zone database, every name is accepted."""
+    """Return the error message for a time zone's name; without a time zone database, every name is accepted."""
     if name in ("", "UTC", "Local") or _is_known(name) or not _is_known("Etc/UTC"):
         return ""
     return f"unknown time zone {name}"

@@ -1,4 +1,4 @@
-"""Jobs: unique labels identify the pods of a Job, and the template is immutable.
+"""The strategy of Jobs: unique labels identify the pods of a Job, and the pod template is immutable.
 
 Source: Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 `pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
@@ -45,7 +45,7 @@ _IMMUTABLE = {
     "managedBy": "",
     "successPolicy": "SuccessPolicy",
 }
-"""The immutable fields of a JobSpec; for a struct, with the name of its Go type."""
+"""The immutable fields of a JobSpec; for a struct, with the name of its type in Go."""
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 _MANY, _MANY_AT_ONCE = 100_000, 10_000
 _TOO_MANY_TO_TRACK = (
@@ -55,7 +55,7 @@ _TOO_MANY_TO_TRACK = (
 
 
 def default_failure_policy(spec: dict[str, Any]) -> None:
-    """Set the default in a JobSpec's podFailurePolicy: the default status of a condition is True."""
+    """Set the default status of the pod conditions in a JobSpec's podFailurePolicy, which is True."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             fill(pattern, {"status": "True"})
@@ -79,9 +79,10 @@ class JobStrategy(TemplateStrategy):
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template and the counts; a Job without labels gets the labels of its template.
+        """Set the defaults of the pod template and the counts; a Job without labels gets the labels of its template.
 
-        Labels that are then added to the Job also appear in the template, because both have the same map in Kubernetes.
+        Labels that are then added to the Job also appear in the template, because both refer to the same map in
+        Kubernetes.
         """
         super().default(obj)
         spec = obj["spec"]
@@ -96,20 +97,20 @@ class JobStrategy(TemplateStrategy):
         _default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Generate the labels and the selector, unless `manualSelector` is set."""
+        """Generate the labels and the selector of a Job, unless `manualSelector` is set."""
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Copy the template's labels to a Job without labels.
+        """Copy the pod template's labels to a Job without labels.
 
-        In Kubernetes this happens when a stored Job is read, because reading sets defaults again. Only the stored form
-        is validated.
+        In Kubernetes the labels are copied when a stored Job is read, because reading sets defaults again. Kubernetes
+        validates the form in which the Job is stored, with these labels.
         """
         _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, that its selector matches its pods, and that the pods can have valid names."""
+        """Validate the spec, that the selector matches the Job's pods, and that the pods can have valid names."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -118,7 +119,7 @@ class JobStrategy(TemplateStrategy):
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Validate the whole spec and that immutable fields are unchanged, as Kubernetes does.
 
-        Or validate the status.
+        In a write to `/status`, validate the status instead.
         """
         if ctx.subresource == "status":
             return validate_job_status(new, old)
@@ -132,15 +133,15 @@ class JobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about the template, and about too many completion indexes."""
+        """Warn about the pod template, and about too many completion indexes."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
     def field_refusal(self, field: str) -> str:
-        """Return the error message for a field selector that batch does not support."""
+        """Return the error message for a field selector that the group batch does not support."""
         return f'field label "{field}" not supported for Job'
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the number of succeeded pods."""
+        """Return the number of succeeded pods of a Job."""
         return {"status.successful": str((obj.to_dict().get("status") or {}).get("succeeded") or 0)}
 
 
@@ -164,7 +165,7 @@ def _generate_selector(obj: Unstructured) -> None:
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
     """Validate that the generated labels and selector are unchanged.
 
-    Labels and selector are compared with those of the old Job, if there is one.
+    If there is an old Job, labels and selector are compared with those of the old Job.
     """
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -230,7 +231,7 @@ def _validate_template_update(template: Mapping[str, Any], old: Unstructured) ->
 
 
 def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
-    """Return an error if a field has changed; the message shows a struct as Go prints it."""
+    """Return an error if a JobSpec field has changed; the message shows a struct as Go prints it."""
     if new == old:
         return []
     return [invalid(path, shown(type_, new) if type_ and new is not None else new, IMMUTABLE)]

@@ -1,4 +1,4 @@
-"""Parses lists of completion indexes of an indexed Job: `1,3-5,7`.
+"""Parses lists of completion indexes of an indexed Job, such as `1,3-5,7`.
 
 Source: Kubernetes' `pkg/apis/batch/validation/validation.go`, `validateIndexesFormat` and
 `validateFailedIndexesNotOverlapCompleted`.
@@ -14,7 +14,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """Return the number of indexes in `text`; raises `ValueError` unless they increase and are below `completions`."""
+    """Return the number of indexes in `text`.
+
+    Raises `ValueError` unless the indexes increase and are below `completions`.
+    """
     total, last = 0, None
     for interval in text.split(",") if text else ():
         first, final = _read(interval, completions)

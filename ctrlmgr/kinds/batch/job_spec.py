@@ -1,4 +1,4 @@
-"""Validates the spec of a Job, or of a CronJob's template.
+"""Validates the spec of a Job, or of the Job template of a CronJob.
 
 Source: Kubernetes' `pkg/apis/batch/validation/validation.go`.
 """
@@ -29,9 +29,9 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _MOST = 100_000
-"""The maximum of parallelism, of failed indexes, and of completions if there is a backoff limit per index."""
+"""The maximum of `parallelism` and of failed indexes; with a backoff limit per index, also of `completions`."""
 _MOST_OF_MANY = 10_000
-"""The maximum of parallelism and of failed indexes for a Job that has more completions than the limit above."""
+"""The maximum of `parallelism` and of failed indexes for a Job with more completions than the limit above."""
 _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _LONGEST_MANAGER = 63
@@ -103,7 +103,7 @@ def _validate_policies(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _shown_success(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a success policy as Go prints its struct, for messages."""
+    """Return a success policy as Go prints its struct, for error messages."""
     rules = policy.get("rules")
     shown = [{f"{field[0].upper()}{field[1:]}": rule.get(field) for field in _SUCCESS_FIELDS} for rule in rules or ()]
     return {"Rules": shown if rules is not None else None}

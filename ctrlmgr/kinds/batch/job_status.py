@@ -1,6 +1,6 @@
-"""Validates the status of a Job and its changes: a finished Job never changes again.
+"""Validates the status of a Job and its changes; a finished Job never becomes unfinished.
 
-Guarantees: a rule is not applied to unchanged fields, so a status that already violates the rule can still be written.
+Guarantees: a rule is not applied to unchanged fields, so a status that already violates the rule can still be updated.
 
 Source: Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
 `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`.
@@ -41,7 +41,7 @@ class _Change:
         self.old: Mapping[str, Any] = old.get("status") or {}
 
     def touches(self, *names: str) -> bool:
-        """Return whether a field has changed, or a condition that is given by its type."""
+        """Return whether a status field, or the condition of a type, has changed."""
         return any(
             has_condition(self.new, name) != has_condition(self.old, name)
             if name[0].isupper()
@@ -55,13 +55,13 @@ class _Change:
 
     @property
     def finishes(self) -> bool:
-        """Return whether the Job changes between finished and unfinished."""
+        """Return whether the write changes the Job from finished to unfinished or back."""
         was = has_condition(self.old, "Complete") or has_condition(self.old, "Failed")
         return self.is_finished != was
 
 
 def validate_job_status(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate a write to a Job's status."""
+    """Validate a write to a Job's `/status`."""
     change = _Change(new, old)
     errors = nonnegative_fields(change.new, ("active", "succeeded", "failed", "ready", "terminating"), STATUS)
     for check in (_uncounted, _conditions, _times, _finish, _indexes, _success, _decrease, _reversal):
@@ -86,7 +86,7 @@ def _uncounted(change: _Change) -> list[FieldError]:
 
 
 def _conditions(change: _Change) -> list[FieldError]:
-    """Validate that the Job has only one result."""
+    """Validate that the Job has not both succeeded and failed."""
     return [
         malformed(CONDITIONS, detail)
         for pair, detail in _CONFLICTS
@@ -177,7 +177,7 @@ def _validate_list(field: str, indexes: str, completions: int | None) -> list[Fi
 
 
 def _success(change: _Change) -> list[FieldError]:
-    """Validate that a Job that is about to succeed does not fail."""
+    """Validate that a Job that has met its success criteria does not fail."""
     if not has_condition(change.new, _SUCCESS):
         if change.spec.get("successPolicy") is None or not has_condition(change.new, "Complete"):
             return []
@@ -188,9 +188,9 @@ def _success(change: _Change) -> list[FieldError]:
 
 
 def _decrease(change: _Change) -> list[FieldError]:
-    """Validate that counts do not decrease.
+    """Validate that the counts in a Job's status do not decrease.
 
-    The successes of an indexed Job may decrease together with its completions.
+    The number of succeeded pods of an indexed Job may decrease together with its completions.
     """
     spec = change.spec
     shrinks = spec.get("completionMode") == INDEXED and spec.get("completions") == spec.get("parallelism")
@@ -207,7 +207,7 @@ def _decrease(change: _Change) -> list[FieldError]:
 
 
 def _reversal(change: _Change) -> list[FieldError]:
-    """Validate that start time, completion time and success are not removed."""
+    """Validate that start time, completion time and success are not removed from a Job's status."""
     new, old = change.new, change.old
     errors: list[FieldError] = []
     completed = new.get("completionTime")

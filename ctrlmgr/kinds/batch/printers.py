@@ -1,4 +1,4 @@
-"""The columns of batch (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of the group batch (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificate signing requests: the server records the requesting user, and a new request is never approved.
+"""The strategy of certificate signing requests; the server records the requesting user and drops any approval.
 
 Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
 and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
@@ -22,7 +22,7 @@ from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions
 from ctrlmgr.kinds.signers import validate_signer_name
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-"""The signer of requests that old API versions accepted without a signer name; v1 refuses this signer."""
+"""The signer name that old API versions gave to requests without one; v1 refuses this signer name."""
 
 SHORTEST_DURATION = 600
 """The minimum duration of a certificate, in seconds."""
@@ -54,7 +54,7 @@ USAGES = frozenset(
         "timestamping",
     }
 )
-"""The usages that a key may have (`pkg/apis/certificates/types.go`)."""
+"""The usages that the key of a certificate may have (`pkg/apis/certificates/types.go`)."""
 
 _REQUESTER = ("username", "uid", "groups", "extra")
 _SPEC = Path("spec")
@@ -75,7 +75,7 @@ class CertificateSigningRequestStrategy(Strategy):
     fields = ("spec.signerName",)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the requesting user, regardless of the request's content, and drop any decision."""
+        """Set the requesting user, regardless of the content of the request object, and drop any approval."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
         extra = {key: list(values) for key, values in ctx.extra.items()}
         asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
@@ -83,7 +83,7 @@ class CertificateSigningRequestStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the fields of the request.
+        """Keep the spec of the certificate signing request unchanged.
 
         `/approval` may change only conditions, and `/status` may not change conditions that approve or deny.
         """
@@ -100,7 +100,7 @@ class CertificateSigningRequestStrategy(Strategy):
         new["status"] = {**({"conditions": stamped} if stamped else {}), **_without_conditions(status)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new request."""
+        """Validate a new certificate signing request."""
         if ctx.old is not None:
             return []
         spec = obj["spec"]
@@ -119,11 +119,11 @@ class CertificateSigningRequestStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed decision."""
+        """Validate a changed approval or certificate."""
         return validate_status(new.get("status") or {}, old.get("status") or {}, ctx.subresource)
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the name of the signer."""
+        """Return the name of the signer of a certificate signing request."""
         return {"spec.signerName": obj.view(_Request).spec.signer_name}
 
 

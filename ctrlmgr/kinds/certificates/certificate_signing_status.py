@@ -1,7 +1,8 @@
-"""Validates the decision on a certificate signing request: its conditions and its certificate.
+"""Validates the conditions and the certificate in the status of a certificate signing request.
 
-Guarantees: a decision is final. Only writes to `/approval` approve or deny a request, and never both. Only writes to
-`/status` set the certificate, and only once. Violations in the stored status may stay.
+Guarantees: an approval or denial is final. Only writes to `/approval` approve or deny a certificate signing request,
+and never both. Only writes to `/status` set the certificate, and a set certificate never changes. In an update,
+violations in the stored status are allowed.
 
 Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
 `pkg/apis/certificates/validation/validation.go`.
@@ -20,7 +21,7 @@ APPROVED = "Approved"
 DENIED = "Denied"
 _DECISIONS = (APPROVED, DENIED)
 _FINAL = (*_DECISIONS, "Failed")
-"""The types of conditions that can only be true and cannot be removed."""
+"""The types of conditions that must have the status True and cannot be removed."""
 
 _PATH = Path("status")
 _CONDITIONS = _PATH.child("conditions")
@@ -32,7 +33,7 @@ Status: TypeAlias = Mapping[str, Any]
 
 
 def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[Condition]:
-    """Return the new conditions.
+    """Return the conditions that an update stores.
 
     Approvals and denials are taken from the old conditions, unless the update added or removed some.
     """

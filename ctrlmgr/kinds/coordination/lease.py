@@ -1,4 +1,4 @@
-"""Leases: validation of durations and transitions; an update must contain a resourceVersion.
+"""The strategy of Leases: validates durations and transitions, and requires a resourceVersion in updates.
 
 Source: Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`.
 """
@@ -22,7 +22,7 @@ class LeaseStrategy(Strategy):
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the duration and the number of transitions."""
+        """Validate the duration of a Lease and its number of transitions."""
         spec = obj.get("spec") or {}
         errors: list[FieldError] = []
         duration = spec.get("leaseDurationSeconds")

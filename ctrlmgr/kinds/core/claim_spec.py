@@ -1,4 +1,4 @@
-"""Validates PersistentVolumeClaimSpecs, in PersistentVolumeClaims and in templates of claims.
+"""Validates the specs of PersistentVolumeClaims and of volume claim templates.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeClaimSpec`.
 """
@@ -28,8 +28,8 @@ def validate_claim_spec(
 ) -> list[FieldError]:
     """Validate a PersistentVolumeClaimSpec.
 
-    `before` is the old spec; None for a new claim. A selector may keep invalid values, and the group of an unchanged
-    data source is not validated again.
+    `before` is the old PersistentVolumeClaimSpec; None for a new claim. In an update, a selector may keep invalid
+    values, and the group of an unchanged data source is not validated again.
     """
     before = before or {}
     lenient = bool(tentatively(lambda: validate_label_selector(before.get("selector"), Path())))
@@ -48,7 +48,7 @@ def validate_claim_spec(
 
 
 def claim_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a PersistentVolumeClaimSpec, about amounts with fractions of bytes."""
+    """Return the warnings for a PersistentVolumeClaimSpec, which are about amounts with fractions of bytes."""
     found: list[str] = []
     for field in ("requests", "limits"):
         size = ((spec.get("resources") or {}).get(field) or {}).get("storage") or "0"
@@ -76,7 +76,7 @@ def validate_access_modes(modes: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def validate_volume_mode(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the volume mode: a file system or a block device."""
+    """Validate the volume mode, which must be Filesystem or Block."""
     mode = spec.get("volumeMode")
     if mode is None or mode in _VOLUME_MODES:
         return []

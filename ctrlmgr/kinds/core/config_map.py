@@ -1,4 +1,4 @@
-"""ConfigMaps: validation of their size and keys, and of changes to immutable ones.
+"""The strategy of ConfigMaps: validates their size and keys, and changes of immutable ConfigMaps.
 
 Source: Kubernetes `pkg/apis/core/validation`, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 """
@@ -25,7 +25,7 @@ class ConfigMapStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate that an immutable ConfigMap is unchanged.
 
-        Validate the keys, that no key is in both maps, and the size.
+        Also validate the keys, that no key is in both `data` and `binaryData`, and the total size.
         """
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))
@@ -45,7 +45,7 @@ def validate_keys(data: Iterable[str], path: Path) -> list[FieldError]:
 
 
 def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable[str]) -> list[FieldError]:
-    """Validate that an object with `immutable` keeps this field and its data."""
+    """Validate that an object with `immutable: true` keeps this field and its data."""
     if not old.get("immutable"):
         return []
     words = "field is immutable when `immutable` is set"

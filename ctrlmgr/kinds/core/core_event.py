@@ -1,7 +1,7 @@
-"""Events, which are stored as core/v1 and validated by the rules of the API version of the request.
+"""The strategy of Events, which are stored as core/v1 and validated by the rules of the API version of the request.
 
-Guarantees: an event that is written with `v1` has to obey only the old rules. An event that is written with
-`events.k8s.io/v1` also has to obey the strict rules, and later only its series can change.
+Guarantees: an Event that is written through `v1` must meet only the old rules. An Event that is written through
+`events.k8s.io/v1` must also meet strict rules; an update may change only its series.
 
 Source: Kubernetes `pkg/apis/core/validation/events.go`, `pkg/registry/core/event` and, for field selectors,
 `pkg/apis/{core,events}/v1/conversion.go`.
@@ -64,10 +64,10 @@ class EventStrategy(Strategy):
     name_check = staticmethod(name_formats.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
     controller_field = "reportingComponent"
-    """The name that the field for the reporting controller has in the API of the request."""
+    """The name that the field for the reporting controller has in the API version of the request."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate an event by the old rules."""
+        """Validate an Event by the rules of core/v1."""
         errors = self._validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
         namespace = obj["metadata"].get("namespace", "")
         return errors + each_problem(name_formats.dns1123_subdomain, namespace, Path("namespace"))
@@ -86,7 +86,7 @@ class EventStrategy(Strategy):
         return errors + _limit(obj.get("message") or "", NOTE_LENGTH, "message")
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the involved object, the reason, and the reporting controller."""
+        """Return the involved object, the reason, and the reporting controller, for field selectors."""
         event = obj.view(_Event)
         involved = zip(_INVOLVED, msgspec.structs.astuple(event.involved_object), strict=True)
         return {
@@ -108,7 +108,7 @@ class StrictEventStrategy(EventStrategy):
     fields = (*(f"regarding.{each}" for each in _REFERENCE.values()), "reason", "reportingController", "type")
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new event by the strict rules; `validate_update` validates a changed event."""
+        """Validate a new Event by the strict rules; `validate_update` validates an updated Event."""
         errors = super().validate(ctx, obj)
         if ctx.old is not None:
             return errors
@@ -116,7 +116,7 @@ class StrictEventStrategy(EventStrategy):
         return errors + _validate_series(obj) + _validate_strictly(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only the series has changed, and that the new series is valid."""
+        """Validate that only the series of an Event has changed, and that the new series is valid."""
         errors = [] if new.get("series") == old.get("series") else _validate_series(new)
         for field, shown in _IMMUTABLE:
             path = Path(self.controller_field if field == "reportingComponent" else field)
@@ -124,7 +124,7 @@ class StrictEventStrategy(EventStrategy):
         return errors
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the same fields under the names that they have in this API."""
+        """Return the fields of an Event under the names that they have in the API version of the request."""
         fields = {key.replace("involvedObject.", "regarding."): value for key, value in super().selectable(obj).items()}
         fields["reportingController"] = fields.pop("reportingComponent")
         return fields
@@ -166,9 +166,11 @@ _IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("reportingComponent", _shown_text),
     ("reportingInstance", _shown_text),
 )
-"""The fields that an update must not change under the strict rules, each with a function that formats its value.
+"""The fields of an Event that an update must not change under the strict rules, each with a function that formats its
+value.
 
-Values are formatted as in Go. The order and the number of these fields are the same as in Kubernetes' errors.
+Field values in error messages are formatted as in Go. The order and the number of these fields equal those in
+Kubernetes' errors.
 """
 
 
@@ -177,7 +179,7 @@ def _involved_namespace(obj: Unstructured) -> str:
 
 
 def _validate_namespaces(obj: Unstructured) -> list[FieldError]:
-    """Validate that an event without eventTime is in the namespace of the involved object, or in `default`."""
+    """Validate that an Event without eventTime is in the namespace of the involved object, or in `default`."""
     namespace, involved = obj["metadata"].get("namespace", ""), _involved_namespace(obj)
     if namespace == involved or (not involved and namespace == "default"):
         return []

@@ -87,6 +87,6 @@ KINDS = (
 
 
 def service(ranges: Ranges | None = None) -> Declaration:
-    """Return the declaration of Service; addresses and node ports are allocated from `ranges`."""
+    """Return the declaration of the kind Service; addresses and node ports are allocated from `ranges`."""
     strategy = ServiceStrategy() if ranges is None else ServiceStrategy(ranges)
     return Declaration("v1", "Service", strategy=strategy, printer=printers.SERVICE, registry_path="services/specs")

@@ -1,4 +1,4 @@
-"""Endpoints: every subset has addresses, and clients can connect to them.
+"""The strategy of Endpoints: every subset must have addresses, to which clients can connect.
 
 Source: Kubernetes `pkg/registry/core/endpoint`, `pkg/apis/core/validation`, `ValidateEndpoints`, and
 `pkg/apis/core/v1/defaults.go`, `SetDefaults_Endpoints`.
@@ -27,14 +27,14 @@ class EndpointsStrategy(Strategy):
     allow_create_on_update = True
 
     def default(self, obj: Unstructured) -> None:
-        """Default the protocol of ports to TCP."""
+        """Default the protocol of the ports in Endpoints to TCP."""
         for subset in obj.get("subsets") or ():
             for port in subset.get("ports") or ():
                 if not port.get("protocol"):
                     port["protocol"] = "TCP"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the subsets if they have changed.
+        """Validate the subsets of Endpoints if they have changed.
 
         Unchanged subsets are not validated, so that old objects can still be updated after rules became stricter.
         """
@@ -45,9 +45,9 @@ class EndpointsStrategy(Strategy):
         return [error for at, each in enumerate(subsets) for error in _validate_subset(each, path.at(at))]
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about addresses in uncommon forms.
+        """Warn about IP addresses that are not in canonical form.
 
-        Writes by the controller are not checked, because it writes no such addresses.
+        Writes by the Endpoints controller are not checked, because it writes only canonical addresses.
         """
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
             return []
@@ -55,7 +55,7 @@ class EndpointsStrategy(Strategy):
 
 
 def _addresses(obj: Unstructured) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Return those addresses that may need a warning; these are few."""
+    """Return the addresses that may need a warning, which are usually few."""
     for at, subset in enumerate(obj.get("subsets") or ()):
         yield from _addresses_of(subset, Path("subsets").at(at))
 
@@ -69,7 +69,7 @@ def _addresses_of(subset: Mapping[str, Any], path: Path) -> Iterator[tuple[Path,
 
 
 def _is_usual(address: Mapping[str, Any]) -> bool:
-    """Return whether an address is valid and in its common form."""
+    """Return whether an IP address is valid and in canonical form."""
     hostname, node_name = address.get("hostname"), address.get("nodeName")
     return (
         is_usual(address.get("ip", ""))

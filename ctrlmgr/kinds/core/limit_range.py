@@ -1,4 +1,4 @@
-"""Limit ranges: defaults of containers are derived from limits, and minima, defaults and maxima are in order.
+"""The strategy of LimitRanges: derives defaults of containers from limits, and requires minimum ≤ default ≤ maximum.
 
 Source: Kubernetes `pkg/registry/core/limitrange`, `pkg/apis/core/validation`, `ValidateLimitRange`, and
 `pkg/apis/core/v1/defaults.go`, `SetDefaults_LimitRangeItem`.
@@ -26,7 +26,7 @@ from ctrlmgr.kinds.common_rules import each_problem
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")
 _MOST_IN_MILLI = (2**63 - 1) // 1000
-"""The largest number of units that still fits if it is counted in thousandths (resource.MaxMilliValue)."""
+"""The largest amount in units that can still be converted to thousandths without overflow (resource.MaxMilliValue)."""
 
 
 class LimitRangeStrategy(Strategy):
@@ -38,7 +38,7 @@ class LimitRangeStrategy(Strategy):
     def default(self, obj: Unstructured) -> None:
         """Default the limit of a container to its maximum, and the request to that limit.
 
-        Without one, to the minimum.
+        If there is no such limit, default the request to the minimum.
         """
         for limit in (obj.get("spec") or {}).get("limits") or ():
             if limit.get("type") != "Container":
@@ -48,13 +48,13 @@ class LimitRangeStrategy(Strategy):
             limit.update({key: value for key, value in (("default", default), ("defaultRequest", request)) if value})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Generate the name of an object without a name."""
+        """Generate the name of a LimitRange without a name."""
         metadata = metadata_of(obj)
         if not metadata.get("name") and not metadata.get("generateName"):
             metadata["name"] = str(UUID(int=ctx.random.getrandbits(128), version=4))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate every limit, and that each type has at most one limit."""
+        """Validate every limit of a LimitRange, and that each type has at most one limit."""
         errors: list[FieldError] = []
         seen: set[str] = set()
         for at, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
@@ -91,13 +91,13 @@ def _validate_names(limit: Mapping[str, Any], type_: str, path: Path) -> list[Fi
 
 
 def _resources(limit: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of the resources in a limit, without duplicates."""
+    """Return the names of the resources in a limit of a LimitRange, without duplicates."""
     fields = ("max", "min", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
     return iter(dict.fromkeys(name for field in fields for name in limit.get(field) or ()))
 
 
 class _Amounts:
-    """The amounts that a limit contains for one resource."""
+    """The amounts that a limit of a LimitRange contains for one resource."""
 
     def __init__(self, limit: Mapping[str, Any], name: str, path: Path) -> None:
         self.name = name
@@ -134,10 +134,10 @@ class _Amounts:
             yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
 
     def _highest_ratio(self, ratio: int) -> float | None:
-        """Return the ratio of maximum and minimum if it exceeds `ratio` (in billionths).
+        """Return the ratio of maximum to minimum if it exceeds `ratio` (in billionths).
 
-        As in Kubernetes, both amounts are counted in thousandths. If an amount is too large for that, both are counted
-        in units.
+        As in Kubernetes, maximum and minimum are converted to thousandths. If one of the amounts is too large for
+        thousandths, both are compared in units.
         """
         amounts = [ratio, parse(self.texts["min"]), parse(self.texts["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE

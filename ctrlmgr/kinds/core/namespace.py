@@ -1,6 +1,7 @@
-"""Namespaces: a new namespace is active and labelled with its name; a deleted namespace is removed when it is empty.
+"""The strategy of Namespaces: a new namespace is active and labelled with its name.
 
-Source: Kubernetes `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
+A deleted one is removed when it is empty. Source: Kubernetes `pkg/registry/core/namespace`,
+`pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class NamespaceStrategy(Strategy):
     fields = ("status.phase",)
 
     def default(self, obj: Unstructured) -> None:
-        """Label a namespace with its name; if the name will be generated, `canonicalize` sets the label."""
+        """Label a namespace with its name; if the name will be generated, `canonicalize` sets the label later."""
         metadata = metadata_of(obj)
         if name := metadata.get("name"):
             labels = metadata.get("labels")
@@ -56,7 +57,7 @@ class NamespaceStrategy(Strategy):
                 metadata["labels"] = {**(labels or {}), NAME_LABEL: name}
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the phase to Active, and add the finalizer `kubernetes`."""
+        """Set the phase of a namespace to Active, and add the finalizer `kubernetes`."""
         obj["status"] = {"phase": ACTIVE}
         spec = obj.get("spec") or {}
         finalizers = spec.get("finalizers") or []
@@ -64,13 +65,13 @@ class NamespaceStrategy(Strategy):
             obj["spec"] = {**spec, "finalizers": [*finalizers, CONTENT_FINALIZER]}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the finalizers in the spec."""
+        """Validate the finalizers in the spec of a namespace."""
         if ctx.subresource:
             return []
         return [error for each in _finalizers(obj) for error in validate_finalizer(each, _FINALIZERS)]
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the fields that only subresources may write.
+        """Keep the fields of a namespace that only subresources may write.
 
         `/finalize` writes `spec.finalizers`, and `/status` writes `status`.
         """
@@ -80,9 +81,9 @@ class NamespaceStrategy(Strategy):
             _keep(new, old, "spec")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the phase agrees with the deletion timestamp.
+        """Validate that the phase of a namespace agrees with its deletion timestamp.
 
-        After a write to `/finalize`, validate the finalizers.
+        After a write to `/finalize`, validate the finalizers in the spec.
         """
         if ctx.subresource == "status":
             return _validate_phase(new)
@@ -96,12 +97,12 @@ class NamespaceStrategy(Strategy):
         self.default(obj)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the phase to Terminating; namespaces have no grace period."""
+        """Set the phase of a namespace to Terminating; namespaces have no grace period."""
         obj["status"] = {**(obj.get("status") or {}), "phase": TERMINATING}
         metadata_of(obj).pop("deletionGracePeriodSeconds", None)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return the finalizers in the spec."""
+        """Return the finalizers in the spec of a namespace."""
         return obj.view(_Namespace).spec.finalizers or ()
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

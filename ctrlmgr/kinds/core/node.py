@@ -1,4 +1,4 @@
-"""Nodes: a new node may have a status, and its pod CIDRs and its provider ID cannot change once they are set.
+"""The strategy of Nodes: a new node may have a status; its pod CIDRs and provider ID cannot change once they are set.
 
 Source: Kubernetes `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation` and
 `pkg/apis/core/v1/{defaults,conversion}.go`.
@@ -49,7 +49,7 @@ class NodeStrategy(Strategy):
     fields = ("spec.unschedulable",)
 
     def default(self, obj: Unstructured) -> None:
-        """Make podCIDR and podCIDRs agree (podCIDR takes precedence); default allocatable to the capacity."""
+        """Make podCIDR and podCIDRs agree (podCIDR takes precedence), and default allocatable to the capacity."""
         spec = obj.get("spec") or {}
         first, every = spec.get("podCIDR"), spec.get("podCIDRs")
         if first and (not every or every[0] != first):
@@ -81,7 +81,10 @@ class NodeStrategy(Strategy):
         return errors + _validate_pod_cidrs(spec.get("podCIDRs") or (), held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that addresses are unique and that set fields are unchanged; then run the checks of every write."""
+        """Validate that addresses are unique and that fields which are set do not change.
+
+        Then run the checks of every write.
+        """
         status = new.get("status") or {}
         errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())
         errors += _validate_addresses(status.get("addresses") or ())
@@ -96,7 +99,7 @@ class NodeStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about fields that have no effect, and about networks in uncommon forms."""
+        """Warn about node fields that have no effect, and about networks that are not in canonical form."""
         spec = obj.get("spec") or {}
         warnings = []
         if spec.get("configSource") is not None and not ctx.subresource:
@@ -114,7 +117,7 @@ class NodeStrategy(Strategy):
 
 
 def validate_node(obj: Unstructured) -> list[FieldError]:
-    """Validate, on every write, the taints and the resource amounts."""
+    """Validate the taints and the resource amounts, as in every write of a node."""
     status = obj.get("status") or {}
     errors = _validate_taints((obj.get("spec") or {}).get("taints") or ())
     for field in ("capacity", "allocatable"):

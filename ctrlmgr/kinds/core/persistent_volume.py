@@ -1,4 +1,4 @@
-"""PersistentVolumes: existing storage, which a claim may use.
+"""The strategy of PersistentVolumes: existing storage that a claim may use.
 
 Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
@@ -27,7 +27,7 @@ from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
 from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that names the storage class, which is older than the field."""
+"""The older annotation that names the storage class of a volume, as `spec.storageClassName` does."""
 
 CLASS_WARNING = (
     f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
@@ -73,7 +73,7 @@ class PersistentVolumeStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default the reclaim policy to Retain, and the volume mode to a file system."""
+        """Default the reclaim policy of a volume to Retain, and its volume mode to Filesystem."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
         default_claim_spec(spec)
@@ -81,11 +81,14 @@ class PersistentVolumeStrategy(Strategy):
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the initial status."""
+        """Set the initial status of a PersistentVolume."""
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Set the time of a phase change, unless the client sets that time; otherwise keep the old time."""
+        """Set the time of the last phase transition, unless the client sets it.
+
+        If the phase is unchanged, keep the old time.
+        """
         if ctx.subresource != "status":
             return
         status, before = new["status"], old.get("status") or {}
@@ -100,7 +103,7 @@ class PersistentVolumeStrategy(Strategy):
         return [] if ctx.subresource else _validate_spec(obj) + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the volume source and the location are unchanged, and, as Kubernetes does, the whole object."""
+        """Validate that the volume source and the node affinity are unchanged; then validate the whole volume."""
         if ctx.subresource:
             return []
         spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -152,7 +155,7 @@ def _validate_spec(obj: Unstructured) -> list[FieldError]:
 
 
 def _validate_mount_options(obj: Unstructured) -> list[FieldError]:
-    """Validate the annotation with mount options, which is older than the field.
+    """Validate the older annotation with mount options, which `spec.mountOptions` replaces.
 
     Source: Kubernetes `pkg/volume/validation/pv_validation.go`.
     """
@@ -278,7 +281,7 @@ def _sources_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allow_expansion_secret(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Remove from `after` the secret for expansions, because an update may add it."""
+    """Remove the secret for expansions from `after`, because an update may add it."""
     field = "controllerExpandSecretRef"
     mine, theirs = before.get("csi"), after.get("csi")
     if mine is not None and theirs is not None and field not in mine:

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims: the requested storage, its class, and its data source.
+"""The strategy of PersistentVolumeClaims: the requested storage, its class, and its data source.
 
 Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolumeclaim/util.go` and `pkg/registry/core/persistentvolumeclaim/strategy.go`.
@@ -40,17 +40,17 @@ class PersistentVolumeClaimStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Default the volume mode to a file system."""
+        """Default the volume mode of a claim to Filesystem."""
         default_claim_spec(obj.setdefault("spec", {}))
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the initial status, and make the two data source fields agree (KEP-1495)."""
+        """Set the initial status of a claim, and make its two data source fields agree (KEP-1495)."""
         obj["status"] = {"phase": "Pending"}
         _prepare_sources(obj["spec"], {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Make the two data source fields agree."""
+        """Make dataSource and dataSourceRef of a claim agree."""
         if not ctx.subresource:
             _prepare_sources(new["spec"], old.get("spec") or {})
 
@@ -61,11 +61,11 @@ class PersistentVolumeClaimStrategy(Strategy):
         return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only mutable fields have changed, or validate the status."""
+        """Validate that only mutable fields have changed, or, in a write to `/status`, validate the status."""
         return _validate_status(new) if ctx.subresource else _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a storage class in an annotation, and about fractions of bytes."""
+        """Warn about a storage class in an annotation of a claim, and about fractions of bytes."""
         if ctx.subresource:
             return []
         found = [CLASS_WARNING] if STORAGE_CLASS in (metadata_of(obj).get("annotations") or {}) else []
@@ -75,7 +75,8 @@ class PersistentVolumeClaimStrategy(Strategy):
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Make dataSource and dataSourceRef agree.
 
-    A dataSource of a kind that is not allowed is dropped. If one of the two fields is missing, the other one is copied.
+    A dataSource of a kind that is not allowed is dropped. If one of dataSource and dataSourceRef is missing, it is
+    copied from the other.
     """
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
@@ -122,7 +123,10 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
 def _validate_class(
     new: Unstructured, old: Unstructured, spec: dict[str, Any], before: dict[str, Any]
 ) -> list[FieldError]:
-    """Validate that the storage class is unchanged or set for the first time; remove it from the comparison."""
+    """Validate that the storage class is unchanged or set for the first time.
+
+    Remove it from the comparison of specs.
+    """
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
     wanted, was = spec.get("storageClassName"), before.get("storageClassName")

@@ -1,8 +1,8 @@
-"""The sources of PersistentVolumes, which are validated like the sources of pods' volumes.
+"""Validates the sources of PersistentVolumes, with the functions for the sources of pods' volumes.
 
-In contrast to sources of pods' volumes, these sources may refer to other namespaces.
+In contrast to the sources of pods' volumes, the sources of PersistentVolumes may refer to other namespaces.
 
-Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
+Guarantees: a table contains one function for each type of volume source, in the order of Kubernetes' checks.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeSpec`.
 """
@@ -84,9 +84,9 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    """Validate this source as in a pod's volume.
+    """Validate a volume source of this type as in a pod's volume.
 
-    The prefix of names is stricter, and the name of the secret is not required.
+    The prefix of names in errors is stricter, and the name of the secret is optional.
     """
     unnamed = validate_reference(source, "secretRef", path)
     checked = SOURCES["iscsi"][2](source, path)
@@ -136,7 +136,7 @@ def _entry(field: str) -> tuple[str, str, Check]:
 
 
 PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
-"""Validation functions by field, as in `SOURCES`.
+"""The validation functions of volume sources by field, as in `SOURCES`.
 
-Each function is listed with the field's name in "more than one" errors and in its own errors.
+Each function is listed with the field's name in "more than one" errors and with its name in other errors.
 """

@@ -1,4 +1,4 @@
-"""PodTemplates: defaults, validation and warnings.
+"""The strategy of PodTemplates: defaults, validation and warnings.
 
 Source: Kubernetes' `pkg/registry/core/podtemplate/strategy.go`.
 """
@@ -21,7 +21,7 @@ class PodTemplateStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template."""
+        """Set the defaults of the pod template."""
         default_template(obj.setdefault("template", {}))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -29,7 +29,7 @@ class PodTemplateStrategy(Strategy):
         return validate_template(obj.get("template") or {}, Path("template"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for a new or changed template."""
+        """Return the warnings for a new or updated pod template."""
         if old is not None and old.get("template") == obj.get("template"):
             return []
         return pod_warnings(obj.get("template") or {}, Path("template"))

@@ -1,4 +1,4 @@
-"""The columns of the core group's kinds (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of the core group's kinds (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ EVENT = Printer(
 
 
 def _new_event(event: Fields, ages: Ages) -> list[Any]:
-    """Return the table row of an events.k8s.io Event, some of whose fields have other names than in the core Event."""
+    """Return the table row of an events.k8s.io Event, some of whose fields have other names in the core group."""
     names = {
         "firstTimestamp": "deprecatedFirstTimestamp",
         "lastTimestamp": "deprecatedLastTimestamp",

@@ -1,4 +1,4 @@
-"""Secrets: the keys that each type requires, and `stringData`, which clients write but never read.
+"""The strategy of Secrets: the keys that each type requires, and `stringData`, which clients write but never read.
 
 Source: Kubernetes `pkg/apis/core/validation`, `ValidateSecret` and `ValidateSecretUpdate`, `pkg/registry/core/secret`,
 and for `stringData` `pkg/apis/core/v1/conversion.go`.
@@ -52,7 +52,7 @@ class SecretStrategy(Strategy):
     fields = ("type",)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the type to Opaque, and merge `stringData` into `data`."""
+        """Default the type of a Secret to Opaque, and merge `stringData` into `data`."""
         if not obj.get("type"):
             obj["type"] = "Opaque"
         texts = obj.pop("stringData", None)
@@ -85,7 +85,7 @@ class SecretStrategy(Strategy):
 
 
 def _validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that the type is unchanged, and that an immutable Secret is unchanged."""
+    """Validate that the type of a Secret is unchanged, and that an immutable Secret is unchanged."""
     return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
 
@@ -116,7 +116,10 @@ _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool:
 
 
 def _json_problem(data: bytes) -> str:
-    """Return the error of Go's `json.Unmarshal` for `data` as an object; empty if `data` is an object or null."""
+    """Return the error of Go's `json.Unmarshal` if `data` is not a JSON object.
+
+    Empty if `data` is an object or null.
+    """
     # each byte becomes one character, as in Go's messages, because strings may contain any bytes
     text = data.decode("latin-1")
     try:

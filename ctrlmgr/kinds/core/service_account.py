@@ -1,4 +1,4 @@
-"""Service accounts: references to secrets are stored with their names only.
+"""The strategy of ServiceAccounts, in which references to Secrets are stored with their names only.
 
 Source: Kubernetes `pkg/registry/core/serviceaccount/strategy.go`.
 """
@@ -17,15 +17,15 @@ class ServiceAccountStrategy(Strategy):
     returns_deleted = True
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Reduce the references to secrets to their names."""
+        """Reduce the references to Secrets to their names."""
         _clean_references(obj)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Reduce the references to secrets to their names."""
+        """Reduce the references to Secrets to their names."""
         _clean_references(new)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about the deprecated annotation if the old object does not have it."""
+        """Warn about the deprecated annotation of a ServiceAccount, unless the old object has it."""
         annotations = obj["metadata"].get("annotations") or {}
         before = old["metadata"].get("annotations") or {} if old else {}
         if _ENFORCE_MOUNTABLE_SECRETS not in annotations or _ENFORCE_MOUNTABLE_SECRETS in before:

@@ -1,6 +1,6 @@
-"""Validates the sources of volumes, most of which pods and persistent volumes share.
+"""Validates the sources of volumes; most types of sources occur in both pods and PersistentVolumes.
 
-Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
+Guarantees: a table contains one function for each type of volume source, in the order of Kubernetes' checks.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`.
 """
@@ -32,7 +32,7 @@ _ISCSI_NAMES = {
 
 
 def validate_mode(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Validate the permission bits of files."""
+    """Validate the permission bits of the files in a volume."""
     mode = source.get(field)
     return [invalid(path.child(field), mode, FILE_MODE)] if mode is not None and not 0 <= mode <= 0o777 else []
 
@@ -68,7 +68,7 @@ def validate_items(source: Source, path: Path) -> list[FieldError]:
 
 
 def needs(*fields: str) -> Check:
-    """Return a function that validates that some fields are set."""
+    """Return a function that validates that some fields of a volume source are set."""
 
     def check(source: Source, path: Path) -> list[FieldError]:
         return [required(path.child(field)) for field in fields if not source.get(field)]
@@ -227,7 +227,7 @@ def _cinder(source: Source, path: Path) -> list[FieldError]:
 
 
 def validate_reference(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Validate that a reference to a secret has a name, if the reference exists."""
+    """Validate that a reference to a Secret, if it exists, has a name."""
     reference = source.get(field)
     return [required(path.child(field, "name"))] if reference is not None and not reference.get("name") else []
 
@@ -276,4 +276,6 @@ SOURCES: dict[str, tuple[str, str, Check]] = {
     "scaleIO": ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
     "csi": ("csi", "csi", _csi),
 }
-"""Validation functions by field, each with the names of the field in "more than one" errors and in its own errors."""
+"""Validation functions of volume sources by field, each with the field's names in "more than one" errors and in other
+errors.
+"""

@@ -1,4 +1,4 @@
-"""Endpoint slices: one address family each, a limited size, and a generation that also counts changes of labels.
+"""The strategy of EndpointSlices: one address family, a limited size, and a generation that counts label changes.
 
 Source: Kubernetes `pkg/registry/discovery/endpointslice`, `pkg/apis/discovery/validation` and
 `pkg/apis/discovery/v1/defaults.go`.
@@ -43,7 +43,7 @@ class EndpointSliceStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default the name of ports to "", and their protocol to TCP."""
+        """Default the name of a slice's ports to "", and their protocol to TCP."""
         for port in obj.get("ports") or ():
             if port.get("name") is None:
                 port["name"] = ""
@@ -51,14 +51,14 @@ class EndpointSliceStrategy(Strategy):
                 port["protocol"] = "TCP"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first generation, and drop the field `deprecatedTopology`, which only v1beta1 has."""
+        """Set the first generation of a slice, and drop the field `deprecatedTopology`, which only v1beta1 has."""
         metadata_of(obj)["generation"] = 1
         _drop_topology(obj, frozenset())
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation on changes, including changes of labels.
+        """Increase the generation of a slice if it changes; a change of labels counts too.
 
-        Drop `deprecatedTopology` of changed endpoints.
+        Also drop `deprecatedTopology` of changed endpoints.
         """
         old_metadata, metadata = old["metadata"], metadata_of(new)
         changed = any(_differs(new, old, field) for field in ("addressType", "endpoints", "ports"))
@@ -88,7 +88,7 @@ class EndpointSliceStrategy(Strategy):
         return immutable(new.get("addressType", ""), old.get("addressType", ""), Path("addressType"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a new slice with domain names, and about addresses in uncommon forms."""
+        """Warn about a new slice with domain names, and about addresses that are not in canonical form."""
         warnings = []
         if old is None and obj.get("addressType") == "FQDN":
             # this path is the one in Kubernetes' warnings
@@ -103,14 +103,14 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _differs(new: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
-    """Return whether a field has changed; an absent list or map equals an empty one."""
+    """Return whether a field of the slice has changed; an absent list or map equals an empty one."""
     return bool((new.get(field) or None) != (old.get(field) or None))
 
 
 def _drop_topology(obj: Unstructured, known_nodes: frozenset[str]) -> None:
     """Drop `deprecatedTopology`.
 
-    A node that only `deprecatedTopology` names becomes `nodeName`, if the old slice had that node.
+    Set `nodeName` of an endpoint whose node only `deprecatedTopology` names, if the old slice had that node.
     """
     for endpoint in obj.get("endpoints") or ():
         topology = endpoint.pop("deprecatedTopology", None) or {}
@@ -131,9 +131,9 @@ AddressCheck = Callable[[str, int], list[FieldError]]
 
 
 def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list[FieldError]:
-    """Validate one of many endpoints.
+    """Validate one of many endpoints of a slice.
 
-    Paths are relative to the endpoint, and the paths of fields are created only for errors.
+    Error paths are relative to the endpoint, and are created only for errors.
     """
     addresses = endpoint.get("addresses") or ()
     errors: list[FieldError] = []
@@ -157,7 +157,7 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
 
 
 def _address_check(address_type: str) -> AddressCheck:
-    """Return the function that validates an address, given its index."""
+    """Return the function that validates an endpoint's address, given its index."""
     if address_type == "FQDN":
         return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
     if address_type not in _FAMILIES:  # this address type has an error of its own

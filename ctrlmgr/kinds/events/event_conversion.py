@@ -1,6 +1,7 @@
-"""Converts Events between events.k8s.io and the core group: the same fields, some with other names.
+"""Converts Events between events.k8s.io and the core group, in which some fields have other names.
 
-Guarantees: a conversion and its inverse lose nothing. The result is a new dict, which shares the values.
+Guarantees: converting an Event and converting it back loses nothing. The converted Event is a new dict whose values are
+not copied.
 
 Source: Kubernetes `pkg/apis/events/v1/conversion.go`.
 """
@@ -20,7 +21,7 @@ _NAMES: Mapping[str, str] = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""The v1 names of those fields of an events.k8s.io/v1 Event that have another name in v1."""
+"""The core group's names of those fields of an events.k8s.io/v1 Event that have another name there."""
 
 _NAMES_BACK = {there: here for here, there in _NAMES.items()}
 

@@ -1,4 +1,4 @@
-"""The resources of flow control, and the rule that says which priority levels can receive requests."""
+"""The resources of flow control, and the rule for priority levels that can receive requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVELS: Final = Resource("flowcontrol.apiserver.k8s.io", "prioritylevelconfigura
 def is_usable(name: str, spec: Mapping[str, Any]) -> bool:
     """Return whether requests can be assigned to a priority level.
 
-    Validation refuses most levels for which this is false.
+    Validation refuses most priority levels for which the result is False.
 
     Source: apiserver `pkg/util/flowcontrol/apf_controller.go` (`queueSetCompleterForPL`).
     """

@@ -1,4 +1,4 @@
-"""Flow schemas, which assign requests to flows and priority levels.
+"""The strategy of FlowSchemas, which assign requests to flows and priority levels.
 
 Source: Kubernetes `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 """
@@ -22,7 +22,7 @@ _MOST_PRECEDENCE: Final = 10_000
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _METHODS: Final = ("ByNamespace", "ByUser")
 _SUBJECTS: Final = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-"""The field that describes a subject, by the subject's kind."""
+"""The field of a subject that describes it, by the subject's kind."""
 
 _MEMBER: Final = "each member of this list must be '*' or a DNS-1123 label; "
 
@@ -35,13 +35,13 @@ class FlowSchemaStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default matching precedence."""
+        """Set the default matching precedence of a FlowSchema."""
         spec = obj.setdefault("spec", {})
         if not spec.get("matchingPrecedence"):
             spec["matchingPrecedence"] = _PRECEDENCE
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec or the status; the specs of mandatory schemas must not change."""
+        """Validate the spec or the status of a FlowSchema; the specs of mandatory FlowSchemas must not change."""
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
@@ -131,7 +131,7 @@ def _validate_verbs(verbs: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def _validate_all_of(rule: Mapping[str, Any], field: str, path: Path, one: str, others: str) -> list[FieldError]:
-    """Validate a list that has at least `one` element; if it has a star, there must be no `others`."""
+    """Validate a list that must have at least one element; if it contains `*`, it must have no other elements."""
     found = rule.get(field) or ()
     if not found:
         return [required(path.child(field), f"resource rules must supply at least one {one}")]

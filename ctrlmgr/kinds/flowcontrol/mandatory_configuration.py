@@ -1,4 +1,4 @@
-"""The mandatory flow schemas and priority levels: `exempt`, which is never queued, and `catch-all`.
+"""The mandatory FlowSchemas and priority levels: `exempt`, whose requests are never queued, and `catch-all`.
 
 Source: Kubernetes `pkg/apis/flowcontrol/internalbootstrap` and `staging/src/k8s.io/apiserver/pkg/apis/flowcontrol`.
 """
@@ -19,18 +19,18 @@ EVERYTHING: Final = {
     ],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
 }
-"""The rules that match every request."""
+"""The FlowSchema rules that match every request."""
 
 
 def groups(*names: str) -> list[dict[str, Any]]:
-    """Return subjects: the groups with these names."""
+    """Return FlowSchema subjects that are the groups with these names."""
     return [{"kind": "Group", "group": {"name": name}} for name in names]
 
 
 def schema(
     level: str, precedence: int, method: str, subjects: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the spec of a FlowSchema with one rule; `method` is the distinguisher method, empty for none."""
+    """Return the spec of a FlowSchema with one rule; `method` is the distinguisher method, empty if there is none."""
     return {
         "priorityLevelConfiguration": {"name": level},
         "matchingPrecedence": precedence,
@@ -52,14 +52,14 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
     },
 }
-"""The specs of mandatory objects.
+"""The specs of mandatory objects, without the fields that may be changed.
 
-The specs lack the number of seats that exempt levels may lend, because this number can be changed.
+These specs do not contain the share of seats that an exempt priority level lends, because it may be changed.
 """
 
 
 def validate_fixed(type_: str, spec: Mapping[str, Any], fixed: Mapping[str, Any], what: str) -> list[FieldError]:
-    """Refuse a spec that differs from the mandatory one; `type_` is its Go type, and `what` describes its owner."""
+    """Refuse a spec that differs from the mandatory spec; `type_` is its Go type, and `what` describes the object."""
     if spec == fixed:
         return []
     return [invalid(Path("spec"), shown(type_, spec), f"{what} must equal the fixed value")]

@@ -1,4 +1,4 @@
-"""Priority levels: the number of requests served at a time, and whether other requests wait.
+"""The strategy of PriorityLevelConfigurations, which limit concurrent requests and may queue further ones.
 
 Source: Kubernetes `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 """
@@ -21,9 +21,9 @@ _SHARES: Final = 30
 _QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES: Final = 10_000_000
 _ZERO_SHARES: Final = "flowcontrol.k8s.io/preserve-zero-concurrency-shares"
-"""The annotation for shares that are explicitly 0 in v1beta3, where 0 and an absent value are the same."""
+"""The annotation that marks shares as explicitly 0 in v1beta3, where 0 and an absent value are the same."""
 _HASH_BITS: Final = 60
-"""The number of bits of a flow's hash that select the queues of the flow."""
+"""The number of bits of a flow's hash that select the flow's queues."""
 
 
 class PriorityLevelStrategy(Strategy):
@@ -34,7 +34,7 @@ class PriorityLevelStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the shares, of the percentage that can be lent, and of the queues."""
+        """Set the defaults of a priority level's shares, lendable percentage, and queues."""
         spec = obj.get("spec") or {}
         for kind, shares in (("exempt", 0), ("limited", _SHARES)):
             level = spec.get(kind)
@@ -48,7 +48,7 @@ class PriorityLevelStrategy(Strategy):
             queuing |= {field: value for field, value in _QUEUING.items() if not queuing.get(field)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec or the status; the specs of mandatory levels must not change."""
+        """Validate the spec or the status of a priority level; the specs of mandatory levels must not change."""
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
@@ -153,5 +153,5 @@ def _validate_queuing(queuing: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 def _entropy(deck: int, hand: int) -> int:
-    """Return the number of hash bits that are needed to choose queues (apiserver `pkg/util/shufflesharding`)."""
+    """Return the number of hash bits that are needed to select queues (apiserver `pkg/util/shufflesharding`)."""
     return math.ceil(math.log2(deck) * hand)

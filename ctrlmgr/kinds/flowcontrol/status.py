@@ -1,4 +1,4 @@
-"""The status of FlowSchemas and PriorityLevelConfigurations: conditions with unique types."""
+"""Validates the status of FlowSchemas and PriorityLevelConfigurations, whose conditions must have unique types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 def validate_conditions(obj: Unstructured) -> list[FieldError]:
-    """Validate the types of an object's conditions."""
+    """Validate that the conditions of an object have unique types."""
     errors: list[FieldError] = []
     known: set[str] = set()
     for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):

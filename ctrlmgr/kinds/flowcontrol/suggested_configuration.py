@@ -1,4 +1,4 @@
-"""The flow schemas and priority levels that every new cluster has: suggested objects and mandatory objects.
+"""The FlowSchemas and PriorityLevelConfigurations of every new cluster: suggested objects and mandatory objects.
 
 An administrator can change or delete suggested objects. The server always restores mandatory objects.
 
@@ -21,7 +21,7 @@ from ctrlmgr.kinds.flowcontrol.mandatory_configuration import (
 
 API_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
-"""The annotation of objects whose spec the server updates."""
+"""The annotation of FlowSchemas and priority levels whose spec the server updates."""
 
 _NODES: Final = groups("system:nodes")
 _ALL: Final = groups("system:unauthenticated", "system:authenticated")
@@ -93,12 +93,12 @@ BOOTSTRAP_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
     **PRIORITY_LEVELS,
     EXEMPT: _EXEMPT_LEVEL,
 }
-"""The specs of the priority levels of every cluster, by name."""
+"""The specs of every cluster's PriorityLevelConfigurations, by name."""
 BOOTSTRAP_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {**_SUGGESTED_SCHEMAS, **FLOW_SCHEMAS}
-"""The specs of the flow schemas of every cluster, by name."""
+"""The specs of every cluster's FlowSchemas, by name."""
 
 
 def bootstrap_object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with a spec from one of the tables above."""
+    """Return a FlowSchema or PriorityLevelConfiguration with a spec from one of the tables above."""
     metadata = {"name": name, "annotations": {AUTO_UPDATE: "true"}}
     return {"kind": kind, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec}

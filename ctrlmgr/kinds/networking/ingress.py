@@ -1,4 +1,4 @@
-"""Ingresses, which expose Services outside the cluster by host and path.
+"""The strategy of Ingresses, which expose Services outside the cluster by host and path.
 
 Source: Kubernetes `pkg/apis/networking/validation/validation.go`, `pkg/registry/networking/ingress/strategy.go` and
 `plugin/pkg/admission/network/defaultingressclass/admission.go`.
@@ -31,7 +31,7 @@ class IngressStrategy(Strategy):
     has_generation = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, and that a new Ingress has at most one class."""
+        """Validate the spec of an Ingress, and that a new Ingress has at most one class."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -59,7 +59,7 @@ class IngressStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a class in an annotation, and about addresses in uncommon notations."""
+        """Warn about a class in an annotation of an Ingress, and about addresses that are not in canonical form."""
         if ctx.subresource:
             path = STATUS.child("loadBalancer", "ingress")
             addresses = [(path.at(index), each.get("ip") or "") for index, each in enumerate(_points(obj))]
@@ -79,7 +79,7 @@ def _has_bad_wildcards(spec: Mapping[str, Any]) -> bool:
 
 
 def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a spec; values that are also in `before` may stay."""
+    """Validate the spec of an Ingress; invalid values are allowed if `before` contains them."""
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
     errors: list[FieldError] = []
     if not rules and backend is None:

@@ -1,4 +1,4 @@
-"""IngressClasses: defaults and validation.
+"""The strategy of IngressClasses: defaults and validation.
 
 Source: Kubernetes' `pkg/apis/networking/validation`, its `v1/defaults.go`, and
 `pkg/registry/networking/ingressclass/strategy.go`.
@@ -24,13 +24,13 @@ class IngressClassStrategy(Strategy):
     has_generation = True
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default scope of the parameters, which is `Cluster`."""
+        """Set the default scope of an IngressClass's parameters, which is `Cluster`."""
         parameters = (obj.get("spec") or {}).get("parameters")
         if parameters is not None and parameters.get("scope") is None:
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the parameters and the controller, which must not change."""
+        """Validate the parameters and the controller of an IngressClass; the controller must not change."""
         spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = immutable(controller, before.get("controller", ""), path)

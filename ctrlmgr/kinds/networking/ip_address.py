@@ -1,7 +1,7 @@
-"""IPAddress: the claim on an address (networking.k8s.io/v1, KEP-1880).
+"""The strategy of IPAddresses, each of which is the claim on an IP address (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: the name of an IPAddress is the address in canonical form, so each address has at most one claim. The owner
-of a claim cannot change.
+Guarantees: the name of an IPAddress is the address in canonical form, so there is at most one claim on each address.
+The owner of a claim cannot change.
 
 Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/ipaddress`.
 """
@@ -27,7 +27,10 @@ def address_name(name: str, is_prefix: bool = False) -> list[str]:
 
 
 def validate_parent(parent: ParentReference) -> list[FieldError]:
-    """Validate the reference to the owner; its group may be empty, because a Service's group is empty."""
+    """Validate the reference to the owner of an IPAddress.
+
+    Its group may be empty, because a Service's group is empty.
+    """
     errors: list[FieldError] = []
     if parent.group:
         errors += _invalid("group", parent.group, dns1123_subdomain(parent.group))
@@ -41,18 +44,18 @@ def _invalid(field: str, value: str, problems: list[str]) -> list[FieldError]:
 
 
 class IPAddressStrategy(Strategy):
-    """IPAddress, which records the owner of an address: a Service or another object."""
+    """The strategy of IPAddresses, which record the owner of an address: a Service or another object."""
 
     name_check = staticmethod(address_name)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the parent reference."""
+        """Validate the parent reference of an IPAddress."""
         if (parent := _parent(obj)) is None:
             return [required(_PARENT)]
         return validate_parent(parent)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the parent reference is unchanged."""
+        """Validate that the parent reference of an IPAddress is unchanged."""
         parent = _parent(new)
         return [] if parent == _parent(old) else [invalid(_PARENT, parent and _as_go(parent), IMMUTABLE)]
 
@@ -65,5 +68,5 @@ def _parent(obj: Unstructured) -> ParentReference | None:
 
 
 def _as_go(parent: ParentReference) -> dict[str, str]:
-    """Format a reference as Go formats the struct: every field, with its Go name."""
+    """Format a reference as Go prints the struct, with the Go name and the value of every field."""
     return {field.capitalize(): getattr(parent, field) for field in ParentReference.__struct_fields__}

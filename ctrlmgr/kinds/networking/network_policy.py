@@ -1,4 +1,4 @@
-"""NetworkPolicies, which describe the allowed traffic of pods.
+"""The strategy of NetworkPolicies, which describe the allowed traffic of pods.
 
 Source: Kubernetes `pkg/apis/networking/v1/defaults.go`, `pkg/apis/networking/validation/validation.go` and
 `pkg/registry/networking/networkpolicy/strategy.go`.
@@ -37,7 +37,7 @@ class NetworkPolicyStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the protocols and of the policy types."""
+        """Set the defaults of the protocols and of the policy types of a NetworkPolicy."""
         spec = obj.setdefault("spec", {})
         for direction, _ in _DIRECTIONS:
             for rule in spec.get(direction) or ():
@@ -48,7 +48,7 @@ class NetworkPolicyStrategy(Strategy):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; networks that the old spec contained may stay."""
+        """Validate the spec of a NetworkPolicy; invalid networks are allowed if the old spec contained them."""
         spec = obj.get("spec") or {}
         existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
         before = ((ctx.old or {}).get("spec") or {}).get("podSelector")
@@ -66,13 +66,13 @@ class NetworkPolicyStrategy(Strategy):
         return errors + _validate_types(spec.get("policyTypes") or [], SPEC.child("policyTypes"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about networks in uncommon notations."""
+        """Warn about networks in a NetworkPolicy that are not in canonical form."""
         networks = (each for path, block in _blocks(obj) for each in _networks(block, path))
         return limited_warnings(warning for path, network in networks for warning in cidr_warnings(path, network))
 
 
 def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the IP blocks of a policy with their paths."""
+    """Yield the IP blocks of a NetworkPolicy, with their paths."""
     spec = obj.get("spec") or {}
     for direction, peers in _DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
@@ -144,7 +144,7 @@ def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: P
 
 
 def _is_canonical_part(text: str, network: Network) -> bool:
-    """Return whether a text is a CIDR in canonical form that lies in a network."""
+    """Return whether a string is a CIDR in canonical form that lies in a network."""
     part = canonical_network(text)
     if part is None:
         return False

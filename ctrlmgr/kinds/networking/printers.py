@@ -1,4 +1,4 @@
-"""The columns of networking.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of networking.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 

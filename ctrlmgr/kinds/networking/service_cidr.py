@@ -1,7 +1,7 @@
-"""ServiceCIDR: a range that Services get their addresses from (networking.k8s.io/v1, KEP-1880).
+"""The strategy of ServiceCIDRs, the ranges from which Services get their addresses (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: a ServiceCIDR has one range, or one range of each IP family. An update can add a second range, and change
-nothing else.
+Guarantees: a ServiceCIDR has one range, or one range of each IP family. An update of a ServiceCIDR can add a second
+range, and change nothing else.
 
 Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/servicecidr`.
 """
@@ -20,17 +20,17 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 
 
 class ServiceCIDRStrategy(Strategy):
-    """ServiceCIDR, with the ranges from which addresses are allocated."""
+    """The strategy of ServiceCIDRs, which knows the ranges from which addresses are allocated."""
 
     revalidates = 0
     status_keeps = METADATA
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new ServiceCIDR; `validate_update` validates a changed one."""
+        """Validate a new ServiceCIDR; `validate_update` validates an updated ServiceCIDR."""
         return _validate(_cidrs(obj)) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that ranges are unchanged (`ValidateServiceCIDRUpdate`), and an added range."""
+        """Validate that a ServiceCIDR's ranges are unchanged, or that one was added (`ValidateServiceCIDRUpdate`)."""
         if ctx.subresource:
             return []
         before, after = _cidrs(old), _cidrs(new)
@@ -47,7 +47,7 @@ def _cidrs(obj: Unstructured) -> list[str]:
 
 
 def _validate(cidrs: list[str]) -> list[FieldError]:
-    """Validate the number of ranges, each range, and that two ranges have different IP families."""
+    """Validate the number of ranges of a ServiceCIDR, each range, and that two ranges have different IP families."""
     if not cidrs:
         return [required(_CIDRS, "at least one CIDR required")]
     if len(cidrs) > 2:

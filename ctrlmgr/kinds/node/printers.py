@@ -1,4 +1,4 @@
-"""The columns of node.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of node.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 

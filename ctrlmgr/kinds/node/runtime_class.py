@@ -1,4 +1,4 @@
-"""Runtime classes: a handler that cannot change, the overhead of its pods, and the nodes that support it.
+"""The strategy of RuntimeClasses: an immutable handler, the overhead of pods, and the nodes that support it.
 
 Source: Kubernetes `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
 """
@@ -28,7 +28,7 @@ class RuntimeClassStrategy(Strategy):
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the handler, the overhead, and the scheduling."""
+        """Validate the handler, the overhead, and the scheduling of a RuntimeClass."""
         handler = obj.get("handler") or ""
         errors = (
             each_problem(name_formats.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
@@ -42,11 +42,11 @@ class RuntimeClassStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the handler is unchanged."""
+        """Validate that the handler of a RuntimeClass is unchanged."""
         return immutable(new.get("handler"), old.get("handler"), Path("handler"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated node labels."""
+        """Warn about deprecated node labels in a RuntimeClass."""
         selected = (obj.get("scheduling") or {}).get("nodeSelector") or ()
         return [f"scheduling.nodeSelector: {NODE_LABELS[key]}" for key in selected if key in NODE_LABELS]
 

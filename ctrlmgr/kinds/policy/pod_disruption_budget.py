@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, which limit how many pods may be evicted at a time.
+"""The strategy of PodDisruptionBudgets, which limit how many pods may be evicted at a time.
 
 Source: Kubernetes `pkg/apis/policy/validation/validation.go` and `pkg/registry/policy/poddisruptionbudget/strategy.go`.
 """
@@ -63,7 +63,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
 
 def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Format a spec as Go formats its struct in messages."""
+    """Format the spec of a PodDisruptionBudget as Go prints its struct, for error messages."""
     return {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": shown_selector(spec.get("selector")),

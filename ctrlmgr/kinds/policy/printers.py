@@ -1,4 +1,4 @@
-"""The columns of policy (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+"""The `kubectl get` columns of the group policy (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles and role bindings as data; admission checks whether the writer has the rights that they grant.
+"""The strategies of roles and role bindings; admission checks that the writing user has the granted rights.
 
 Source: Kubernetes `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
 `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.
@@ -26,13 +26,16 @@ _KINDS = ("ServiceAccount", "User", "Group")
 
 
 class GrantStrategy(Strategy):
-    """A kind of rbac.authorization.k8s.io/v1; a name may contain any character that is allowed in a URL path."""
+    """The strategy of a kind of rbac.authorization.k8s.io/v1.
+
+    Names may contain any character that a URL path may contain.
+    """
 
     allow_create_on_update = True
     name_check = staticmethod(name_formats.path_segment_name)
 
     def __init__(self, *, namespaced: bool) -> None:
-        """Create the strategy; `namespaced` says whether objects are in namespaces."""
+        """Create the strategy; `namespaced` says whether objects of the kind are in namespaces."""
         self.namespaced = namespaced
 
 
@@ -40,7 +43,7 @@ class RoleStrategy(GrantStrategy):
     """Role and ClusterRole."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the rules, and the selectors of an aggregated role."""
+        """Validate the rules of a role, and the selectors of an aggregated role."""
         errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or ()):
             errors += self._validate_rule(rule, _RULES.at(index))
@@ -77,7 +80,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
     """Validate a selector.
 
-    If the stored role already has invalid values (`lenient`), all invalid values together give one error.
+    If the stored role has invalid values already (`lenient`), all invalid values are reported as one error.
     """
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):
@@ -89,14 +92,14 @@ class RoleBindingStrategy(GrantStrategy):
     """RoleBinding and ClusterRoleBinding."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default API group of the role reference and of subjects that are users."""
+        """Set the default API group of the role reference, and of subjects that are users, in a role binding."""
         fill(obj.setdefault("roleRef", {}), {"apiGroup": GROUP})
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group"):
                 fill(subject, {"apiGroup": GROUP})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the role reference and the subjects."""
+        """Validate the role reference and the subjects of a role binding."""
         role, kinds = obj.get("roleRef") or {}, ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
         errors = _validate_group(role, _ROLE)
         if (kind := role.get("kind") or "") not in kinds:
@@ -122,7 +125,7 @@ class RoleBindingStrategy(GrantStrategy):
         return errors + _validate_group(subject, path)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the role reference is unchanged."""
+        """Validate that the role reference of a role binding is unchanged."""
         errors: list[FieldError] = []
         role = new.get("roleRef") or {}
         if role != (old.get("roleRef") or {}):

@@ -1,6 +1,6 @@
-"""Validates the capacities of devices and the portions of them that several claims may request (KEP-5075).
+"""Validates the capacities of devices, and the portions of a capacity that several claims may request (KEP-5075).
 
-Amounts are quantities; sums and remainders are computed with integers, rounded as Go's `Quantity.Value`.
+Amounts are quantities; sums and remainders are computed with integers, rounded as Go's `Quantity.Value` does.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -18,7 +18,7 @@ _TWO_POLICIES = 'exactly one policy can be specified, cannot specify "validValue
 
 
 def validate_capacity(capacity: Fields, path: Path, *, is_shared: bool) -> list[FieldError]:
-    """Validate one capacity of a device; if `is_shared` is true, several claims may share the device."""
+    """Validate one capacity of a device; if `is_shared` is set, several claims may share the device."""
     policy, below = capacity.get("requestPolicy"), path.child("requestPolicy")
     if policy is None:
         return []

@@ -1,4 +1,4 @@
-"""Validates the status of a ResourceClaim: its devices, its users, and the drivers' reports about its devices.
+"""Validates the status of a ResourceClaim: its devices, its users, and the drivers' reports about the devices.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceclaim/strategy.go`.
 """
@@ -49,7 +49,7 @@ _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
-    """Identifies the part of a device that a claim has, as error messages show it."""
+    """Identifies the part of a device that is allocated to a claim, as error messages show it."""
 
     driver: str
     pool: str
@@ -62,14 +62,14 @@ def _id_of(fields: Fields) -> DeviceID:
 
 
 def results_of(claim: Unstructured) -> Sequence[Fields]:
-    """Return the allocated devices of a claim."""
+    """Return the devices that are allocated to a ResourceClaim."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results: Sequence[Fields] = (allocation.get("devices") or {}).get("results") or ()
     return results
 
 
 def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
-    """Drop from the status, in place, the drivers' reports about devices that the claim no longer has."""
+    """Drop from the status, in place, the drivers' reports about devices that are no longer allocated to the claim."""
     status, was = new.get("status") or {}, (old.get("status") or {}).get("devices")
     if not status.get("devices") or not (is_on("DRAResourceClaimDeviceStatus") or was):
         return
@@ -80,7 +80,7 @@ def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
 
 
 def validate_claim_status(claim: Unstructured, before: Fields) -> list[FieldError]:
-    """Validate the status of a claim; `before` is the old status."""
+    """Validate the status of a ResourceClaim; `before` is the old status."""
     status = claim.get("status") or {}
     allocated = {*map(_id_of, results_of(claim))}
     errors = validate_set(
@@ -102,7 +102,7 @@ def _validate_consumer(consumer: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -> list[FieldError]:
-    """Validate that only an allocated claim is in use, and that a claim that is being deleted gets no new users."""
+    """Validate that only an allocated ResourceClaim has users, and that a claim in deletion gets no new users."""
     consumers = status.get("reservedFor") or ()
     if consumers and status.get("allocation") is None:
         return [forbidden(_RESERVED, "may not be specified when `allocated` is not set")]
@@ -116,7 +116,7 @@ def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -
 
 
 def _validate_allocation(claim: Unstructured, allocation: Fields | None, before: Fields | None) -> list[FieldError]:
-    """Validate the allocation of a claim, which must not change until the whole allocation is removed."""
+    """Validate the allocation of a ResourceClaim, which must not change until the whole allocation is removed."""
     path = _STATUS.child("allocation")
     if allocation is None:
         return []
@@ -161,14 +161,14 @@ def _validate_source(configuration: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_share(share: str, path: Path) -> list[FieldError]:
-    """Validate an RFC 4122 UUID in its common form, which Go's `uuid` package must be able to parse."""
+    """Validate an RFC 4122 UUID in its usual notation, which Go's `uuid` package must be able to parse."""
     if problem := _uuid_problem(share):
         return [invalid(path, share, f"error validating uid: {problem}")]
     return [] if re.fullmatch(_UUID, share) and share == share.lower() else [invalid(path, share, _NOT_NORMAL)]
 
 
 def _uuid_problem(text: str) -> str:
-    """Return the error that Go's `uuid.Validate` returns for the text."""
+    """Return the error that Go's `uuid.Validate` returns for the string."""
     size = name_formats.length(text)
     if size == 45:
         if text[:9].lower() != "urn:uuid:":

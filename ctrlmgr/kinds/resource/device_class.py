@@ -1,4 +1,4 @@
-"""Device classes, which select devices and configure their drivers.
+"""The strategy of DeviceClasses, which select devices and configure their drivers.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/deviceclass/strategy.go`.
 """
@@ -17,7 +17,7 @@ _SPEC = Path("spec")
 
 
 def _class_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Validate the name of a class; its generateName is not validated (`ValidateObjectMetaWithOpts`)."""
+    """Validate the name of a DeviceClass; its generateName is not validated (`ValidateObjectMetaWithOpts`)."""
     return [] if is_prefix else name_formats.dns1123_subdomain(name)
 
 
@@ -29,7 +29,7 @@ class DeviceClassStrategy(Strategy):
     name_check = staticmethod(_class_name)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the selectors, the configurations, and the extended resource that requests the class (KEP-5004)."""
+        """Validate the selectors, the configurations, and the extended resource name of a DeviceClass (KEP-5004)."""
         spec = obj.get("spec") or {}
         config, before = spec.get("config") or (), ((ctx.old or {}).get("spec") or {}).get("config") or ()
         errors = validate_selectors(spec.get("selectors") or (), _SPEC.child("selectors"))

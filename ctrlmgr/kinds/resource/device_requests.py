@@ -1,4 +1,4 @@
-"""Validates the specs of claims: requests of devices, constraints between them, and configurations of drivers.
+"""Validates the specs of ResourceClaims: requests for devices, constraints between requests, and driver configurations.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -34,7 +34,7 @@ _UNKNOWN_REQUEST = (
 _ONE_ATTRIBUTE = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
 
 Requests = Mapping[str, frozenset[str]]
-"""The names of the requests of a claim, each with the names of its alternatives."""
+"""The names of the requests of a ResourceClaim, each with the names of its alternatives."""
 
 
 def name_of(fields: Fields) -> str:
@@ -44,13 +44,13 @@ def name_of(fields: Fields) -> str:
 
 
 def requests_of(spec: Fields) -> Requests:
-    """Return the names of a claim's requests."""
+    """Return the names of the requests of a ResourceClaim."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     return {name_of(each): frozenset(map(name_of, each.get("firstAvailable") or ())) for each in requests}
 
 
 def validate_claim_spec(spec: Fields, path: Path) -> list[FieldError]:
-    """Validate the spec of a new claim, or the spec of the claims that a template describes."""
+    """Validate the spec of a new ResourceClaim, or of a ResourceClaimTemplate."""
     devices, below, known = spec.get("devices") or {}, path.child("devices"), requests_of(spec)
     errors = validate_set(
         devices.get("requests") or (), MAX_REQUESTS, _validate_request, below.child("requests"), name_of
@@ -121,7 +121,7 @@ def validate_request_configuration(configuration: Fields, known: Requests, path:
 
 
 def validate_request_names(owner: Fields, known: Requests, path: Path) -> list[FieldError]:
-    """Validate the names of requests to which a constraint or configuration refers."""
+    """Validate the request names to which a constraint or configuration refers."""
     return validate_set(
         owner.get("requests") or (),
         MAX_REQUESTS,

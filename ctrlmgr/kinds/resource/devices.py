@@ -31,7 +31,7 @@ from ctrlmgr.kinds.resource.shared_parts import (
 from ctrlmgr.kinds.spec_difference import shown
 
 LISTS: Final = ("bools", "ints", "strings", "versions")
-"""The fields for the values of an attribute that has several values (KEP-5491)."""
+"""The fields that hold the values of a device attribute with several values (KEP-5491)."""
 _VALUES: Final = ("bool", "int", "string", "version")
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes")
 _MAX_ATTRIBUTES_AND_CAPACITIES = 32
@@ -59,7 +59,7 @@ _is_version = re.compile(
 def validate_device(device: Fields, before: Fields | None, path: Path, *, is_each_placed: bool) -> list[FieldError]:
     """Validate a device; `before` is the old device, None if the device is new.
 
-    If `is_each_placed` is true, each device of the slice specifies its own nodes.
+    If `is_each_placed` is set, each device of the slice specifies its own nodes.
     """
     attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     taints = device.get("taints") or []
@@ -132,7 +132,7 @@ def _validate_consumption(consumption: Fields, path: Path) -> list[FieldError]:
 
 
 def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
-    """Validate the names of counters that are defined or consumed."""
+    """Validate the names of counters that a device defines or consumes."""
     counters, below = owner.get("counters") or {}, path.child("counters")
     if not counters:
         return [required(below)]
@@ -140,7 +140,7 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Validate that a device specifies its nodes in exactly one way, if it has to.
+    """Validate that a device specifies its nodes in exactly one way, if it must specify them.
 
     If a device need not specify nodes, its slice specifies them.
     """
@@ -158,7 +158,7 @@ def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list
 
 
 def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
-    """Validate the name of a node, if it exists; `detail` is the text of the error for an empty name."""
+    """Validate the name of a node, if it exists; `detail` is the error message for an empty name."""
     name, below = owner.get("nodeName"), path.child("nodeName")
     if name is None:
         return []
@@ -166,18 +166,18 @@ def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
 
 
 def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate fields that must be either true or absent."""
+    """Validate fields of a device that must be either true or absent."""
     detail = "must be either unset or set to true"
     return [invalid(path.child(each), False, detail) for each in fields if owner.get(each) is False]
 
 
 def ways_of(owner: Fields, fields: Iterable[str]) -> Sequence[str]:
-    """Return which of these fields specify nodes."""
+    """Return the names of the fields that specify nodes, of these fields."""
     return [each for each in fields if owner.get(each) or (each == "nodeSelector" and owner.get(each) is not None)]
 
 
 def as_set(fields: Iterable[str]) -> str:
-    """Format the names of fields as messages show them: `a` and `b` in braces."""
+    """Format the names of fields as error messages show them, for example `a` and `b` in braces."""
     return f"{{{', '.join(f'`{each}`' for each in fields)}}}"
 
 

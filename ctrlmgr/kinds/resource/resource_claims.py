@@ -1,4 +1,4 @@
-"""Claims of devices, and templates of claims; their requests cannot change.
+"""The strategies of ResourceClaims and ResourceClaimTemplates, whose requests cannot change.
 
 Source: Kubernetes `pkg/registry/resource/{resourceclaim,resourceclaimtemplate}/strategy.go`,
 `pkg/registry/resource/utils.go` and `pkg/apis/resource/validation/validation.go`.
@@ -37,19 +37,19 @@ class ResourceClaimStrategy(Strategy):
         default_claim_spec(obj.get("spec") or {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Drop the drivers' reports about devices that are no longer allocated."""
+        """Drop the drivers' reports about devices that are no longer allocated to the claim."""
         if ctx.subresource:
             drop_deallocated(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec of a new claim."""
+        """Validate the spec of a new ResourceClaim."""
         if ctx.old is not None:
             return []
         spec = obj.get("spec") or {}
         return _validate_admin_access(ctx, obj, spec) + validate_claim_spec(spec, _SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec is unchanged, or validate the status."""
+        """Validate that the spec of a ResourceClaim is unchanged, or, in a write to `/status`, validate the status."""
         if not ctx.subresource:
             return _same_spec("ResourceClaimSpec", ctx, new, old)
         errors = _validate_admin_results(ctx, new, old)
@@ -66,7 +66,7 @@ class ResourceClaimTemplateStrategy(Strategy):
         default_claim_spec((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the metadata and the spec of the claims that the template describes."""
+        """Validate the metadata and the spec of a ResourceClaimTemplate."""
         template = obj.get("spec") or {}
         spec = template.get("spec") or {}
         errors = _validate_admin_access(ctx, obj, spec) if ctx.old is None else []
@@ -74,7 +74,7 @@ class ResourceClaimTemplateStrategy(Strategy):
         return errors + validate_claim_spec(spec, _SPEC.child("spec"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec is unchanged."""
+        """Validate that the spec of a ResourceClaimTemplate is unchanged."""
         return _same_spec("ResourceClaimTemplateSpec", ctx, new, old)
 
 
@@ -96,7 +96,7 @@ def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> lis
 
 
 def _validate_admin_results(ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that claims get admin access only in namespaces for administrators, unless they had it before."""
+    """Validate that claims get admin access only in namespaces for administrators, unless they had it already."""
     if any(each.get("adminAccess") for each in results_of(old)):
         return []
     for at, result in enumerate(results_of(new)):

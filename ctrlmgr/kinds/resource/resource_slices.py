@@ -1,4 +1,4 @@
-"""ResourceSlices, which list the devices in a driver's pool, with their nodes and the counters that devices share.
+"""The strategy of ResourceSlices, which list a driver's devices, with their nodes and the counters that devices share.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceslice/strategy.go`.
 """
@@ -49,7 +49,7 @@ class _ResourceSlice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceSliceStrategy(Strategy):
-    """resource.k8s.io/v1 ResourceSlice; field selectors can select the slices of a node."""
+    """The strategy of ResourceSlices; field selectors can select the slices of a node."""
 
     returns_deleted = True
     has_generation = True
@@ -57,21 +57,21 @@ class ResourceSliceStrategy(Strategy):
     fields = ("spec.nodeName", "spec.driver")
 
     def default(self, obj: Unstructured) -> None:
-        """Default the multipliers with which devices count as node resources to 1."""
+        """Default the multipliers with which devices use node resources to 1."""
         default_slice_spec(obj.get("spec") or {})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the timestamps of new taints."""
+        """Set the timestamps of new device taints."""
         stamp_taints(obj.get("spec") or {}, ctx.now)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Set the timestamps of new taints."""
+        """Set the timestamps of new device taints."""
         stamp_taints(new.get("spec") or {}, ctx.now)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the driver, the pool, the nodes and the devices.
+        """Validate the driver, the pool, the nodes and the devices of a ResourceSlice.
 
-        The driver, the pool and the node cannot change.
+        The driver, the pool and the node of a ResourceSlice cannot change.
         """
         spec, before = obj.get("spec") or {}, None if ctx.old is None else ctx.old.get("spec") or {}
         pool = spec.get("pool") or {}
@@ -85,18 +85,18 @@ class ResourceSliceStrategy(Strategy):
         return errors + _validate_place(spec) + _validate_contents(ctx, spec, before or {})
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about capital letters in the name of a driver."""
+        """Warn about capital letters in the driver name of a ResourceSlice."""
         driver = (obj.get("spec") or {}).get("driver") or ""
         if driver == driver.lower():
             return []
         return [f"spec.driver: driver names should be lowercase; {quote(driver)} contains uppercase characters"]
 
     def field_refusal(self, field: str) -> str:
-        """Return the error for a `field` that field selectors cannot use."""
+        """Return the error for a field selector that uses the unsupported field `field`."""
         return f"field label not supported for {_V1}, Kind=ResourceSlice: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the node and the driver of a slice, for field selectors."""
+        """Return the node and the driver of a ResourceSlice, for field selectors."""
         spec = obj.view(_ResourceSlice).spec
         return {"spec.nodeName": spec.node_name, "spec.driver": spec.driver}
 
@@ -112,7 +112,7 @@ def _validate_pool(pool: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(spec: Fields) -> list[FieldError]:
-    """Validate that the slice specifies the nodes of its devices in exactly one way."""
+    """Validate that the ResourceSlice specifies the nodes of its devices in exactly one way."""
     errors = node_name(spec, _SPEC, "must be either unset or set to a non-empty string")
     selector, below = spec.get("nodeSelector"), _SPEC.child("nodeSelector")
     if selector is not None:
@@ -131,7 +131,7 @@ def _validate_place(spec: Fields) -> list[FieldError]:
 
 
 def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[FieldError]:
-    """Validate the devices of the slice, or its counters, which devices of other slices share."""
+    """Validate the devices of the ResourceSlice, or the counters that it shares with other slices."""
     devices, counters = spec.get("devices") or (), spec.get("sharedCounters") or ()
     errors: list[FieldError] = []
     if _are_set(ctx, spec, ("sharedCounters", "devices")):

@@ -1,6 +1,6 @@
-"""Selectors of devices: CEL expressions about one device.
+"""Validates the selectors of devices, which are CEL expressions about one device.
 
-The cost of a selector is limited, because it is evaluated for every device.
+The cost of a device selector is limited, because it is evaluated for every device.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
 `k8s.io/dynamic-resource-allocation/cel/compile.go`.
@@ -82,7 +82,7 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
 
 
 def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
-    """Return the error of an expression, and the expression's maximum cost."""
+    """Return the error of a CEL expression, and the expression's maximum cost."""
     try:
         expression = compile_selector(source, has_portions, has_lists)
     except CompileError as error:
@@ -96,19 +96,19 @@ _judged = lru_cache(maxsize=512)(_judge)
 
 
 def compile_selector(source: str, has_portions: bool, has_lists: bool) -> Expression:
-    """Compile an expression about a device; raises `CompileError`.
+    """Compile a CEL expression about a device; raises `CompileError` if the expression is invalid.
 
-    See `_environment` for the other arguments.
+    The docstring of `_environment` describes the other arguments.
     """
     return _environment(has_portions, has_lists).compile(source)
 
 
 @cache
 def _environment(has_portions: bool, has_lists: bool) -> Environment:
-    """Return the environment with the variables of expressions.
+    """Return the CEL environment with the variables of device selectors.
 
-    `has_portions` means that several claims may share a device (KEP-5075), `has_lists` that attributes may have several
-    values (KEP-5491).
+    `has_portions` means that several claims may share a device (KEP-5075), `has_lists` means that attributes may have
+    several values (KEP-5491).
     """
     fields = {**_FIELDS, "attributes": map_of(STRING, map_of(STRING, DYN if has_lists else ANY))}
     if has_portions:
@@ -122,7 +122,10 @@ def _most_cost(expression: Expression) -> int:
 
 
 def _size_at(place: Place) -> Range | None:
-    """Return the maximum size of a value in `device`; it is the same for all attributes of a domain."""
+    """Return the maximum size of a value of the variable `device`.
+
+    The size is the same for all attributes of a domain.
+    """
     if not place or place[0] != "device":
         return None
     below = place[1:]

@@ -1,7 +1,7 @@
-"""Validates parts that several kinds share: bounded lists, names, taints, and configurations of drivers.
+"""Validates parts that several kinds of resource.k8s.io have: bounded lists, names, taints, and driver configurations.
 
-For some rules of this module, Kubernetes' declarative validation is alpha. Therefore the errors are the same as in the
-file that is named below.
+Some rules of this module are only alpha in Kubernetes' declarative validation. Therefore the errors of this module
+equal those of the file named below.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -62,9 +62,9 @@ def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: 
 def validate_set(
     values: Sequence[T], most: int | None, check: Check[T], path: Path, key: Callable[[T], Hashable] | None = None
 ) -> list[FieldError]:
-    """Validate as `validate_list` does, and that elements differ in their `key`.
+    """Validate a list as `validate_list` does, and that its elements have different keys, which `key` returns.
 
-    By default, an element is its own key.
+    By default, an element is its own key, so that elements must differ.
     """
     errors = validate_list(values, most, check, path)
     if most is not None and len(values) > most:
@@ -81,9 +81,9 @@ def validate_set(
 def validate_entries(
     entries: Mapping[str, T], most: int | None, check_key: Check[str], check: Check[T], path: Path, longest: int
 ) -> list[FieldError]:
-    """Validate the entries of a map.
+    """Validate the entries of a map with at most a given number of entries.
 
-    The path of a value shows at most `longest` characters of the key.
+    In errors, the path of a value contains at most `longest` characters of the key.
     """
     if most is not None and len(entries) > most:
         return [too_many(path, len(entries), most)]
@@ -106,12 +106,12 @@ def label(name: str, path: Path) -> list[FieldError]:
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
-    """Validate the name as `validate_name` does, and that it is not empty."""
+    """Validate a name as `validate_name` does, and that it is not empty."""
     return label(name, path) if name else [required(path)]
 
 
 def pool_name(name: str, path: Path) -> list[FieldError]:
-    """Validate `part/part`, in which each part must be a domain."""
+    """Validate a name of the form `part/part`, in which each part must be a domain."""
     if not name:
         return [required(path)]
     errors = (
@@ -125,7 +125,7 @@ def pool_name(name: str, path: Path) -> list[FieldError]:
 
 
 def qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Validate `identifier` or `domain/identifier`; a name with more slashes is not validated."""
+    """Validate a name `identifier` or `domain/identifier`; a name with more slashes is not validated."""
     domain, *rest = name.split("/")
     if not rest:
         return _identifier(domain, path)
@@ -184,7 +184,7 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
 def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -> list[FieldError]:
     """Validate the configuration of a driver.
 
-    Parameters that are already `stored` may exceed the maximum size.
+    Parameters that are already `stored` may exceed the maximum size of a configuration.
     """
     opaque, below = configuration.get("opaque"), path.child("opaque")
     if opaque is None:
@@ -194,7 +194,7 @@ def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -
 
 
 def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldError]:
-    """Validate an object that a driver reads or writes; its content is not validated."""
+    """Validate an opaque object that a driver reads or writes, whose content is not validated."""
     if data is None:
         return [required(path)]
     if not stored and len(msgspec.json.encode(data)) > MAX_DATA:
@@ -203,7 +203,10 @@ def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldE
 
 
 def validate_binding(owner: Fields, path: Path) -> list[FieldError]:
-    """Validate the binding conditions and the binding failure conditions: either both exist, or neither does."""
+    """Validate the binding conditions and the binding failure conditions of a device.
+
+    Either both exist, or neither does.
+    """
     wanted, failed = owner.get("bindingConditions") or (), owner.get("bindingFailureConditions") or ()
     at_wanted, at_failed = path.child("bindingConditions"), path.child("bindingFailureConditions")
     errors = validate_list(wanted, _MAX_BINDING_CONDITIONS, validate_label_name, at_wanted)

@@ -1,4 +1,4 @@
-"""PriorityClasses: defaults, validation, and protection from deletion.
+"""The strategy of PriorityClasses: defaults, validation, and protection from deletion.
 
 Source: Kubernetes' `pkg/apis/scheduling/validation`, its `v1/defaults.go`, and
 `pkg/registry/scheduling/priorityclass/strategy.go`.
@@ -26,16 +26,16 @@ class PriorityClassStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default preemption policy."""
+        """Set the default preemption policy of a PriorityClass."""
         if obj.get("preemptionPolicy") is None:
             obj["preemptionPolicy"] = "PreemptLowerPriority"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the generation, which never increases."""
+        """Set the generation of a PriorityClass, which never increases."""
         metadata_of(obj)["generation"] = 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the name, value and policy of a new class."""
+        """Validate the name, value and preemption policy of a new PriorityClass."""
         if ctx.old is not None:
             return []
         name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
@@ -55,14 +55,14 @@ class PriorityClassStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the value and the preemption policy are unchanged."""
+        """Validate that the value and the preemption policy of a PriorityClass are unchanged."""
         same_value = new.get("value", 0) == old.get("value", 0)
         errors = [] if same_value else [forbidden("value", "may not be changed in an update.")]
         field = "preemptionPolicy"
         return errors + immutable(new.get(field), old.get(field), Path(field))
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Raise `Forbidden` for a deletion of the classes that every cluster has."""
+        """Raise `Forbidden` if a PriorityClass that every cluster has is deleted."""
         if obj.name in SYSTEM_PRIORITIES:
             raise refused(ctx.kind.resource, obj.name, "this is a system priority class and cannot be deleted")
 

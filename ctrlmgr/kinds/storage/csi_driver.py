@@ -1,4 +1,4 @@
-"""CSIDrivers, which describe properties of drivers that Kubernetes needs before it mounts volumes.
+"""The strategy of CSIDrivers, which describe drivers' properties that Kubernetes must know before it mounts volumes.
 
 Source: Kubernetes `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go` and
 `pkg/registry/storage/csidriver/strategy.go`.
@@ -31,7 +31,7 @@ _SHORTEST_TOKEN = 10 * 60
 _LONGEST_TOKEN = 1 << 32
 """The minimum and the maximum lifetime of service account tokens for a driver, in seconds."""
 _SHORTEST_PERIOD = 10
-"""The minimum number of seconds between two updates of a node's number of allocatable volumes."""
+"""The minimum number of seconds between two updates of the number of volumes that a driver can attach to a node."""
 _IN_SECRETS = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"
@@ -45,11 +45,11 @@ class CSIDriverStrategy(GuardedStrategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults: the driver needs volumes to be attached, and has no other feature."""
+        """Set the defaults of a CSIDriver: the driver needs volumes to be attached, and has no other feature."""
         _default(obj.setdefault("spec", {}))
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation if the spec has changed."""
+        """Increase the generation of a CSIDriver if its spec has changed."""
         if new["spec"] != _spec_of(old):
             metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
 
@@ -58,7 +58,7 @@ class CSIDriverStrategy(GuardedStrategy):
         return _validate_spec(obj["spec"], SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the fields on which existing volumes depend are unchanged."""
+        """Validate that the fields of a CSIDriver on which existing volumes depend are unchanged."""
         spec, before = new["spec"], _spec_of(old)
         field, modes = "attachRequired", "volumeLifecycleModes"
         # this path is the one in Kubernetes' errors
@@ -66,7 +66,7 @@ class CSIDriverStrategy(GuardedStrategy):
         return errors + immutable(spec[modes], before[modes], SPEC.child(modes))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about service account tokens that the driver receives in a field that it may log."""
+        """Warn about a CSIDriver that receives service account tokens in a field that the driver may log."""
         spec, before = obj["spec"], {} if old is None else old.get("spec") or {}
         requests = spec.get("tokenRequests")
         is_new = requests and (old is None or requests != before.get("tokenRequests"))
@@ -82,7 +82,7 @@ def _default(spec: dict[str, Any]) -> None:
 
 
 def _spec_of(old: Unstructured) -> dict[str, Any]:
-    """Return the spec of a stored object with today's defaults, as Kubernetes reads it."""
+    """Return the spec of a stored CSIDriver with the current defaults, as Kubernetes reads it."""
     spec = dict(old.get("spec") or {})
     _default(spec)
     return spec

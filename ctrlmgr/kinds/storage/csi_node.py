@@ -1,4 +1,4 @@
-"""CSINodes, which list the drivers on a node, and how many volumes each driver can attach.
+"""The strategy of CSINodes, which list the drivers on a node, and how many volumes each driver can attach.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go` and `pkg/registry/storage/csinode/strategy.go`.
 """
@@ -38,7 +38,7 @@ class CSINodeStrategy(GuardedStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that an existing driver changes at most its number of attachable volumes."""
+        """Validate that an existing driver of a CSINode changes at most its number of attachable volumes."""
         drivers: dict[str, list[tuple[dict[str, Any], Any]]] = {}
         for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, ctx.sent_at())), strict=True):
             drivers.setdefault(driver.get("name") or "", []).append((_fixed(driver), written))
@@ -59,7 +59,10 @@ def _fixed(driver: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _validate_driver(driver: Mapping[str, Any], found: set[str], path: Path) -> list[FieldError]:
-    """Validate one driver; `found` contains the names of earlier drivers, and the driver's name is added to it."""
+    """Validate one driver of a CSINode.
+
+    `found` contains the names of earlier drivers, and this driver's name is added to it.
+    """
     name, below = driver.get("name") or "", path.child("name")
     errors = driver_name(name, below)
     errors += _validate_node_id(driver.get("nodeID") or "", path.child("nodeID"))
@@ -79,7 +82,7 @@ def _validate_node_id(node_id: str, path: Path) -> list[FieldError]:
 
 
 def _validate_topology_keys(keys: Sequence[str], path: Path) -> list[FieldError]:
-    """Validate the topology keys of a driver; as in Kubernetes, the path of an error is the path of the driver."""
+    """Validate the topology keys of a driver; as in Kubernetes, errors have the path of the driver."""
     errors: list[FieldError] = []
     found: set[str] = set()
     for key in keys:

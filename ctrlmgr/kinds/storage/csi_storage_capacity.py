@@ -1,4 +1,4 @@
-"""CSIStorageCapacities, which say how much storage a driver has for volumes of a class on some nodes.
+"""The strategy of CSIStorageCapacities, which say how much storage a driver has for a storage class on some nodes.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/registry/storage/csistoragecapacity/strategy.go`
 and `pkg/api/{storage,node}/util.go`.
@@ -30,9 +30,9 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
     """storage.k8s.io/v1 CSIStorageCapacity."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the nodes, the class and the amounts.
+        """Validate the nodes, the storage class and the amounts of a CSIStorageCapacity.
 
-        If the old selector was invalid, the new selector may have any values.
+        If the old node selector was invalid, the new one may have any values.
         """
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)
@@ -41,7 +41,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         return [*errors, invalid(_CAPACITY, capacity, NEGATIVE)] if capacity and parse(capacity) < 0 else errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the nodes, the class and the maximum volume size are unchanged."""
+        """Validate that the nodes, the storage class and the maximum volume size are unchanged."""
         topology = new.get(_TOPOLOGY)
         errors: list[FieldError] = []
         if topology != old.get(_TOPOLOGY):
@@ -50,7 +50,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         return errors + immutable(new.get(_CLASS) or "", old.get(_CLASS) or "", _CLASS)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated node labels."""
+        """Warn about deprecated node labels in a CSIStorageCapacity."""
         topology = obj.get(_TOPOLOGY) or {}
         labels, path = topology.get("matchLabels") or (), _TOPOLOGY.child("matchLabels")
         found = [f"{path.child(label)}: {NODE_LABELS[label]}" for label in labels if label in NODE_LABELS]

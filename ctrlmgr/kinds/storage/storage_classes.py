@@ -1,4 +1,4 @@
-"""Classes of volumes: the driver, its parameters, and the topology.
+"""The strategies of StorageClasses and VolumeAttributesClasses: the driver, its parameters, and the topology.
 
 Classes are immutable.
 
@@ -40,11 +40,11 @@ class StorageClassStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults: volumes are deleted with their claims, and are bound immediately."""
+        """Set the defaults of a StorageClass: volumes are deleted with their claims, and are bound immediately."""
         fill_nil(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the whole object."""
+        """Validate the whole StorageClass."""
         errors = _validate_provisioner(obj.get("provisioner") or "", Path("provisioner"))
         errors += _validate_parameters(obj.get("parameters") or {})
         policy, mode = obj["reclaimPolicy"], obj["volumeBindingMode"]
@@ -53,14 +53,14 @@ class StorageClassStrategy(Strategy):
         return errors + _validate_topologies(obj.get(_TOPOLOGIES) or ())
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the fields that determine the properties of volumes are unchanged."""
+        """Validate that the fields of a StorageClass that determine the properties of volumes are unchanged."""
         errors = immutable(sorted_map(new.get("parameters")), sorted_map(old.get("parameters")), _PARAMETERS)
         for field in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
             errors += immutable(new.get(field) or "", old.get(field) or "", Path(field))
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated node labels."""
+        """Warn about deprecated node labels in a StorageClass."""
         expressions = (
             (_TOPOLOGIES.at(at).child(_EXPRESSIONS).at(index).child("key"), expression.get("key") or "")
             for at, term in enumerate(obj.get(_TOPOLOGIES) or ())
@@ -75,14 +75,14 @@ class VolumeAttributesClassStrategy(Strategy):
     returns_deleted = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new object.
+        """Validate a new VolumeAttributesClass.
 
-        For an update, `validate_update` validates the object after its other checks.
+        If a VolumeAttributesClass is updated, `validate_update` validates it after its other checks.
         """
         return [] if ctx.old is not None else _validate_attributes(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate first that the object is unchanged, and then the whole object."""
+        """Validate first that the VolumeAttributesClass is unchanged, and then the whole object."""
         errors = [
             forbidden(field, f"updates to {field} are forbidden.")
             for field in ("driverName", "parameters")
@@ -110,7 +110,7 @@ def _validate_parameters(parameters: Mapping[str, str]) -> list[FieldError]:
 
 
 def _validate_topologies(terms: Sequence[Term]) -> list[FieldError]:
-    """Validate the allowed topologies; each term is compared with the earlier terms.
+    """Validate the allowed topologies of a StorageClass; each term is compared with the earlier terms.
 
     As in Kubernetes, the list of earlier terms begins with as many empty terms as there are terms.
     """

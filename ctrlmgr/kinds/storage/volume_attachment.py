@@ -1,4 +1,4 @@
-"""VolumeAttachments, which request that a volume is attached to a node, and report whether it is.
+"""The strategy of VolumeAttachments, which request that a volume is attached to a node, and report the result.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/apis/storage/v1/zz_generated.defaults.go` and
 `pkg/registry/storage/volumeattachment/strategy.go`.
@@ -45,7 +45,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
             default_volume_source(inline)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the volume, the node and the attacher of a new object, and the status."""
+        """Validate the volume, the node and the attacher of a new VolumeAttachment, and the status."""
         spec, source = obj.get("spec") or {}, _source_of(obj)
         errors = driver_name(spec.get("attacher") or "", SPEC.child("attacher"))
         errors += _validate_source(source)
@@ -56,7 +56,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec is unchanged."""
+        """Validate that the spec of a VolumeAttachment is unchanged."""
         spec = new.get("spec") or {}
         if spec == (old.get("spec") or {}):
             return []

@@ -1,13 +1,14 @@
-"""HorizontalPodAutoscalers in a replay: checks whether our controller would have made the recorded decisions.
+"""Checks in a replay whether our controller would have made the recorded decisions of HorizontalPodAutoscalers.
 
 A recording does not contain metrics, so our controller does not run. The recorded writes (the status, and the replicas
-of the targets) are inputs, and our workload controllers react to them. But a status contains the decision together with
-averages of the metrics. So at each change of a status, our controller repeats the decision, given the recorded state
-just before the change (`repeated_decision`). The desired number and the conditions are compared. If the recording does
-not determine a decision, the decision is counted as not compared, with the reason.
+of the targets) are inputs, and our workload controllers react to them. However, a recorded status contains the decision
+together with averages of the metrics. Therefore, at each change of a status, our controller repeats the decision on the
+recorded state just before the change (`repeated_decision`). The desired number of replicas and the conditions are
+compared with the recorded ones. If the recording does not determine a decision, the decision is counted as not
+compared, with the reason.
 
-The comparison assumes that the recorded controller had default options, and that a pod had metrics after it had run for
-five minutes.
+The comparison assumes that the recorded controller had default options, and that a pod had metrics five minutes after
+its start.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ SCALABLE: Final = frozenset(
 
 @dataclass
 class _Before:
-    """The state before a target was scaled."""
+    """The state of a target and its pods before the target was scaled."""
 
     target: Object
     pods: list[Object]
@@ -61,20 +62,23 @@ class _Before:
 
 @dataclass
 class _AutoscalerState:
-    """The known state of one autoscaler."""
+    """The known state of one HorizontalPodAutoscaler."""
 
     object: Object
     unsure_until: int
     """The time until which the autoscaler's history may contain unrecorded samples, in microseconds since 1970."""
     memory: Memory = field(default_factory=Memory)
     before: _Before | None = None
-    """The state before the target was last scaled, if it was scaled after the autoscaler's last status."""
+    """The state before the target was last scaled; None if the autoscaler has written its status since then."""
     judged: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
 
 class JudgedAutoscalers:
-    """The autoscalers of a recording, and the inputs of their decisions; only the replay's thread may use them."""
+    """The HorizontalPodAutoscalers of a recording, and the inputs of their decisions.
+
+    Only the replay's thread may use an instance.
+    """
 
     def __init__(self, kinds: Callable[[], Iterable[Kind]], pods: Callable[[str], list[Object]]) -> None:
         """Start without autoscalers.
@@ -89,7 +93,7 @@ class JudgedAutoscalers:
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
-        """Process a change before all other parts of the replay; return the divergence if our decision differs."""
+        """Process a change before all other parts of the replay do; return the divergence if our decision differs."""
         resource = change.object.resource
         if resource == PODS:  # changes of pods are the most frequent
             return None
@@ -101,7 +105,7 @@ class JudgedAutoscalers:
 
     @property
     def judged(self) -> int:
-        """The number of compared decisions."""
+        """The number of decisions that were compared."""
         return sum(each.judged for _, each in self._all())
 
     def unjudged(self) -> Iterator[UncomparedCounts]:
@@ -209,7 +213,7 @@ class JudgedAutoscalers:
 
 
 def _is_decision(old: Object, change: Change) -> bool:
-    """Return whether the recorded controller wrote a status."""
+    """Return whether the recorded controller, and not another client, wrote a status."""
     new = change.object
     if old.to_dict().get("status") == new.to_dict().get("status"):
         return False

@@ -1,9 +1,10 @@
 """Reconstructs the metrics that an autoscaler must have read from its recorded status.
 
-A status contains averages and totals, not the resource usage of each pod. These are sufficient for the decision if the
-pods with metrics are known (see `AssumedValues`). Guarantees: the reconstructed amounts of the pods result in exactly
-the average and percentage in the status. If that is impossible, `Impossible` is raised. `MetricMissing` is raised for a
-metric that the status does not contain. Only `currentMetrics` is read from a status.
+A status contains averages and totals of the metrics, not the resource usage of each pod. Averages and totals are
+sufficient for the decision if the pods with metrics are known (see `AssumedValues`). Guarantees: the reconstructed
+amounts of the pods result in exactly the average and percentage in the status. If no amounts give this result,
+`Impossible` is raised. `MetricMissing` is raised for a metric that the status does not contain. Only `currentMetrics`
+is read from a status.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ _RUNNING: Final = "Running"
 
 
 class MetricMissing(Exception):
-    """Raised if a status does not contain a metric."""
+    """Raised if a status does not contain a metric of the autoscaler's spec."""
 
 
 class Impossible(Exception):
-    """Raised if a guess contradicts a status."""
+    """Raised if an assumption contradicts a status."""
 
 
 class AssumedValues(NamedTuple):
     """Assumptions about values that a status does not contain.
 
-    `missing` are the pods without metrics, and `starting` the pods that were measured only before they were ready.
+    `missing` are the pods without metrics; `starting` are the pods that were measured only before they were ready.
     """
 
     missing: frozenset[str] = frozenset()
     starting: frozenset[str] = frozenset()
     takes_most: bool = True
-    """Whether to assume the largest or the smallest total with the given average, which is rounded up."""
+    """Whether to assume the largest or the smallest total with the recorded average, which is rounded up."""
 
 
 class ReconstructedMetrics:
-    """A `MetricsClient` that returns the metrics which the recorded autoscaler must have read, if a guess is right."""
+    """A `MetricsClient` that returns the metrics that the recorded autoscaler must have read, under assumptions."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class ReconstructedMetrics:
     ) -> None:
         """Create a client from the `currentMetrics` in `statuses`, for `pods` at `now`.
 
-        `replicas` is the number in the target's status.
+        `replicas` is the number of replicas in the target's status.
         """
         self._statuses = statuses
         self._pods = [pod for pod in pods if pod.phase == _RUNNING and pod.name not in guess.missing]

@@ -1,10 +1,10 @@
-"""Repeats one decision of a recorded autoscaler with our controller.
+"""Repeats one decision of a recorded HorizontalPodAutoscaler with our controller.
 
 The controller's own autoscaling pass reads the recorded autoscaler, its target, its pods, and the metrics in its
-status. Guarantee: an unrecorded value is never chosen so that the result matches. The pass runs with the extremes of
-each unrecorded value. If the results differ, the decision cannot be judged (`Unknown`). Unrecorded values are: the set
-of recently started pods that had metrics; recommendations before the recording, and the exact time of recommendations;
-and a total of which only a rounded average is recorded.
+status. Guarantee: a value that was not recorded is never chosen so that the result matches. The autoscaling pass runs
+with the extremes of each unrecorded value. If the results of these passes differ, the decision cannot be judged
+(`Unknown`). Unrecorded values are: the set of recently started pods that had metrics; recommendations before the
+recording, and the exact time of recommendations; and a total of which only a rounded average is recorded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ UNMEASURED: Final = "what it measured is not in its status"
 
 
 class Unknown(Exception):
-    """Raised if a decision cannot be judged; the message contains the reason."""
+    """Raised if a decision cannot be judged; the message gives the reason."""
 
 
 class RecordedDecision(NamedTuple):
@@ -73,7 +73,7 @@ class RecordedDecision(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a pass: the desired number of replicas, and the conditions without timestamps."""
+    """The result of an autoscaling pass: the desired number of replicas, and the conditions without timestamps."""
 
     desired: int
     conditions: tuple[tuple[str, str, str, str], ...]
@@ -98,7 +98,7 @@ def outcome_of(autoscaler: Object) -> Outcome:
 def decide(
     recorded: RecordedDecision, memory: Memory, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
 ) -> Outcome:
-    """Return our controller's decision; `memory` is the autoscaler's history, which is updated.
+    """Return our controller's decision; `memory` is the autoscaler's history, which the call updates.
 
     Raises `Unknown`.
     """
@@ -155,7 +155,7 @@ class _Pods:
 
 
 class _Writer:
-    """Reads the recorded target, and keeps the status that the pass writes in memory."""
+    """Reads the recorded target; the status that the autoscaling pass writes is only kept in memory."""
 
     def __init__(self, recorded: RecordedDecision) -> None:
         self._recorded = recorded
@@ -202,7 +202,7 @@ def _total_of(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memories(recorded: RecordedDecision, memory: Memory) -> Iterator[Memory]:
-    """Yield the possible histories: the known one, the same shifted by a second, and with earlier samples."""
+    """Yield the possible histories: the known one, the same shifted by a second, and one with earlier samples."""
     for shift in _SHIFTS:
         moved = _shifted(memory, shift)
         yield moved

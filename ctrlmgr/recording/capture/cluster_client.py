@@ -1,7 +1,7 @@
-"""A client for a Kubernetes API server: discovery, lists in pages, watches as lines.
+"""A client for a Kubernetes API server: discovery, lists in pages, and watches line by line.
 
 Guarantees: all failures are raised as ctrlmgr's errors: `Expired` for compacted revisions, `ServiceUnavailable` if a
-retry may succeed, and for other error responses the error with their status code. A dead connection is detected.
+retry may succeed, and otherwise the error with the response's status code. The client detects a dead connection.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Cluster:
     """A client for one API server; thread-safe."""
 
     def __init__(self, access: Access, *, program: str = "ctrlmgr-record") -> None:
-        """Create a client with the server and credentials of `access` and the user agent `program`.
+        """Create a client with the URL and credentials in `access` and the user agent `program`.
 
-        No request is sent yet.
+        The constructor sends no request.
         """
         self.server = access.server
         self._access = access
@@ -151,7 +151,7 @@ class Cluster:
                 return
 
     def watch(self, served: Served, namespace: str, revision: Revision, seconds: int) -> Iterator[bytes]:
-        """Yield the lines of a watch from `revision` on, until the server ends it, after at most `seconds`."""
+        """Yield the lines of a watch from `revision` on, until the server ends the watch, after at most `seconds`."""
         return self.lines(served, namespace, {"resourceVersion": str(revision)}, seconds)
 
     def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
@@ -171,7 +171,7 @@ class Cluster:
             response.close()
 
     def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
-        """Send a request without a body to a path that is not that of a resource; return the response body."""
+        """Send a request without a body to a URL path that is not that of a resource; return the response body."""
         return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
 
     def _json(self, path: str) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Cluster:
         method: str = "GET",
         body: bytes | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request; after a 401, refresh the credentials once and retry."""
+        """Send a request; if the response is 401, refresh the credentials once and retry."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         response = self._sent(method, url, headers, timeout, body)
         if response.status == 401:
@@ -245,7 +245,7 @@ class Cluster:
 
 
 def refusal(code: int, body: bytes, what: str) -> ApiError:
-    """Return the error for a response; `what` names the request."""
+    """Return the error for a response; `what` describes the request in the error's message."""
     try:
         message = _decode_status(body).message
     except msgspec.MsgspecError:

@@ -1,8 +1,9 @@
-"""Records a cluster, with one thread per resource, and one thread that merges, redacts and writes the changes.
+"""Records a cluster, with one thread per resource and one thread that merges, redacts and writes the changes.
 
 Guarantees: the recording contains every change of the chosen resources exactly once, from the initial state to the
 revision at which the recording was stopped. An interrupted recording leaves a readable file. If all resources are
-recorded, recording of a custom kind starts and stops when its definition is created and deleted.
+recorded, the recording of a custom kind starts when its CustomResourceDefinition is created, and stops when it is
+deleted.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from ctrlmgr.recording.capture.watch_merge import Merger
 log = structlog.get_logger(__name__)
 
 _LOOK_UP = 0.2
-"""Seconds without a change until the recorder flushes, and checks whether to stop."""
+"""Seconds without a change after which the recorder flushes the file and checks whether to stop."""
 
 _LAST_WORDS = 15.0
-"""Seconds that watches have at the end to deliver all changes up to the end."""
+"""Seconds that watches have at the end of the recording to deliver all changes up to the end."""
 
 
 class State(NamedTuple):
@@ -44,13 +45,13 @@ class State(NamedTuple):
     changes: int
     revision: Revision
     waiting: int
-    """The number of changes that wait for a slower watch."""
+    """The number of changes that have not been written yet because a slower watch must deliver earlier changes."""
     size: int
     """The size of the current file in bytes."""
 
 
 class Recorder:
-    """Records some resources of a cluster; `run` may be called once."""
+    """Records some resources of a cluster; `run` may be called only once."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class Recorder:
     ) -> None:
         """Record the resources `served` into `files`; `ending` is the end of an earlier recording to continue.
 
-        Objects are recorded in one namespace, or in all if it is "". With `follows`, custom kinds that are created
-        later are recorded too; `served` must then contain `customresourcedefinitions`.
+        Objects are recorded in one namespace; an empty namespace means all namespaces. If `follows` is set, custom
+        kinds that are created later are recorded too; `served` must then contain `customresourcedefinitions`.
         """
         self._cluster = cluster
         self._files = files
@@ -99,8 +100,8 @@ class Recorder:
     ) -> list[Resource]:
         """Record until `stop` is set, or for `period` seconds after all resources were listed.
 
-        Returns the resources whose last changes the cluster did not deliver in time. The callback `tell` is called
-        about five times a second. Raises the error of a resource that cannot be recorded.
+        Return the resources whose last changes the cluster did not deliver in time. The callback `tell` is called about
+        five times a second. Raises the error for a resource that cannot be recorded.
         """
         for stream in self._streams.values():
             threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
@@ -122,7 +123,7 @@ class Recorder:
         return Stream(self._cluster, served, self._namespace, self._queue, clock=clock, random=random, begin=begin)
 
     def _take(self) -> None:
-        """Process the queue, waiting briefly if it is empty, and write the changes that are ready."""
+        """Process the messages in the queue, waiting briefly if it is empty, and write the changes that are ready."""
         try:
             self._accept(self._queue.get(timeout=_LOOK_UP))
             while not self._queue.empty():
@@ -170,10 +171,10 @@ class Recorder:
                         self._end(resource, revision)
 
     def _end(self, resource: Resource, revision: Revision) -> None:
-        """Stop following a kind that is no longer served; `revision` is 0 if its definition may still exist.
+        """Stop following a kind that is no longer served.
 
-        If the definition exists, the kind will be served again later. If definitions are not watched, the recording of
-        the kind ends.
+        `revision` is 0 if its CustomResourceDefinition may still exist. If the CustomResourceDefinition exists, the
+        kind will be served again later. If CustomResourceDefinitions are not watched, the recording of the kind ends.
         """
         if not revision and self._kinds is not None:
             return
@@ -184,10 +185,10 @@ class Recorder:
         self._merger.end(resource, revision, self._clock.now())
 
     def _wait_for_watches(self) -> list[Resource]:
-        """Wait until every watch has delivered the current state; bookmarks may arrive a minute late.
+        """Wait until every watch has delivered the current state of the cluster; bookmarks may arrive a minute late.
 
-        The watch of definitions is first, because definitions start and stop the watches of kinds. A watch has
-        delivered all changes up to a revision if its objects equal the objects that exist at that revision.
+        The watch of CustomResourceDefinitions comes first, because it starts and stops the watches of custom kinds. A
+        watch has delivered all changes up to a revision if its objects equal the objects that exist at that revision.
         """
         deadline = self._clock.monotonic() + _LAST_WORDS
         first = [DEFINITIONS] if self._kinds is not None and DEFINITIONS in self._streams else []
@@ -195,7 +196,7 @@ class Recorder:
         return late or self._level([*self._streams], deadline)
 
     def _level(self, resources: Sequence[Resource], deadline: float) -> list[Resource]:
-        """Wait for some watches, and return the watches that have not delivered all changes by the deadline."""
+        """Wait for some watches, and return those that have not delivered all changes by the deadline."""
         truths = {}
         try:
             for each in resources:
@@ -224,10 +225,10 @@ class Recorder:
 
 
 def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
-    """Return the resources with these names: plural, `plural.group` or short name; `*` stands for all resources.
+    """Return the resources with these names, which are a plural, `plural.group` or a short name.
 
-    `events` is the core group's resource unless a group is given, because both groups have the same objects. Raises
-    `SettingsError`.
+    `*` means all resources. The name `events` means the core group's resource unless a group is given, because both
+    groups have the same objects. Raises `SettingsError`.
     """
     if "*" in names:
         return [each for each in served if str(each.resource) != "events.events.k8s.io"]

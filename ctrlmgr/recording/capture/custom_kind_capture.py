@@ -1,8 +1,8 @@
 """Follows the CustomResourceDefinitions of a cluster, and decides when to start and stop recording each custom kind.
 
 Guarantees: the recording of a kind starts once, at the revision at which the kind was established, and stops once, at
-the revision at which its definition was deleted. If a kind is defined again before it was stopped, its recording
-continues.
+the revision of its CustomResourceDefinition's deletion. If a kind's CustomResourceDefinition is created again before
+the recording stopped, the recording continues.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ctrlmgr.recording.capture.cluster_client import Served
 
 
 class KindServed(NamedTuple):
-    """The step that a kind is served from `revision` on.
+    """A step that says that a kind is served from `revision` on.
 
-    `revision` is 0 if objects may have existed earlier, so that a list is needed.
+    `revision` is 0 if objects may have existed earlier, so that a list of the objects is needed.
     """
 
     served: Served
@@ -28,13 +28,13 @@ class KindServed(NamedTuple):
 
 
 class KindMoved(NamedTuple):
-    """The step that the recorded version of a kind is no longer served, but another version is."""
+    """A step that says that another version of a kind is served, and the recorded version no longer."""
 
     served: Served
 
 
 class KindDeleted(NamedTuple):
-    """The step that a definition was deleted, and with it all objects of its kind."""
+    """A step that says that a CustomResourceDefinition was deleted, together with all objects of its kind."""
 
     resource: Resource
     revision: Revision
@@ -47,7 +47,7 @@ class CustomKinds:
     """The custom kinds that the cluster serves; only one thread may use an instance."""
 
     def __init__(self, namespace: str = "") -> None:
-        """Start without kinds; if a namespace is given, only namespaced kinds are followed."""
+        """Start without custom kinds; if a namespace is given, only namespaced kinds are followed."""
         self._namespace = namespace
         self._served: dict[Resource, Served] = {}
         self._defined: set[Resource] = set()
@@ -57,7 +57,7 @@ class CustomKinds:
         self._served[served.resource] = served
 
     def changed(self, type: EventType, obj: Object) -> Iterator[Step]:
-        """Process a definition's change, and yield the resulting steps."""
+        """Process a change of a CustomResourceDefinition, and yield the resulting steps."""
         definition = Definition(obj.to_dict())
         if type is EventType.DELETED:
             yield from self._gone(Resource(definition.group, definition.names.plural), obj.revision)
@@ -65,7 +65,7 @@ class CustomKinds:
             yield from self._shown(definition, obj.revision)
 
     def listed(self, objects: Mapping[Key, Object], revision: Revision) -> Iterator[Step]:
-        """Process all definitions that exist at a revision, and yield the resulting steps."""
+        """Process all CustomResourceDefinitions that exist at a revision, and yield the resulting steps."""
         definitions = [Definition(obj.to_dict()) for obj in objects.values()]
         there = {Resource(each.group, each.names.plural) for each in definitions}
         for resource in self._defined - there:

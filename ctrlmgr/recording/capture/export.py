@@ -1,7 +1,7 @@
 """Exports a log of ctrlmgr as a recording, with the author of each change.
 
-Guarantees: the recording begins with the objects that exist at the start, as ADDED. Then each event follows once, in
-order.
+Guarantees: the recording begins with the objects that exist at the start, as ADDED. After these objects, each event
+follows once, in order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PAGE = 1000
 def history(
     log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None, opening: bool = True
 ) -> Iterator[Recorded]:
-    """Yield the objects at `start` (None: at the oldest complete revision) and the events up to now.
+    """Yield the objects at `start` (None for the oldest complete revision), and the events since then.
 
-    Without `opening`, yield only the events. Raises `Expired` if events since `start` were compacted.
+    If `opening` is not set, yield only the events. Raises `Expired` if events since `start` were compacted.
     """
 
     @lru_cache(maxsize=1000)
@@ -45,5 +45,5 @@ def history(
 
 
 def is_api_object(resource: Resource) -> bool:
-    """Return whether the API contains a resource; internal resources have a group of their own."""
+    """Return whether a resource is visible in the API; internal resources have their own group."""
     return resource.group != INTERNAL_GROUP

@@ -1,7 +1,7 @@
-"""Reads the end of a recording that is to be continued, and checks that continuing it is possible.
+"""Reads the end of a recording that will be continued, and checks that it can be continued.
 
 Guarantees: a file is not continued if it cannot be read completely, or if it contains objects of resources that are no
-longer recorded. A recording of another cluster or log is refused too, as far as this can be detected.
+longer recorded. A recording of another cluster or log is also refused, as far as this can be detected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RecordingEnd(NamedTuple):
 
 
 def read_ending(path: Path) -> RecordingEnd:
-    """Read a recording to its end, and return the end; raises `RecordingError`."""
+    """Read a recording to its end, and return the end; raises `RecordingError` if the recording is invalid."""
     objects: dict[Resource, dict[Key, Object]] = {}
     reader = RecordingReader(path)
     for entry in reader:
@@ -43,7 +43,7 @@ def read_ending(path: Path) -> RecordingEnd:
 
 
 def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: str) -> None:
-    """Raise `SettingsError` if the file has objects whose further changes would not be recorded."""
+    """Raise `SettingsError` if the file contains objects of resources that are no longer recorded."""
     others = sorted(str(resource) for resource in ending.objects if resource not in chosen)
     if others:
         raise SettingsError(f"--append: {ending.path} also holds {_shown(others)}, which --resources does not include")
@@ -58,7 +58,7 @@ def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: 
 
 
 def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bool]) -> None:
-    """Raise `SettingsError` if the objects at the file's end differ from the log's.
+    """Raise `SettingsError` if the objects at the file's end differ from the objects in the log.
 
     Raises `Expired` if the log's state at that revision was compacted.
     """

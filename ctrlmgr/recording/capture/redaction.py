@@ -1,8 +1,8 @@
 """Redacts a recording: the data of Secrets, and other fields that the user names.
 
 Guarantees: a value is replaced and never removed, so the object keeps its structure. If a field of an object is
-redacted, the annotation in which `kubectl apply` stores a copy of the object is redacted too. Other fields are not
-changed.
+redacted, the annotation in which `kubectl apply` stores a copy of the object is also redacted. All other fields stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctrlmgr.errors import SettingsError
 
 REDACTED = "REDACTED"
 _BASE64 = "UkVEQUNURUQ="
-"""The value `REDACTED` in base64, for fields that contain bytes."""
+"""The value `REDACTED` in base64, which replaces fields that contain bytes."""
 
 _BYTES = {("secrets", "data"), ("configmaps", "binaryData")}
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -29,12 +29,12 @@ Path = tuple[str, ...]
 
 
 class Redaction:
-    """The fields to redact, by resource."""
+    """The fields to redact, by the resource that has them."""
 
     def __init__(self, rules: Iterable[str]) -> None:
         """Parse rules such as `RESOURCE:FIELD.FIELD`.
 
-        A path applies to all items of a list, and to all values of a map.
+        The path in a rule applies to all items of a list, and to all values of a map.
 
         Raises `SettingsError` for an invalid rule.
         """

@@ -1,8 +1,8 @@
 """Writes the files of a recording.
 
 Guarantees: each file is a complete recording, because each further file starts with the objects that exist when the
-file is created. A change is on disk at most a second after it was written, so it survives a crash of the process. The
-last file is complete when `close` has returned. A further file never overwrites an existing file.
+file is created. A change is on disk at most a second after it was written, so it survives a crash of the process after
+that. After `close` has returned, the last file is complete. A further file never overwrites an existing file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ _FLUSH = 1.0
 
 
 class Files:
-    """Writes changes into `path` and, beyond a size limit, into `name.2.jsonl.gz` and so on; a context manager."""
+    """Writes changes into `path` and, when that file reaches a size limit, into `name.2.jsonl.gz` and so on.
+
+    A context manager.
+    """
 
     def __init__(self, path: Path, clock: Clock, *, limit: int = 0, ending: RecordingEnd | None = None) -> None:
-        """Create the first file, or append to an existing file after `ending`; raises OSError.
+        """Create the first file, or append to an existing file after `ending`.
 
-        `limit` is in stored bytes, 0 for a single file of any size.
+        Raises OSError if the file cannot be written. `limit` is the maximum number of stored bytes of a file; 0 means a
+        single file of any size.
         """
         self.paths = [path]
         self.changes = 0

@@ -1,8 +1,8 @@
 """Follows one resource of a cluster during a recording.
 
-Guarantees: after an interruption, the watch continues at the last received revision. If the server has compacted that
-revision, the stream lists the resource again and reports this. A kind that is no longer served is polled until the
-stream is stopped. All messages are put on one queue, in the server's order.
+Guarantees: after an interruption, the watch continues at the last revision that was received. If the server has
+compacted that revision, the stream lists the resource again and reports this. A kind that is no longer served is
+requested again and again until the stream is stopped. All messages are put on one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from ctrlmgr.recording.capture.cluster_client import Cluster, Served, refusal
 from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
-"""Minimum and maximum seconds between retries; the delay doubles each time.
+"""Minimum and maximum seconds between retries; the delay doubles with each retry.
 
-The maximum is less than the recorder's wait at the end.
+The maximum delay is less than the time that the recorder waits at the end.
 """
 
 _SHORTEST_WATCH = 240
-"""Minimum seconds of a watch; the maximum is twice that, as in client-go, so that watches do not end at the same
-time."""
+"""Minimum seconds of a watch; as in client-go, the maximum is twice the minimum, so that watches do not end at the same
+time.
+"""
 
 log = structlog.get_logger(__name__)
 
 
 class Listed(NamedTuple):
-    """A message: all objects of a resource at a revision."""
+    """A message that contains all objects of a resource at a revision."""
 
     resource: Resource
     revision: Revision
@@ -46,7 +47,7 @@ class Listed(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A message: a change of one object."""
+    """A message that contains a change of one object."""
 
     resource: Resource
     type: EventType
@@ -55,20 +56,20 @@ class Changed(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """A message: all changes up to this revision were delivered."""
+    """A message that says that all changes up to this revision were delivered."""
 
     resource: Resource
     revision: Revision
 
 
 class Missing(NamedTuple):
-    """A message: a resource is no longer served, and all its earlier messages were delivered."""
+    """A message that says that a resource is no longer served; all its earlier messages were delivered."""
 
     resource: Resource
 
 
 class Failed(NamedTuple):
-    """A message: a resource cannot be recorded, because of this error."""
+    """A message that says that a resource cannot be recorded, because of this error."""
 
     resource: Resource
     error: CtrlmgrError
@@ -85,7 +86,7 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class Stream:
-    """Lists and watches one resource; `run` must be called on a thread of its own."""
+    """Lists and watches one resource; `run` must be called on its own thread."""
 
     def __init__(
         self,
@@ -98,15 +99,15 @@ class Stream:
         random: Random,
         begin: Revision | None = None,
     ) -> None:
-        """Create a stream that follows `served`, in one namespace or ("") all, and puts messages on `queue`.
+        """Create a stream that follows `served` in one namespace ("" for all), and puts messages on `queue`.
 
         `begin` is given for a kind that may not be served yet: a revision at which it had no objects, or 0 if none is
         known.
         """
         self.served = served
-        """The resource and its path; the recorder replaces this value if another version is served."""
+        """The resource and its URL path; the recorder replaces this value if another version is served."""
         self.leave = threading.Event()
-        """An event that stops only this stream."""
+        """An event that stops only this stream, and no other stream."""
         self._cluster = cluster
         self._comes_and_goes = begin is not None
         self._namespace = namespace
@@ -117,7 +118,7 @@ class Stream:
         self._revision: Revision = begin or 0
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until `stop` or `leave` is set."""
+        """Follow the resource until `stop` or `leave` is set."""
         resource, delay = self.served.resource, _FIRST_DELAY
         pause = threading.Condition()
         while not stop.is_set() and not self.leave.is_set():

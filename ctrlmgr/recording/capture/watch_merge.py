@@ -1,13 +1,13 @@
-"""Merges several watches into one history with each change once, in the order of revisions.
+"""Merges several watches into one history that contains each change once, in the order of revisions.
 
-Guarantees (the input is the watches of one cluster, each in its own order, with revisions of one counter):
-- The output is ascending. A change is output only after every watch has reached its revision, so a slow watch misses no
-  change.
+Guarantees (for watches of one cluster, each in its own order, with revisions of one counter):
+- The revisions of the merged changes ascend. A change is output only after every watch has reached its revision, so a
+  slow watch misses no change.
 - The first change of an object is ADDED; repeated events of a resumed watch are dropped.
-- If a watch has expired, the differences between its new list and the known objects are output as changes. The
-  revisions of deletions are then unknown, so each deletion gets an unused revision, the last one before the list.
+- If a watch has expired, the differences between its new list and the known objects become changes. The revisions of
+  such deletions are unknown, so each deletion gets an unused revision, the last one before the list.
 - The watch of a custom kind may start and end during the recording.
-- A continued recording outputs the differences between the earlier recording's end and its own first lists.
+- If a recording is continued, the differences between its earlier end and the new first lists become changes.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from ctrlmgr.recording.format import ChangeOrigin
 
 
 class Recorded(NamedTuple):
-    """One change in a recording; for DELETED, `object` is the last state, at the revision of the deletion."""
+    """One change in a recording; for DELETED, `object` is the object's last state, at the revision of the deletion."""
 
     type: EventType
     object: Object
     recorded_at: int
     """The time at which the change was recorded, in microseconds since 1970."""
     made: ChangeOrigin | None = None
-    """The author and reconcile; None for a watch, which does not contain them."""
+    """The author of the change, with its reconcile; None for a watch, which does not contain authors."""
 
 
 class _PendingChange(NamedTuple):
-    """A change with the keys that define its order; `sure` is False if the revision is only the latest possible one."""
+    """A change with the keys that define its order.
+
+    `sure` is False if its revision is only the latest possible revision.
+    """
 
     revision: Revision
     sure: bool
@@ -63,7 +66,7 @@ class Merger:
         self._earlier: RecordingEnd | None = None
 
     def resume(self, ending: RecordingEnd) -> None:
-        """Continue an earlier recording of the same cluster; must be called before any input."""
+        """Continue an earlier recording of the same cluster; this method must be called before any input."""
         self._earlier, self._told = ending, ending.revision
         for resource, stream in self._streams.items():
             stream.objects = dict(ending.objects.get(resource, {}))
@@ -79,7 +82,7 @@ class Merger:
         stream.progress = revision or None
 
     def end(self, resource: Resource, revision: Revision, recorded_at: int) -> None:
-        """Stop expecting a resource, which has no objects left at `revision`."""
+        """Stop expecting changes of a resource, which has no objects left at `revision`."""
         stream = self._streams.pop(resource)
         self._ended = max(revision, stream.progress or 0)
         for old in stream.objects.values():
@@ -94,7 +97,7 @@ class Merger:
         return self._streams[resource].objects
 
     def listed(self, resource: Resource, revision: Revision, objects: Sequence[Object], recorded_at: int) -> None:
-        """Process a list, which is the first list of a resource or the new list after a watch expired."""
+        """Process a list, which is the first list of a resource or the new list after its watch expired."""
         stream = self._streams[resource]
         before, now = stream.objects, {obj.key: obj for obj in objects}
         if self._earlier is not None and stream.progress is None:
@@ -131,12 +134,12 @@ class Merger:
         self._expect(Recorded(type_, obj, recorded_at), obj.revision)
 
     def progressed(self, resource: Resource, revision: Revision) -> None:
-        """Process a bookmark: the watch has sent all changes up to `revision`."""
+        """Process a bookmark, which says that the watch has sent all changes up to `revision`."""
         stream = self._streams[resource]
         stream.progress = max(stream.progress or 0, revision)
 
     def ready(self) -> Iterator[Recorded]:
-        """Yield the changes that can be output now, in order."""
+        """Yield the changes that can be written now, in order."""
         bound = self.complete
         self._told = max(self._told, bound)
         batch: list[_PendingChange] = []
@@ -146,13 +149,13 @@ class Merger:
 
     @property
     def waiting(self) -> int:
-        """The number of changes that wait for slower watches."""
+        """The number of changes that cannot be written yet because slower watches must deliver earlier changes."""
         return len(self._waiting)
 
     def _placed(self, batch: Sequence[_PendingChange]) -> Iterator[Recorded]:
         """Assign unused revisions to deletions without one, and yield all changes in order.
 
-        Enough unused revisions always exist, because each deletion had a revision that no recorded change has.
+        There are always enough unused revisions, because each deletion had a revision that no recorded change has.
         """
         taken = {each.revision for each in batch if each.sure}
         placed: list[tuple[Revision, Recorded]] = []
@@ -176,7 +179,7 @@ class Merger:
 
 
 def _check_continues(ending: RecordingEnd, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
-    """Raise `SettingsError` if a list is not of the recorded cluster, as far as this can be detected."""
+    """Raise `SettingsError` if a list is from a cluster other than the recorded one, as far as this can be detected."""
     if revision < ending.revision:
         raise SettingsError(
             f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"

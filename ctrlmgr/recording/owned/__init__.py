@@ -1,1 +1,1 @@
-"""Decides which recorded objects belong to a controller, and compares these with our controllers' objects."""
+"""Decides which recorded objects belong to a controller, and compares them with our controllers' objects."""

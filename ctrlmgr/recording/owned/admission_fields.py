@@ -1,8 +1,8 @@
 """Copies the fields that admission added to recorded pods to our pods, because a replay runs no admission.
 
 Admission sets the ServiceAccount of a new pod, and adds a volume with its token under a random name. The controller
-that creates the pod writes neither field, so our pods get the fields of the recorded pods. Source: Kubernetes'
-`plugin/pkg/admission/serviceaccount`.
+that creates the pod writes neither of these fields, so our pods get the fields of the recorded pods. Source:
+Kubernetes' `plugin/pkg/admission/serviceaccount`.
 """
 
 from __future__ import annotations

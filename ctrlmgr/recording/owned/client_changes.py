@@ -1,10 +1,11 @@
-"""Applies a recorded client's change to our object; pure functions.
+"""Applies a change that a recorded client made to our object; all functions are pure.
 
 Both sides of a replay have the same object, but possibly in different states, because our controllers may have written
-other changes than the recorded controllers. So the input is only the difference that the client's write made.
+other changes than the recorded controllers. Therefore the input is only the difference that the client's write made.
 
-Guarantees: if our object equalled the recorded object before the change, both are equal afterwards. Lists whose items
-have an identity (conditions, containers, owners, finalizers) are changed item by item, other lists as a whole.
+Guarantees: if our object equalled the recorded object before the client's change, both are equal afterwards. Lists
+whose items have an identity (conditions, containers, owners, finalizers) are changed item by item, other lists as a
+whole.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ _IDENTITIES: Final = ("type", "uid", "name")
 """The fields that can identify the items of a list; the first one that all items have is used."""
 
 _OWN: Final = ("resourceVersion", "generation")
-"""Metadata fields that count writes; each side of the replay has its own counts."""
+"""Metadata fields that count writes, which both sides of the replay count separately."""
 
 
 def carried_over(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `ours` with the changes from `old` to `new`.
+    """Return our object `ours` with the changes from `old` to `new`.
 
-    The generation increases as much as that of the recorded object.
+    The generation of our object increases as much as that of the recorded object.
     """
     changed: dict[str, Any] = _changed(old, new, ours)
     kept = {name: ours["metadata"][name] for name in _OWN if name in ours["metadata"]}
@@ -57,7 +58,7 @@ def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mappin
 
 
 def _merged(added: Any, ours: Any) -> Any:
-    """Return a field that a client added, merged with our object's field if that exists."""
+    """Return a field that a client added, merged with the field of our object if that exists."""
     is_map = isinstance(added, Mapping) and isinstance(ours, Mapping)
     return _changed_fields({}, added, ours) if is_map else added
 
@@ -79,7 +80,7 @@ def _changed_list(old: Sequence[Any], new: Sequence[Any], ours: Sequence[Any]) -
 
 
 def _identity(items: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """Return a function that identifies the items of a list; None if the items have no common identifying field."""
+    """Return a function that identifies the items of a list; None if no field identifies all items."""
     if all(isinstance(item, str) for item in items):
         return lambda item: item
     for field in _IDENTITIES:

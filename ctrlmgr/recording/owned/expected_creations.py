@@ -1,10 +1,10 @@
-"""Gives the objects that our controllers create the names and uids of the recorded objects.
+"""Gives the objects that our controllers create the names and uids of the corresponding recorded objects.
 
-Pods have random names and uids, and the recorded writes of kubelets and clients refer to these names and uids. So each
-object that our controllers create gets the name, uid and creation time of its recorded counterpart. (The creation time
-also determines which pods are deleted first.) Guarantees: a counterpart has the same controller and labels, and
-requires the same node. Each recorded object is used once. If our object has no counterpart, it keeps its own name, and
-the comparison reports it.
+This is necessary because pods have random names and uids, and the recorded writes of kubelets and clients refer to
+them. Therefore each object that our controllers create gets the name, uid and creation time of its recorded
+counterpart. (The creation time also determines which pods are deleted first.) Guarantees: a counterpart has the same
+controller and labels, and requires the same node. Each recorded object is the counterpart of only one of our objects.
+If our object has no counterpart, it keeps its own name, and the comparison reports it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class ExpectedCreations:
     def __init__(self) -> None:
         """Start empty."""
         self._expected: dict[tuple[Resource, str], dict[str, Object]] = {}
-        """The recorded objects by resource and namespace, each a map from uid to object in the order of creation."""
+        """The recorded objects by resource and namespace; each value maps uids to objects in the order of their
+        creation.
+        """
 
     def expect(self, obj: Object) -> None:
         """Add an object that a recorded controller created."""
@@ -73,7 +75,10 @@ class ExpectedCreations:
 
 
 def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
-    """Return a key that is equal for counterparts: the object's name, unless it is random."""
+    """Return a key that is equal for an object and its counterpart.
+
+    It contains the object's name unless that is random.
+    """
     made = obj.view(_Made)
     if not made.metadata.generate_name:
         return obj.key, ""
@@ -87,7 +92,10 @@ def _labels(obj: Object) -> dict[str, str]:
 
 
 def _incarnated(ours: Object, recorded: Object) -> Object:
-    """Return our object with a recorded object's name, uid and creation time; the uid is replaced in all fields."""
+    """Return our object with the name, uid and creation time of a recorded object.
+
+    The uid is replaced in all fields.
+    """
     body = ours.body.replace(ours.uid.encode(), recorded.uid.encode())
     created = recorded.metadata.creation_timestamp
     made = Object(ours.resource, body).with_metadata(name=recorded.name, creation_timestamp=created)

@@ -1,8 +1,8 @@
-"""Defines the protocol of owned kinds in a replay, and the comparison of owned kinds at checkpoints.
+"""Defines the interface of owned kinds in a replay, and the comparison of owned kinds at checkpoints.
 
-A kind that one of our controllers writes is *owned*. The writes of the same controller in the real cluster are
-expected: these are not appended to our log, and every checkpoint compares their result with that of our controllers.
-Writes of other clients are inputs.
+A kind is *owned* in a replay if one of our controllers writes its objects. The writes of the same controller in the
+real cluster are expected: they are not appended to our log, and every checkpoint compares their result with the result
+of our controllers. Writes of other clients to owned kinds are inputs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ctrlmgr.recording.write_comparison import WriteTracker
 
 
 class KindOwnership(Protocol):
-    """One owned kind; only the replay's thread may use it."""
+    """One owned kind in a replay; only the replay's thread may use it."""
 
     resource: Resource
     is_shared: bool
-    """Whether clients and several controllers write objects of this kind.
+    """Whether both clients and several controllers write objects of this kind.
 
-    If so, the kind is processed after other owned kinds, and is not notified of changes of other kinds.
+    If so, the kind is processed after all other owned kinds, and is not notified of changes of other kinds.
     """
 
     expects_others: bool
-    """Whether changes of other kinds may be writes of the controllers, so that `expects` must be called."""
+    """Whether changes of other kinds may be writes of the kind's controllers, so that `expects` must be called."""
 
     def observe(self, change: Change) -> None:
         """Process a change of any kind before it is appended, because our controllers may have to act first."""
@@ -37,21 +37,21 @@ class KindOwnership(Protocol):
         """Return whether a change of a kind that is not owned is expected from our controllers, and is not an input."""
 
     def take(self, change: Change) -> bool:
-        """Process a change of this kind; return False for an input that the caller appends."""
+        """Process a change of this kind; return False for an input, which the caller must append."""
 
     def take_past(self, change: Change) -> bool:
-        """Record a change of the past (`initial_entries`); return False for an input that the caller appends.
+        """Record a change of the past (`initial_entries`); return False for an input, which the caller must append.
 
-        Such a change is never expected, even if a controller made it, because the recording lacks the inputs of the
-        write.
+        A change of the past is never expected, even if a controller made it, because the recording lacks the inputs of
+        the write.
         """
 
     def prepare(self) -> None:
-        """Prepare for a checkpoint, before our controllers finish their work."""
+        """Prepare for a checkpoint, before our controllers finish their work for the checkpoint."""
 
     @property
     def subjects(self) -> Collection[Key]:
-        """All subjects (objects or groups of objects) to compare."""
+        """All subjects to compare, which are objects or groups of objects."""
 
     @property
     def changed(self) -> Iterable[Key]:
@@ -61,20 +61,23 @@ class KindOwnership(Protocol):
         """Return the recorded state and our state of a subject as JSON values, None for a missing state."""
 
     def passed(self, revision: Revision) -> None:
-        """Record that the recorded controllers were quiescent at `revision`, and that all subjects were compared."""
+        """Record that the recorded controllers had finished their work at `revision`, with all subjects compared."""
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Report each write of both sides to `tracker` from now on; return the controllers that can act at any time."""
+        """From now on, report each write of both sides to `tracker`.
+
+        Return the controllers that can act at any time.
+        """
 
     def act_on(self, subject: Key) -> None:
         """Let these controllers act on a subject, if it is triggered."""
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return the numbers of comparisons that were not possible so far."""
+        """Return how often comparisons were not possible so far, by subject."""
 
 
 def divergence_at(checkpoint: Checkpoint, owned: KindOwnership, subject: Key) -> Divergence | None:
-    """Compare one subject; return None if both sides are equal."""
+    """Compare one subject; return None if the recorded state and our state are equal."""
     recorded, ours = owned.compare(subject)
     found = tuple(differences(recorded, ours))
     if not found:

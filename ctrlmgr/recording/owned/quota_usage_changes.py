@@ -1,10 +1,11 @@
-"""Finds, in a recording without authors, the creation that increased a quota's usage.
+"""Finds the creation that increased a ResourceQuota's usage in a recording without authors.
 
-When an object is created, admission increases a quota's `status.used`: in Kubernetes just before the creation, in
-ctrlmgr in the same append. Neither write names the creator. So an increase is attributed to the creation of an object
-in the namespace, of a counted kind, that is recorded closest to the increase. When our controllers create objects, our
-admission makes the increase. A replay does not run admission for input objects, so increases because of input objects
-are inputs too. Decreases and new limits are written by the quota controller, and are therefore inputs.
+When an object is created, admission increases a ResourceQuota's `status.used`: in Kubernetes just before the creation,
+in ctrlmgr in the same append. Neither the creation nor the write of the quota names the creator. Therefore an increase
+of usage is attributed to the creation of a counted object in the same namespace that is recorded closest to the
+increase. When our controllers create objects, our own admission increases the usage. A replay does not run admission
+for input objects, so the increases that input objects cause are also inputs. Decreases and new limits are inputs,
+because the quota controller writes them.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ class Usage:
         self._created.setdefault((obj.namespace, obj.resource), []).append(_Created(obj.revision, is_theirs))
 
     def is_of_theirs(self, old: Object, new: Object) -> bool:
-        """Return whether a quota changed because the counterpart of a replayed controller created an object."""
+        """Return whether a ResourceQuota changed because the counterpart of a replayed controller created an object."""
         counted = {_counted(name) for name in _risen(old.to_dict(), new.to_dict())}
         near = [each for resource in counted for each in self._around(new, resource)]
         closest = min(near, key=lambda each: (abs(each.revision - new.revision), -each.revision), default=None)
         return closest is not None and closest.is_theirs
 
     def _around(self, quota: Object, resource: Resource) -> list[_Created]:
-        """Return the last creation before a quota's change, and the first after it."""
+        """Return the last creation before a change of a ResourceQuota, and the first creation after it."""
         created = self._created.get((quota.namespace, resource), [])
         place = bisect_left(created, (quota.revision, False))
         return created[max(0, place - 1) : place + 1]
 
 
 def _counted(name: str) -> Resource:
-    """Return the kind of the objects that a quota counts under this resource name."""
+    """Return the kind of the objects that a ResourceQuota counts under this resource name."""
     if name.startswith(_COUNT):
         plural, _, group = name.removeprefix(_COUNT).partition(".")
         return Resource(group, plural)
@@ -65,7 +66,10 @@ def _counted(name: str) -> Resource:
 
 
 def _risen(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the resource names whose usage has increased, if no usage has decreased and no other field has changed."""
+    """Return the resource names whose usage has increased.
+
+    Empty if any usage has decreased or another field has changed.
+    """
     before, after = old.get("status") or {}, new.get("status") or {}
     used, uses = before.get("used") or {}, after.get("used") or {}
     if (old.get("spec"), before.get("hard"), used.keys()) != (new.get("spec"), after.get("hard"), uses.keys()):

@@ -1,19 +1,20 @@
 """Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-When does our controller act? It could act after every input, but its result matters only at a checkpoint, and when
-later results depend on this result. So our controller acts on a triggered object
+When does our controller act? Our controller could act after every input, but its result matters only at a checkpoint,
+and when later results depend on it. Therefore our controller acts on a triggered object
 
 1. before an input changes that object, because the client edited the controller's last result, and the edit stays until
    a later trigger;
 2. when the recorded controller created or deleted the object, because a deletion also removes clients' edits;
 3. before its parent (the Service) changes or is deleted, if the recorded controller has written the object since our
-   controller acted. The reason is that a Service that loses its selector keeps its last Endpoints. If the recorded
-   controller has not written the object, it had not acted on the triggers, so our controller must not act either;
+   controller acted. The reason for this is that a Service that loses its selector keeps its last Endpoints. If the
+   recorded controller has not written the object, it had not acted on the triggers, so our controller must not act on
+   them either;
 4. at a checkpoint, after virtual time has passed until no retry or delay is left.
 
-One hint is taken from the recorded writes. If the recorded controller overwrote a client's edit that is in our log, the
-two writes were concurrent: the recorded controller was triggered before the edit and acted after it, while our
-controller acted before the edit (1). In this case, our controller acts on the object without a trigger.
+One hint is taken from the writes of the recorded controller. If the recorded controller overwrote a client's edit that
+is in our log, the two writes were concurrent: the recorded controller was triggered before the edit and acted after it,
+while our controller acted before the edit (1). In this situation, our controller acts on the object without a trigger.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 
 
 class OwnedEndpoints:
-    """The recorded Endpoints and our Endpoints."""
+    """The Endpoints of the recording and of our log."""
 
     is_shared = False
     expects_others = False
 
     def __init__(self, stage: ReplayStage, ownership: Ownership) -> None:
-        """Follow our controller's writes on `stage`; must be created before the stage starts."""
+        """Follow our controller's writes on `stage`; the instance must be created before the stage starts."""
         informer = stage.informer(ownership.resource)
         self.resource = ownership.resource
         self._stage = stage
@@ -56,16 +57,16 @@ class OwnedEndpoints:
 
     @property
     def ownership(self) -> Ownership:
-        """The ownership of this kind."""
+        """The ownership of the kind Endpoints."""
         return self._ownership
 
     @property
     def expected(self) -> int:
-        """The number of changes by the recorded controller."""
+        """The number of changes that the recorded controller made."""
         return self._expectation.expected
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Report each write to `tracker` from now on."""
+        """From now on, report each write to `tracker`."""
         self._tracker = tracker
         tracker.follow(self.resource, whole(comparable))
         return (self._ownership.controller,)
@@ -79,16 +80,16 @@ class OwnedEndpoints:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """The objects of both sides."""
+        """The Endpoints that exist on either side."""
         return self._expectation.objects.keys() | {obj.key for obj in self._lister.list()}
 
     @property
     def changed(self) -> Iterable[Key]:
-        """The objects that have changed since the last checkpoint."""
+        """The Endpoints that have changed since the last checkpoint."""
         return self._changed | self._expectation.changed
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return both objects, without the fields that differ between clusters."""
+        """Return the recorded and our Endpoints, without the fields that differ between clusters."""
         recorded, ours = self._expectation.objects.get(subject), self._lister.get(subject)
         return recorded and comparable(recorded), ours and comparable(ours)
 
@@ -126,7 +127,7 @@ class OwnedEndpoints:
         """Do nothing, because checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
-        """Reset the state after a checkpoint."""
+        """Reset the recorded state after a checkpoint."""
         self._changed.clear()
         self._behind.clear()
         self._expectation.checkpoint(revision)
@@ -136,7 +137,10 @@ class OwnedEndpoints:
         return ()
 
     def _edit(self, change: Change) -> None:
-        """Append another client's change of an owned object as an input, applied to our object if it exists."""
+        """Append another client's change of an owned object as an input.
+
+        If our log has the object, apply only the change.
+        """
         key = change.object.key
         self._act(key)
         ours = self._lister.get(key)
@@ -150,7 +154,7 @@ class OwnedEndpoints:
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
 
     def _follow_suit(self, change: Change) -> None:
-        """Let our controller act when the recorded controller did, at once if the module's docstring requires that."""
+        """Let our controller act when the recorded one did, at once if the module's docstring requires that."""
         key = change.object.key
         edit = self._edits.pop(key, None)
         if change.type is EventType.MODIFIED and edit is None:
@@ -167,7 +171,7 @@ class OwnedEndpoints:
 
 
 def _as_incarnation_of(ours: Object | None, recorded: Object) -> Object:
-    """Return `recorded` with the uid and creation time of our object with the same key."""
+    """Return the object `recorded` with the uid and creation time of our object with the same key."""
     if ours is None or ours.uid == recorded.uid:
         return recorded
     return recorded.with_metadata(uid=ours.uid, creation_timestamp=ours.metadata.creation_timestamp)

@@ -1,20 +1,20 @@
 """Namespaces in a replay: compares the deletion of namespaces, and the remaining content of terminating namespaces.
 
-Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The namespace controller's
-writes are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From five
-seconds after the deletion request on, deletions of the namespace's content, and of the addresses claimed for its
-Services, are expected too. Earlier deletions are attributed to clients, because the recorded controller waits for these
-five seconds. Deletions of objects that were terminating already are always attributed to clients, which removed
+Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The writes of the namespace
+controller are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From
+five seconds after the deletion request on, deletions of the namespace's content, and of the addresses that its Services
+own, are also expected. Earlier deletions are attributed to clients, because the recorded namespace controller waits for
+five seconds. Deletions of objects that were already terminating are always attributed to clients, which removed
 finalizers or acted as the kubelet.
 
 The whole namespace is compared, except for the timestamps of its conditions. For a terminating namespace, the set of
-remaining objects is compared too: objects of the recorded kinds, without EndpointSlices, whose names are random.
+remaining objects is also compared: objects of the recorded kinds except EndpointSlices, whose names are random.
 
-Objects of unrecorded kinds, which only the recorded conditions mention, may delay the deletion of a namespace. In this
-case, a stand-in is added to our log, an object of the mentioned kind with the mentioned finalizer, so that the
-namespace stays. The stand-in is removed when the conditions no longer mention it. From then on, the conditions about
-remaining content are not compared, because they depend on the stand-ins. These omitted comparisons are counted; all
-other fields are compared.
+Objects of unrecorded kinds, which only the recorded conditions mention, may delay the deletion of a namespace. If so, a
+stand-in (an object of the mentioned kind with the mentioned finalizer) is added to our log, so that the namespace
+continues to exist. The stand-in is removed when the namespace's conditions no longer mention it. After a stand-in was
+added, the conditions about remaining content are not compared, because they depend on the stand-ins. The omitted
+comparisons of conditions are counted; all other fields of the namespace are compared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _HELD = re.compile(r"(\S+) in (\d+) resource instances")
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
 _UNJUDGED = "what is left in it is of kinds that the recording does not show"
 _ATTEMPTS = 5
-"""The maximum number of runs of our controller to finish a namespace that the recording creates again."""
+"""The maximum number of runs of our controller to finish the deletion of a namespace that the recording creates again.
+"""
 
 
 class OwnedNamespaces:
@@ -58,7 +59,7 @@ class OwnedNamespaces:
     expects_others = True
 
     def __init__(self, stage: ReplayStage, kinds: Kinds) -> None:
-        """Follow our controller's writes on `stage`; must be created before the stage starts."""
+        """Follow our controller's writes on `stage`; the instance must be created before the stage starts."""
         informer = stage.informer(NAMESPACES)
         informer.add_handler(self._on_change)
         self._stage = stage
@@ -79,28 +80,28 @@ class OwnedNamespaces:
         self._guessed: set[str] = set()  # namespaces that have had stand-ins
         self._uncompared: Counter[str] = Counter()
         self.held: dict[str, Sequence[Object]] = {}
-        """The first stand-ins of each namespace, by the namespace's name."""
+        """The first stand-ins of each namespace, by the name of the namespace."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
         """The first stand-ins of each namespace, if an earlier replay of the recording has found them."""
         self._is_prompt = False  # whether our controller acts when the recorded controller did, and not only at the end
         self._changed: set[Key] = set()
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Add the instances of a definition to the content of namespaces, if they are namespaced."""
+        """Add the custom objects of a CustomResourceDefinition to the content of namespaces, if they are namespaced."""
         if definition.namespaced:
             self._content[resource] = instances.lister
             version = f"{definition.group}/{definition.storage.name}"
             self._api_versions[resource] = (definition.accepted.kind, version)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing, because the instances of a deleted definition are deleted too."""
+        """Do nothing, because the custom objects of a deleted CustomResourceDefinition are deleted too."""
 
     def _on_change(self, change: StoreChange) -> None:
         self._changed.add(change.object.key)
 
     @property
     def subjects(self) -> Collection[Key]:
-        """The namespaces of both sides."""
+        """The namespaces that exist on either side."""
         return self._recorded.keys() | {obj.key for obj in self._ours.list()}
 
     @property
@@ -121,7 +122,7 @@ class OwnedNamespaces:
         return theirs or None, mine or None
 
     def observe(self, change: Change) -> None:
-        """Record the content of namespaces."""
+        """Record a change of the content of a namespace."""
         obj, resource = change.object, change.object.resource
         self._shown.add(resource)
         if resource == ENDPOINT_SLICES and change.type is EventType.DELETED and self._is_emptying(change):
@@ -164,7 +165,7 @@ class OwnedNamespaces:
             self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
 
     def take(self, change: Change) -> bool:
-        """Append a client's change of a namespace; other changes are made by our controller."""
+        """Append a client's change of a namespace; our controller makes all other changes."""
         obj = change.object
         self._changed.add(obj.key)
         old = self._recorded.pop(obj.key, None)
@@ -187,7 +188,10 @@ class OwnedNamespaces:
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Record a namespace of the past; if it is terminating, it counts as terminating since its deletion request."""
+        """Record a namespace of the past.
+
+        If the namespace is terminating, it counts as terminating since its deletion request.
+        """
         obj = change.object
         self._changed.add(obj.key)
         self._ending.pop(obj.name, None)
@@ -203,27 +207,30 @@ class OwnedNamespaces:
         """Do nothing, because checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
-        """Reset the state after a checkpoint."""
+        """Reset the recorded state after a checkpoint."""
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
         """From now on, let our controller act when the recorded controller did.
 
-        Single writes are not reported (see `_left_in`).
+        Single writes to namespaces are not reported (see `_left_in`).
         """
         self._is_prompt = True
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing, because no single write is tracked."""
+        """Do nothing, because single writes to namespaces are not tracked."""
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return at how many checkpoints the remaining content of a namespace could not be compared."""
+        """Return the number of checkpoints at which the remaining content of each namespace could not be compared."""
         for name, count in sorted(self._uncompared.items()):
             yield UncomparedCounts(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
-        """Append a namespace; if one with the same name is terminating in our log, finish its deletion first."""
+        """Append a namespace.
+
+        If a namespace with the same name is terminating in our log, finish its deletion first.
+        """
         self._urge(obj.key, lambda ours: ours is None)
         ours = self._ours.get(obj.key)
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
@@ -238,7 +245,7 @@ class OwnedNamespaces:
             self._stage.follow()
 
     def _edit(self, obj: Object) -> None:
-        """Append a client's change, with the fields that our controller has written."""
+        """Append a client's change of a namespace, with the fields that our controller has written."""
         self._stage.follow()
         ours = self._ours.get(obj.key)
         if ours is None:
@@ -252,7 +259,7 @@ class OwnedNamespaces:
         self._stage.append(EventType.MODIFIED, edited.with_metadata(uid=ours.uid))
 
     def _end(self, obj: Object, *, held: bool) -> None:
-        """Record that a namespace was deleted, by its controller or because a client released it."""
+        """Record that a namespace was deleted, by its controller or because a client removed its last finalizer."""
         self._ending.pop(obj.name, None)
         self._remove_stand_ins(obj.name)
         if not held:
@@ -263,7 +270,7 @@ class OwnedNamespaces:
             self._stage.append(EventType.DELETED, ours)
 
     def _stand_in(self, namespace: Object) -> None:
-        """Add stand-ins of unrecorded kinds, as many as the conditions report."""
+        """Add stand-ins of unrecorded kinds, as many as a namespace's conditions report."""
         left, held = _left_in(namespace)
         unseen = {resource: count for resource, count in left.items() if resource not in self._shown}
         self._remove_stand_ins(namespace.name)
@@ -299,7 +306,10 @@ class OwnedNamespaces:
 
 
 def _is_controllers(old: Object, new: Object) -> bool:
-    """Return whether the namespace controller made a change: only it writes conditions or removes its finalizer."""
+    """Return whether the namespace controller made a change.
+
+    No other client writes conditions or removes its finalizer.
+    """
     before, after = old.to_dict(), new.to_dict()
     return (
         _conditions(before) != _conditions(after)

@@ -1,18 +1,19 @@
-"""EndpointSlices in a replay: compares the endpoints of each Service, without their distribution to slices.
+"""Compares in a replay the endpoints of each Service's EndpointSlices, regardless of their distribution to slices.
 
-The names of slices are random, and the packing depends on the changes that a controller processed together. So for each
-Service, the managing controller and the set of endpoints of each address type and set of ports are compared. If a
-recording has no slices, nothing is compared.
+The names of slices are random, and the packing depends on the changes that a controller processed together. Therefore,
+for each Service, managing controller, address type and set of ports, the set of endpoints is compared. If a recording
+has no slices, nothing is compared.
 
-Slices of the recorded controllers (by their label) are expected and never inputs: the controllers revert other clients'
-changes at once, so such changes make no difference at a checkpoint. All other slices are inputs.
+Slices of the recorded controllers (by their label) are expected and never inputs; these controllers revert other
+clients' changes at once, so such changes have no effect at a checkpoint. EndpointSlices of other controllers and
+clients are inputs.
 
-Our controller acts at checkpoints. It also acts before a Service changes if the recorded controller has written the
-Service's slices since, because a Service that loses its selector keeps its last slices.
+Our controller acts on EndpointSlices at checkpoints. Our controller also acts before a Service changes if the recorded
+controller has written the Service's slices since, because a Service that loses its selector keeps its last slices.
 
-Slices refer to the nodes of their endpoints, but a recording may lack Nodes. In this case, the nodes that recorded
-slices name are created, each in the first recorded zone. The existence and zone of a node then cannot be verified; the
-comparison only verifies that all endpoints agree.
+EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. If it contains none, the
+nodes that recorded slices name are created, each in the first recorded zone. The comparison can then not verify the
+existence and zone of a node, but only that all endpoints agree on them.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from ctrlmgr.recording.report import UncomparedCounts
 from ctrlmgr.recording.write_comparison import WriteState, WriteTracker
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
-"""The label value of each controller's slices, by the controller's name."""
+"""The value of the managing label on each controller's slices, by the controller's name."""
 
 _BY_SERVICE = "service"
 
 
 class OwnedSlices:
-    """The recorded slices and our slices, by Service."""
+    """The slices of the recording and of our log, by Service."""
 
     resource = ENDPOINT_SLICES
     is_shared = False
@@ -73,7 +74,7 @@ class OwnedSlices:
         self._services = stage.informer(SERVICES).lister
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Report each write from now on."""
+        """From now on, report each write."""
         self._tracker = tracker
         ours = _Slices()
 
@@ -107,7 +108,7 @@ class OwnedSlices:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """The Services that have slices on either side."""
+        """The Services that have slices in the recording or in our log."""
         if not self._shown:
             return ()
         ours = {service_of(obj) for obj in self._lister.list() if self._is_kept(obj)}
@@ -126,7 +127,7 @@ class OwnedSlices:
     def observe(self, change: Change) -> None:
         """Let our controller act before a Service changes, if the recorded controller had acted.
 
-        Also detect whether the recording contains Nodes.
+        This method also detects whether the recording contains Nodes.
         """
         obj = change.object
         if obj.resource == NODES:
@@ -142,7 +143,7 @@ class OwnedSlices:
         return False
 
     def take(self, change: Change) -> bool:
-        """Record the recorded controllers' writes; return False for other slices, which are inputs."""
+        """Record the recorded controllers' writes; return False for slices of other writers, which are inputs."""
         obj = change.object
         self._shown = True
         known = self._recorded.get(obj.key)
@@ -173,7 +174,7 @@ class OwnedSlices:
         self._learn_nodes(self._changed)
 
     def passed(self, revision: Revision) -> None:
-        """Reset the state after a checkpoint."""
+        """Reset the recorded state after a checkpoint."""
         if self._shown:
             self._changed.clear()
         self._behind.clear()
@@ -206,7 +207,7 @@ class OwnedSlices:
 
 
 class _Slices:
-    """Slices, by name and by Service."""
+    """EndpointSlices, by name and by Service."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
@@ -234,7 +235,7 @@ class _Slices:
 def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
     """Add or remove a slice, and return the endpoints of all slices with the same ports and address type.
 
-    The order of writes to slices with other ports does not matter.
+    The order of writes to slices with different ports does not matter.
     """
     service = service_of(obj)
     known = slices.get(obj.key)
@@ -245,12 +246,12 @@ def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
 
 
 def service_of(obj: Object) -> Key:
-    """Return the key of a slice's Service; its name is empty without the label."""
+    """Return the key of a slice's Service; the Service's name is empty if the slice has no label for it."""
     return Key(obj.namespace, obj.labels.get(SERVICE_NAME, ""))
 
 
 def said(slices: Iterable[Object]) -> dict[str, list[Any]] | None:
-    """Return the sorted endpoints for each manager, address type and set of ports; None without slices.
+    """Return the sorted endpoints for each manager, address type and set of ports; None if there are no slices.
 
     A slice without endpoints results in an empty list.
     """

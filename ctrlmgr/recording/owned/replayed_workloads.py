@@ -1,18 +1,18 @@
-"""Kinds that controllers and clients both write, in a replay: workloads and their pods.
+"""Compares in a replay the kinds that both controllers and clients write: workloads and their pods.
 
-The author of each recorded change is determined. Writes of the recorded counterparts of replayed controllers are
-expected. Writes of other clients (users, kubelets, the garbage collector) are inputs. If a controller has written the
-object too, only the client's changes are applied (`client_changes`). Our objects get the names and uids of their
-recorded counterparts (`expected_creations`).
+The author of each recorded change of these kinds is determined. Writes of the recorded counterparts of replayed
+controllers are expected. Writes of other clients (users, kubelets, the garbage collector) are inputs. If a controller
+has also written the object, only the client's changes are applied (`client_changes`). Our objects get the names and
+uids of their recorded counterparts (`expected_creations`).
 
-A recording of ctrlmgr's log contains the author. In a recording of a watch, the author is read from `managedFields`,
-which do not show the author of a deletion. A deletion is attributed to the controllers if our controllers, which act
-first, make it too.
+A recording of ctrlmgr's log contains the author of each change. In a recording of a watch, the author is read from
+`managedFields`, which do not show the author of a deletion. A recorded deletion is attributed to the controllers if our
+controllers, which act first, make the same deletion.
 
-Our controllers act in every pause of the recording, at the time of the pause, because the recorded controllers were
-quiescent then. Our controllers also act at checkpoints, and before an input if the recorded controllers have written
-since our controllers acted. Except briefly at checkpoints, virtual time is never ahead of the recording, so clock-based
-actions (deadlines, schedules) happen at the recorded times.
+Our controllers act in every pause of the recording, at the time of the pause, because the recorded controllers had
+finished their work then. Our controllers also act at checkpoints, and before an input if the recorded controllers have
+written since our controllers last acted. Except briefly at checkpoints, virtual time is never ahead of the recording,
+so clock-based actions (deadlines, schedules) happen at the recorded times.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
 }
-"""The kinds that each controller shares with other clients, by the controller's name."""
+"""The kinds that each controller and other clients both write, by the controller's name."""
 
 _CLAIMS = Resource("", "persistentvolumeclaims")
 _OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
 """Kinds that can exist without workloads."""
 
 _PAUSE = 20_000
-"""Microseconds without a change after which the recorded controllers count as quiescent."""
+"""Microseconds without a change after which the recorded controllers are considered to have finished their work."""
 
 _INSTANT = 0.05
-"""Virtual seconds that pass each time our controllers act, for immediate requeues."""
+"""Virtual seconds that pass each time our controllers act, which allows for immediate requeues."""
 
 _AT_REST = 1.5
-"""Virtual seconds that pass at a checkpoint while our controllers act, for batching and retries."""
+"""Virtual seconds that pass at a checkpoint while our controllers act, which allows for batching and retries."""
 
 _LAG = 3_000
-"""Maximum microseconds that a cache is behind the log.
+"""Maximum delay in microseconds with which a cache of the recorded cluster follows the log.
 
-A reconcile lists the revisions of its key that its cache contained.
+A recorded reconcile lists the revisions of its key that its cache contained.
 """
 
 _SECOND = 1_000_000
@@ -69,20 +69,20 @@ _SECOND = 1_000_000
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 """Matches the random suffix of a generated name.
 
-Messages contain the names of refused pods, which are not recorded elsewhere.
+This is necessary because messages contain the names of refused pods, which are not recorded elsewhere.
 """
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ITEMS_BY = ("type", "uid", "name")
 _VERSION = "resourceVersion"
-"""The field of references with a resource version, which each side counts separately."""
+"""The field of references with a resourceVersion, which each side of the replay counts separately."""
 
 
 class SharedKinds:
-    """The recorded objects and our objects of the kinds that some controllers share."""
+    """The recorded objects and our objects of the kinds that both controllers and clients write."""
 
     def __init__(self, stage: ReplayStage, shared: Mapping[str, Sequence[Resource]]) -> None:
-        """Expect the recorded writes of controllers to their `shared` kinds.
+        """Expect the recorded writes of controllers to their kinds in `shared`.
 
         The instance must be created before `stage` starts.
         """
@@ -108,12 +108,12 @@ class SharedKinds:
         stage.writings.append(self)
 
     def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
-        """Return the recorded objects of a shared kind in a namespace; None for another kind."""
+        """Return the recorded objects of a kind in `shared` in a namespace; None for another kind."""
         kind = self._by_resource.get(resource)
         return None if kind is None else kind.recorded(namespace)
 
     def foresee(self, change: Change, *, is_past: bool) -> None:
-        """Process a later change in advance, because our controllers may create objects before the recorded ones do.
+        """Process a later change in advance, because our controllers may create objects earlier than recorded.
 
         Changes of the past are ignored, because our controllers do not create these objects.
         """
@@ -134,7 +134,7 @@ class SharedKinds:
                 self._expected.expect(change.object)
 
     def before(self, moment: int, revision: Revision) -> None:
-        """Let our controllers act in the pause before the next change, or when the recorded controllers decided."""
+        """Let our controllers act in the pause before the next change, or when the recorded controllers acted."""
         if not self._is_there:
             return
         is_due = False
@@ -147,12 +147,15 @@ class SharedKinds:
             self.act((pause - _PAUSE) / _SECOND)
 
     def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
-        """Return whether a recorded reconcile did not read a change, because it began earlier or its cache lagged."""
+        """Return whether a recorded reconcile did not read a change, because it began earlier or its cache was late."""
         began, seen = decision
         return began <= moment + (_LAG if seen and revision > seen else 0)
 
     def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
-        """Let our controllers act now; retry failures if `again` is set or the recorded controllers have written."""
+        """Let our controllers act now.
+
+        Failed keys are retried if `again` is set or the recorded controllers have written.
+        """
         again, self._is_behind = again or self._is_behind, False
         self._stage.catch_up(patience, again=again)
 
@@ -166,7 +169,7 @@ class SharedKinds:
         return self._expected.named(proposal) if proposal.object.resource in self._by_resource else proposal
 
     def written(self, events: Sequence[Event]) -> None:
-        """Record our controllers' writes."""
+        """Record the writes of our controllers."""
         for event in events:
             kind = self._by_resource.get(event.resource)
             if kind is not None and self._is_there:
@@ -174,7 +177,7 @@ class SharedKinds:
                 self._expected.forget(event.object)
 
     def take(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
-        """Process a change; return False if it can be appended unchanged."""
+        """Process a change; return False if the caller can append it unchanged."""
         if not self._is_there:
             return False
         if self._is_expected(kind, change, old):
@@ -199,7 +202,7 @@ class SharedKinds:
         return self._came_to_it(kind, change) if going else self._is_theirs(change, old)
 
     def _is_theirs(self, change: Change, old: Object | None) -> bool:
-        """Return whether a recorded controller created or changed an object."""
+        """Return whether a recorded controller, and not another client, created or changed an object."""
         if self._is_of_unknown(change, old):
             return False
         if _tells(change):
@@ -216,12 +219,12 @@ class SharedKinds:
         return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
 
     def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
-        """Return whether an object is new and has an unrecorded owner, so that no controller of ours can create it."""
+        """Return whether an object is new and its owner was not recorded, so that we cannot create it."""
         owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
         return owner is not None and owner.uid not in self._foreseen
 
     def _is_orphaned(self, old: Object, new: Object) -> bool:
-        """Return whether an object has lost a deleted or terminating owner, which is the garbage collector's write."""
+        """Return whether an object has lost a deleted or terminating owner; such a write is the garbage collector's."""
         kept = {each.uid for each in new.metadata.owner_references or ()}
         lost = {each.uid for each in old.metadata.owner_references or ()} - kept
         if not lost:
@@ -230,7 +233,7 @@ class SharedKinds:
         return not any(uid in lost for uids in staying for uid in uids)
 
     def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
-        """Return whether our controllers have also made a recorded deletion."""
+        """Return whether our controllers have made a recorded deletion too."""
         key = change.object.key
         if key not in kind.written:
             return False
@@ -256,7 +259,7 @@ class SharedKinds:
 
 
 class SharedKind:
-    """One of the shared kinds, as a `KindOwnership`."""
+    """One of the kinds that controllers and clients write, as a `KindOwnership`."""
 
     is_shared = True
     expects_others = False
@@ -294,7 +297,7 @@ class SharedKind:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """The objects that controllers have written and that exist, on either side."""
+        """The objects that controllers have written and that exist in the recording or in our log."""
         return [key for key in self.written if key in self._recorded or self.lister.get(key) is not None]
 
     @property
@@ -303,12 +306,12 @@ class SharedKind:
         return self._changed
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return both objects, without times, counts of writes, and the order of unordered lists."""
+        """Return the recorded object and our object, without times and counts of writes; unordered lists are sorted."""
         recorded, ours = self._recorded.get(subject), self.lister.get(subject)
         return recorded and _comparable(recorded), ours and _comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Record the object's previous and new state."""
+        """Record the previous and the new state of an object."""
         key = change.object.key
         if change.type is EventType.DELETED:
             self._old = self._recorded.pop(key, None)
@@ -336,11 +339,11 @@ class SharedKind:
         self._shared.at_checkpoint()
 
     def passed(self, revision: Revision) -> None:
-        """Reset the state after a checkpoint."""
+        """Reset the recorded state after a checkpoint."""
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Report each write from now on; the kind's controllers act at the recorded moments in any case."""
+        """From now on, report each write; the kind's controllers act at the recorded times in any case."""
         if self.resource == QUOTAS:
             return ()  # admission writes the usage of quotas in the same append as the object that counts
         self._tracker = tracker
@@ -348,7 +351,7 @@ class SharedKind:
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing, because the kind's controllers act at the recorded moments in any case."""
+        """Do nothing, because the kind's controllers act at the recorded times in any case."""
 
     def tracked(self, change: Change) -> None:
         """Report a write of a recorded controller."""
@@ -397,7 +400,7 @@ def _likened(value: Any, field: str = "") -> Any:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Return items sorted by their identity, because conditions are in the order in which they were set."""
+    """Return list items sorted by their identity, because conditions are in the order in which they were set."""
     for field in _ITEMS_BY:
         if items and all(isinstance(item, dict) and field in item for item in items):
             return sorted(items, key=lambda item: str(item[field]))

@@ -20,13 +20,13 @@ from ctrlmgr.settings.kubeconfig import Access
 T = TypeVar("T")
 
 FOLDER = "play"
-"""The name of the folder in the data directory that contains the files of a served recording."""
+"""The name of the folder in the data directory in which a served recording has its files."""
 
 _PATH = "/play"
 
 
 def kubeconfig(settings: Settings) -> Path:
-    """Return the path of a served recording's kubeconfig."""
+    """Return the path of the kubeconfig for a served recording."""
     return settings.data_path / FOLDER / "kubeconfig"
 
 
@@ -35,14 +35,14 @@ class _WriteList(msgspec.Struct):
 
 
 class Controls:
-    """Sends commands to a served recording; each command returns the new state."""
+    """Sends commands to a served recording; each command returns the new state of the player."""
 
     def __init__(self, access: Access) -> None:
-        """Create the controls for the server and credentials in `access`; no request is sent yet."""
+        """Create a client for the URL and credentials in `access`; no request is sent yet."""
         self._cluster = Cluster(access)
 
     def state(self) -> State:
-        """Return the current state."""
+        """Return the current state of the player."""
         return self._asked("GET", _PATH, {}, State)
 
     def command(self, name: str, **parameters: str) -> State:

@@ -1,10 +1,10 @@
 """A whole recording in memory, which can be played from any position.
 
-Guarantees: a loaded recording does not change after loading, so any thread may read it. The state at any position is
+Guarantees: a recording does not change after it was loaded, so any thread may read it. The state at any position is
 found without playing the events before the position.
 
-If a recording lacks Namespaces, stand-ins for the namespaces of its objects exist from the beginning, because clients
-could not write into these namespaces otherwise.
+If a recording contains no Namespaces, a stand-in exists from the beginning for each namespace with objects, because
+clients could not write into it otherwise.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LoadedRecording:
         return self._histories.get(resource, _NOBODY).get(key, ())
 
     def objects(self, resource: Resource | None, namespace: str | None, position: int) -> Iterator[Object]:
-        """Yield the objects that exist after the first `position` events."""
+        """Yield the objects that exist after the first `position` events of the recording."""
         revision = self.events[position - 1].revision
         for each in list(self._histories) if resource is None else [resource]:
             for key, history in self._histories.get(each, _NOBODY).items():
@@ -97,7 +97,7 @@ def _event(type_: EventType, obj: Object, time: int, previous: int = 0) -> Event
 
 
 def _linked(events: Sequence[Event]) -> list[Event]:
-    """Return events in which each refers to the previous event of the same object key."""
+    """Return the events, each with a reference to the previous event of the same object key."""
     newest: dict[tuple[Resource, Key], int] = {}
     linked = []
     for event in events:

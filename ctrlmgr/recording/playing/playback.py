@@ -1,7 +1,7 @@
 """Plays a recording over time, and handles commands.
 
-Guarantees: a command takes effect at once, so a later read of the log includes its effect. While no event is due and no
-command arrives, the player does not run.
+Guarantees: a command takes effect at once, so later reads of the log include its effect. While no event is due and no
+command arrives, the player uses no CPU time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
 
 _LOOK_UP = 0.25
-"""Seconds between checks whether to stop."""
+"""Seconds between checks whether the player must stop."""
 
 _LINGER = 1.0
-"""Seconds for clients to receive the last events before the end is reported."""
+"""Seconds that clients have to receive the last events before the end is reported."""
 
 
 class State(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,7 +33,7 @@ class State(msgspec.Struct, frozen=True, rename="camel"):
     """The newest revision that has been played."""
     time: str
     position: int
-    """The number of events that have happened."""
+    """The number of events that have happened, according to the recording's time."""
     events: int
     """The number of all events."""
     remaining: int
@@ -45,7 +45,7 @@ class State(msgspec.Struct, frozen=True, rename="camel"):
     first_revision: Revision
     last_revision: Revision
     writes: int
-    """The number of pretended writes so far."""
+    """The number of pretended writes since the start."""
 
 
 class Playback:
@@ -62,12 +62,12 @@ class Playback:
         clock: Clock,
         writes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Play with `player` into logs that `new_log` creates for a position; `name` is the name of the recording.
+        """Play with `player` into logs that `new_log` creates for a position; `name` is the recording's name.
 
         `writes` returns the number of pretended writes.
         """
         self.log = new_log(player.position)
-        """The current log; each seek backwards creates a new log."""
+        """The current log; each backward seek creates a new log."""
         self._recording = name
         self._player = player
         self._new_log = new_log
@@ -84,7 +84,7 @@ class Playback:
         self._ended = ended
 
     def on_rewind(self, rewound: Callable[[PlayedLog], None]) -> None:
-        """Register `rewound`, which is called with the new log after each seek backwards, on the command's thread."""
+        """Register `rewound`, which is called with the new log after each backward seek, on the command's thread."""
         self._rewound = rewound
 
     def on_move(self, tell: Callable[[State], None]) -> None:
@@ -116,7 +116,7 @@ class Playback:
             ended()
 
     def state(self) -> State:
-        """Return the current state."""
+        """Return the current state of the player."""
         with self._changed:
             self._follow()
             return self._state()
@@ -140,20 +140,20 @@ class Playback:
         return self.state()
 
     def seek(self, place: str) -> State:
-        """Seek to a position, which `moments` parses; raises `BadRequest`."""
+        """Seek to a position, which `moments` parses; raises `BadRequest` if the position is invalid."""
         with self._commanded() as now:
             recording_positions.seek(self._player, place, now)
         return self.state()
 
     def set_speed(self, speed: float) -> State:
-        """Set the speed relative to real time; raises `BadRequest`."""
+        """Set the speed relative to real time; raises `BadRequest` if the speed is invalid."""
         with self._commanded() as now:
             self._player.set_speed(speed, now)
         return self.state()
 
     @contextmanager
     def _commanded(self) -> Iterator[float]:
-        """Lock the player during a command, yield the time, and then show the new position in the log."""
+        """Lock the player during a command, yield the time, and afterwards show the new position in the log."""
         with self._changed:
             self._follow()
             yield self._clock.monotonic()

@@ -1,12 +1,12 @@
 """An event log over a recording, which grows as it is played.
 
 Guarantees:
-- At every moment, the log equals the log of the recorded cluster at that time: the same events, revisions and times.
-  The log begins with the initial objects; reads of earlier revisions raise `Expired`.
+- At any time of the recording, this log equals the log that the recorded cluster had: the same events, revisions and
+  times. The log begins with the initial objects; reads of earlier revisions raise `Expired`.
 - Revisions that were not recorded are missing; `imports` reports the gaps.
-- The log only grows. A seek backwards creates another log of the same recording, so a cache or a watch of a log never
-  has to remove events.
-- `Writes` answers appends; appends are never added to the log.
+- A log only grows, and never loses events. A seek backwards creates another log of the same recording, so a cache or a
+  watch of a log never has to remove events.
+- `Writes` responds to appends, which are never added to the log.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PlayedLog:
 
     @property
     def position(self) -> int:
-        """The number of events that have happened."""
+        """The number of events that have happened, according to the recording's time."""
         return self._position
 
     def show(self, position: int) -> None:
@@ -83,7 +83,7 @@ class PlayedLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Return the answer of `Writes`; the append is finished when this method returns."""
+        """Return the response of `Writes` to an append; the append is finished when this method returns."""
         now, id_ = self._clock.now(), self._random.getrandbits(63)
         pending = PendingAppend(proposals, author, fence, cause, recorded_at=now, append_id=id_)
         try:
@@ -96,7 +96,7 @@ class PlayedLog:
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Return the answer of `Writes`."""
+        """Return the response of `Writes` to several appends."""
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
@@ -104,14 +104,14 @@ class PlayedLog:
         raise BadRequest("nothing can be imported into a recording that is being played")
 
     def imports(self) -> Sequence[ImportedRange]:
-        """Return one range for the whole recording, because gaps may be anywhere."""
+        """Return one range that spans the whole recording, because gaps may be anywhere."""
         return [ImportedRange(0, self.revision)]
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Ignore the outcome, because a recording contains no reconciles."""
+        """Ignore the outcome of a reconcile, because a recording contains no reconciles."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Ignore the failure, because a recording contains no reconciles."""
+        """Ignore the failure of a reconcile, because a recording contains no reconciles."""
 
     def failures(self) -> Sequence[Failure]:
         """Return an empty list, because a recording contains no reconciles."""
@@ -139,7 +139,7 @@ class PlayedLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return the objects that exist now, or existed at revision `at`; a future revision is `Expired`."""
+        """Return the objects that exist now, or existed at revision `at`; raises `Expired` for a future revision."""
         position = self._place(at)
         objects = list(self._tape.objects(resource, namespace, position))
         objects.sort(key=lambda obj: (str(obj.resource), obj.key))
@@ -150,7 +150,7 @@ class PlayedLog:
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object now or at a revision, None if it did not exist."""
+        """Return one object now or at a revision; None if it did not exist then."""
         position = self._place(at)
         return state_at(self._tape.history(resource, key), self._tape.events[position - 1].revision)
 
@@ -199,7 +199,7 @@ class PlayedLog:
             return self.revision
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Ignore the observer, because this log never commits events."""
+        """Ignore the observer, because this log commits no events."""
 
     def close(self) -> None:
         """Raise `LogClosed` from now on, and wake all waiting threads."""
@@ -236,7 +236,7 @@ class PlayedFeed:
         self._wakers: tuple[Callable[[Revision], None], ...] = ()
 
     def head(self) -> Revision:
-        """Return the newest readable revision."""
+        """Return the newest revision that can be read."""
         return self._log.revision
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:

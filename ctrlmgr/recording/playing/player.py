@@ -1,10 +1,10 @@
 """The player: determines which events of a recording have happened by now.
 
 Guarantees:
-- The player is pure: each method gets the time (`now`, monotonic seconds) and returns the number of events that have
+- The player is pure: each method gets the time (`now`, in monotonic seconds) and returns the number of events that have
   happened. Only `seek` and `step` can decrease this number.
-- While the player is playing, an event counts as happened from its time on. Speed, pauses and the frequency of calls do
-  not change which events have happened at a time of the recording.
+- While the player is playing, an event counts as happened when the player's time reaches the event's time. Changes of
+  speed, pauses and frequent calls do not change which events have happened at a time of the recording.
 - The position does not change while the player is paused.
 """
 
@@ -17,17 +17,17 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.recording.playing.timetable import SECOND, Timetable
 
 FASTEST = 1_000_000.0
-"""The maximum speed relative to real time; users should seek instead of playing faster."""
+"""The maximum speed relative to real time; to move faster, users should seek."""
 
 
 class Player:
     """A position in a timetable that moves with time; only one thread at a time may use it."""
 
     def __init__(self, timetable: Timetable, now: float, *, speed: float = 1.0, paused: bool = False) -> None:
-        """Start at the beginning of the recording; raises `BadRequest` for an invalid speed."""
+        """Start at the beginning of the recording; raises `BadRequest` if the speed is invalid."""
         self.timetable = timetable
         self.position = timetable.opening
-        """The number of events that have happened."""
+        """The number of events that have happened, according to the recording's time."""
         self.paused = paused
         self.speed = _checked(speed)
         # Positions in microseconds of playing at speed 1: `_from` is the position at `_since`, and `_at` at the last
@@ -47,7 +47,7 @@ class Player:
 
     @property
     def time(self) -> int:
-        """The time of the recording at the last call, in microseconds since 1970."""
+        """The recording's time at the last call, in microseconds since 1970."""
         last = self.position - 1
         time = self.timetable.times[last]
         if self.has_ended:
@@ -63,7 +63,7 @@ class Player:
         return self.position
 
     def wait(self, now: float) -> float | None:
-        """Return the seconds until the next event is due; None while it is paused or has ended."""
+        """Return the seconds until the next event is due; None while the player is paused or has ended."""
         self.advance(now)
         if self.paused or self.has_ended:
             return None
@@ -80,7 +80,7 @@ class Player:
         self.paused = False
 
     def set_speed(self, speed: float, now: float) -> None:
-        """Set the speed relative to real time; raises `BadRequest`."""
+        """Set the speed relative to real time; raises `BadRequest` if the speed is invalid."""
         speed = _checked(speed)
         self._count_from(now)
         self.speed = speed
@@ -95,7 +95,7 @@ class Player:
         self._stand(self.timetable.upto_revision(revision), now)
 
     def seek_time(self, moment: int, now: float) -> None:
-        """Seek to a time in microseconds since 1970; if it is outside the recording, to the beginning or end."""
+        """Seek to a time in microseconds since 1970; a time outside the recording means its beginning or end."""
         self._stand(self.timetable.upto_time(moment), now)
         if not self.has_ended:
             # Within a shortened gap, limit the offset to the playing time of the gap.

@@ -1,11 +1,11 @@
-"""Answers writes to a recording, which cannot be changed.
+"""Responds to writes to a recording, which cannot be changed.
 
-`RefusedWrites` refuses all writes. `PretendedWrites` answers as if the writes were made, but only keeps a list of them.
-So a controller runs unchanged, and the list contains the writes that it would have made.
+`RefusedWrites` refuses all writes. `PretendedWrites` responds as if the writes were made, but only keeps a list of
+them. Therefore a controller runs unchanged, and the list contains the writes that the controller would have made.
 
-Guarantees of `PretendedWrites`: invalid writes are refused as usual (a conflict, the creation of an existing object),
-and are not in the list. An answer has the revision of the existing object, or the newest revision for a new object, so
-a client that continues from this revision reads the actual state. The newest `KEPT` writes are kept.
+`PretendedWrites` refuses invalid writes as usual (a conflict, the creation of an existing object), and does not list
+them. A response has the revision of the existing object or, for a new object, the newest revision, so that clients
+which continue from it read the actual state. The list keeps only the newest `KEPT` writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ VERBS = {EventType.ADDED: "create", EventType.MODIFIED: "change", EventType.DELE
 
 
 class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
-    """One pretended write: the object as it would be after the write, or its last state for a deletion."""
+    """One pretended write, with the object as it would be after the write.
+
+    For a deletion, with the object's last state.
+    """
 
     number: int
     """The number of the write, counted from 1."""
@@ -44,7 +47,7 @@ class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
     at: Revision
     """The newest revision that had been played at the time of the write."""
     recorded_time: str
-    """The time of the recording at the write (RFC 3339)."""
+    """The recording's time at the write (RFC 3339)."""
     time: str
     """The real time of the write (RFC 3339)."""
     object: msgspec.Raw
@@ -58,14 +61,14 @@ class Moment(Protocol):
         """The newest revision that has been played."""
 
     def current(self, resource: Resource, key: Key) -> Object | None:
-        """Return the current state of an object."""
+        """Return the current state of an object in the recording."""
 
 
 class Writes(Protocol):
-    """Decides the answer to an append."""
+    """Decides the response to an append."""
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
-        """Return the events that answer an append, or raise the refusal."""
+        """Return the events that an append returns, or raise the error that refuses it."""
 
 
 class RefusedWrites:
@@ -80,7 +83,7 @@ class RefusedWrites:
 
 
 class PretendedWrites:
-    """Answers writes as if they were made, without storing objects; thread-safe."""
+    """Responds to writes as if they were made, without storing objects; thread-safe."""
 
     def __init__(self, stamps: Callable[[], tuple[str, str]]) -> None:
         """Create an empty list of writes; `stamps` returns the time of the recording and the real time (RFC 3339)."""
@@ -91,16 +94,16 @@ class PretendedWrites:
 
     @property
     def count(self) -> int:
-        """The number of writes so far."""
+        """The number of pretended writes since the start."""
         return self._count
 
     def after(self, number: int, limit: int) -> list[PretendedWrite]:
-        """Return up to `limit` writes of the list after number `number`."""
+        """Return up to `limit` writes of the list that follow the write with the number `number`."""
         with self._lock:
             return [write for write in self._kept if write.number > number][:limit]
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
-        """Return the answer to an append as if it were made, and keep its writes; raises the errors of a log."""
+        """Return the response to an append as if it were made, and list its writes; raises the errors of a log."""
         revision = moment.revision
         events = []
         for index, proposal in enumerate(pending.proposals):

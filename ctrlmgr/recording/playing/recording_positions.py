@@ -14,8 +14,8 @@ START, END = "start", "end"
 def seek(player: Player, text: str, now: float) -> None:
     """Seek to `start`, `end`, a revision, a time (RFC 3339), or a duration forward (`+30s`) or back (`-1m30s`).
 
-    Raises `BadRequest` for other texts, and for a revision outside of the recording; a time outside of the recording
-    stands for its beginning or end.
+    Raises `BadRequest` for another text, and for a revision outside the recording; a time outside the recording means
+    its beginning or end.
     """
     timetable = player.timetable
     first, last = timetable.revisions[timetable.opening - 1], timetable.revisions[-1]

@@ -2,12 +2,12 @@
 
 Guarantees: times never decrease; events keep the recording's order; gaps are at most as long as requested.
 
-The time of an event is
-- the `recordedAt` of its line;
+The time of an event is the first of the following that exists:
+- the `recordedAt` of the event's line;
 - in a recording without `recordedAt`, the newest timestamp in the object (its creation time, or the time of a field
-  manager). These are whole seconds, so the events of one second are distributed over the second. An event without any
-  timestamp (mostly a deletion) has the time of the event before it;
-- if the objects have no timestamps either, one second after the event before it.
+  manager). Such timestamps are whole seconds, so the events of one second are distributed evenly over the second. An
+  event without any timestamp, which is usually a deletion, has the time of the previous event;
+- if no object in the recording has a timestamp, each event happens one second after the previous event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change
 
 SECOND = 1_000_000
-"""Microseconds per second; all times here are in microseconds."""
+"""Microseconds per second; all times in this module are in microseconds."""
 
 
 class Timetable(NamedTuple):
@@ -36,7 +36,7 @@ class Timetable(NamedTuple):
     times: Sequence[int]
     """The time of each event, in microseconds since 1970, ascending."""
     due: Sequence[int]
-    """For each event, the microseconds of playing from the beginning at speed 1, with gaps shortened."""
+    """For each event, the microseconds from the beginning of playing at speed 1, with gaps shortened."""
     opening: int
 
     @classmethod
@@ -52,7 +52,7 @@ class Timetable(NamedTuple):
         return cls(revisions, times, due, opening)
 
     def __len__(self) -> int:
-        """Return the number of events."""
+        """Return the number of events in the timetable."""
         return len(self.revisions)
 
     def upto_revision(self, revision: Revision) -> int:
@@ -81,10 +81,10 @@ _decode_times = msgspec.json.Decoder(_Timed).decode
 
 
 def opening_of(changes: Sequence[Change]) -> int:
-    """Return the number of initial objects at the beginning of the changes, at least one.
+    """Return the number of initial objects with which the changes begin, which is at least one.
 
     Initial objects are those that are ADDED before any other change. If lines have times, only objects that were
-    created before the first line was recorded count, because all other objects were added during the recording.
+    created before the first line was recorded count; all other objects were added during the recording.
     """
     began = changes[0].recorded_at
     count = sum(1 for _ in takewhile(lambda change: is_opening(change, began), changes))
@@ -92,7 +92,7 @@ def opening_of(changes: Sequence[Change]) -> int:
 
 
 def is_opening(change: Change, began: int) -> bool:
-    """Return whether a change is an initial object, if all changes before it are (see `opening_of`).
+    """Return whether a change is an initial object, provided that all changes before it are (see `opening_of`).
 
     `began` is the time at which the first line was recorded.
     """
@@ -123,19 +123,19 @@ def _ascending(start: int, times: Iterator[int] | Sequence[int]) -> Iterator[int
 
 
 def _spread(times: Sequence[int]) -> Iterator[int]:
-    """Distribute events with the same second over this second."""
+    """Distribute the events of the same second evenly over that second."""
     for time, same in groupby(times):
         count = len(list(same))
         yield from (time + SECOND * number // count for number in range(count))
 
 
 def created_at(obj: Object) -> int:
-    """Return the time at which an object was created, in microseconds since 1970; 0 if unknown."""
+    """Return the time at which an object was created, in microseconds since 1970; 0 if it is not known."""
     return _read(obj.metadata.creation_timestamp)
 
 
 def stated_at(obj: Object) -> int:
-    """Return the newest timestamp in an object's metadata, 0 if it has none."""
+    """Return the newest timestamp in an object's metadata; 0 if it has no timestamp."""
     times = _decode_times(obj.body).metadata
     stated = [times.creation_timestamp, *(entry.time for entry in times.managed_fields or ())]
     return max(map(_read, stated))

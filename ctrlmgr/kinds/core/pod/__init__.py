@@ -1,1 +1,1 @@
-"""Pod: its defaults, validation, allowed updates and subresources."""
+"""The kind Pod: its defaults, validation, allowed updates and subresources."""

@@ -1,4 +1,4 @@
-"""Validates devices in the status of pods: their health, and the claims of the allocation.
+"""Validates devices in the status of pods: their health, and the resource claims that were allocated.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
 """
@@ -24,7 +24,7 @@ def validate_allocated(
 ) -> list[FieldError]:
     """Validate the health of resources that are allocated to a container.
 
-    Ephemeral containers have no such resources.
+    Ephemeral containers have no allocated resources.
     """
     if field == "ephemeralContainerStatuses":
         return [forbidden(path, "must not be specified in container status")]
@@ -69,7 +69,7 @@ def _validate_message(message: str | None, path: Path) -> list[FieldError]:
 
 
 def validate_extended_resources(status: Mapping[str, Any], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate which requests of a claim satisfy the extended resources of containers (KEP-5004)."""
+    """Validate which requests of a resource claim satisfy the extended resources of containers (KEP-5004)."""
     containers = {
         each.get("name") or "": each for each in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     }
@@ -107,9 +107,9 @@ def _validate_mapping(key: tuple[str, ...], containers: Mapping[str, Any], path:
 def validate_node_allocatable(
     statuses: Sequence[Mapping[str, Any]], status: Mapping[str, Any], spec: Mapping[str, Any], path: Path
 ) -> list[FieldError]:
-    """Validate amounts of a node's allocatable resources that claims provide (KEP-5517).
+    """Validate the amounts of a node's allocatable resources that resource claims provide (KEP-5517).
 
-    `path` is the path of the status.
+    `path` is the path of the pod's status.
     """
     known = {each.get("resourceClaimName") for each in spec.get("resourceClaims") or ()}
     known |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}

@@ -1,4 +1,4 @@
-"""Pod annotations that Kubernetes interprets: mirror pods, the deletion cost, and old forms of seccomp and AppArmor.
+"""The pod annotations that Kubernetes interprets: mirror pods, deletion cost, old forms of seccomp and AppArmor.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
 `ValidatePodSpecificAnnotationUpdates`, and `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
@@ -37,7 +37,7 @@ _MUST_MATCH = "{} {} in annotation and field must match"
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path, *, any_cost: bool = False
 ) -> list[FieldError]:
-    """Validate the annotations of a pod or a template; `any_cost` allows a deletion cost that is not a number."""
+    """Validate the annotations of a pod or a pod template; `any_cost` allows a deletion cost that is not a number."""
     errors: list[FieldError] = []
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -58,7 +58,7 @@ def validate_pod_annotations(
 
 
 def is_cost(cost: str | None) -> bool:
-    """Return whether the annotation for the deletion cost is absent or a number.
+    """Return whether the annotation for the pod deletion cost is absent or a number.
 
     Source: Kubernetes `GetDeletionCostFromPodAnnotations`.
     """
@@ -109,9 +109,9 @@ def _validate_apparmor(key: str, profile: str, containers: frozenset[str], path:
 
 
 def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate, on creation, that old annotations agree with the fields that replace them.
+    """Validate that the old annotations of a new pod agree with the fields that replace them.
 
-    `path` is the path of the spec.
+    `path` is the path of the pod's spec.
     """
     if not any(key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APPARMOR)) for key in annotations):
         return []
@@ -150,7 +150,7 @@ def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None,
 
 
 def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path) -> list[FieldError]:
-    """Validate the annotations of a changed pod, and that the annotations for kubelets are unchanged."""
+    """Validate the annotations of an updated pod, and that the annotations for kubelets are unchanged."""
     after, before = ((each.get("metadata") or {}).get("annotations") or {} for each in (new, old))
     if not after and not before:
         return []
@@ -171,7 +171,7 @@ def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path)
 
 
 def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
-    """Set the fields for a new pod's AppArmor annotations in place; return the warnings (KEP-24)."""
+    """Set, in place, the fields of a new pod that its AppArmor annotations describe; return the warnings (KEP-24)."""
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     spec = pod.get("spec") or {}
     warnings: list[str] = []
@@ -196,7 +196,7 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
 
 
 def apparmor_field(annotation: str) -> dict[str, str] | None:
-    """Return the profile that an annotation names; None if the annotation is empty or has an unknown value."""
+    """Return the AppArmor profile that an annotation names; None if the annotation is empty or has an unknown value."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":

@@ -1,8 +1,8 @@
 """Validates the containers of pods: regular containers, init containers, and ephemeral containers.
 
-Guarantees: a container that has only a name and an image is validated with few dict lookups.
+Guarantees: few dict look-ups are needed to validate a container that has only a name and an image.
 
-Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateContainers` and its siblings.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateContainers` and similar functions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 
 class PodParts(NamedTuple):
-    """The properties of a pod that the validation of its containers needs."""
+    """The properties of a pod on which the validation of its containers depends."""
 
     volumes: Mapping[str, Mapping[str, Any]]
     claims: Collection[str]
@@ -58,11 +58,11 @@ class PodParts(NamedTuple):
     restart_policy: str
     host_users: bool
     system: str | None
-    """The operating system of the pod (`spec.os.name`); None if the pod names none."""
+    """The operating system of the pod (`spec.os.name`); None if the pod does not name one."""
 
 
 def validate_containers(spec: Mapping[str, Any], pod: PodParts, path: Path) -> list[FieldError]:
-    """Validate all containers of a pod spec; `path` is the path of the spec."""
+    """Validate all containers of a pod spec; `path` is the path of the pod spec."""
     containers = spec.get("containers") or ()
     initial = spec.get("initContainers") or ()
     errors = _validate_regular(containers, pod, path.child("containers"))
@@ -179,7 +179,7 @@ def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[F
 
 
 def validate_padding(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate fields that only containers in templates may have, not those of pods (`validateContainerOnlyForPod`)."""
+    """Validate fields that are allowed in containers of templates only (`validateContainerOnlyForPod`)."""
     image = container.get("image") or ""
     return [invalid(path.child("image"), image, PADDED)] if image != image.strip() else []
 

@@ -1,8 +1,8 @@
 """The defaults of pod specs.
 
-Guarantees: all defaults are set in place, and setting them twice has no further effect. A default is set only if the
-field is absent, or if it is no pointer in Go and has the zero value. `default_pod_spec` is for every pod spec,
-templates included; `default_pod` sets the defaults of pods only, which templates do not get.
+Guarantees: all defaults are set in place; setting them again changes nothing. A default is set only if the field is
+absent, or if it has the zero value and is not a pointer in Go. `default_pod_spec` sets the defaults of every pod spec,
+also in templates; `default_pod` sets additional defaults of pods.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,conversion,zz_generated.defaults}.go`.
 """
@@ -25,11 +25,11 @@ _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThresh
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 _NESTED = frozenset(("ports", "env", "lifecycle", *_PROBES))
-"""The fields of a container in which nested fields have defaults; the field `resources` always exists."""
+"""The fields of a container that contain fields with defaults; the field `resources` always exists."""
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
-    """Yield every container of a pod spec with its list and its index, in the order of `VisitContainersWithPath`."""
+    """Yield every container of a pod spec with its list and its index, in `VisitContainersWithPath`'s order."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             yield kind, index, container
@@ -65,7 +65,7 @@ def default_template(template: Unstructured) -> None:
 
 
 def default_pod_spec(spec: Unstructured) -> None:
-    """Set the defaults that pods and templates share."""
+    """Set the defaults that pods and pod templates have in common."""
     for field, value in (
         ("dnsPolicy", "ClusterFirst"),
         ("restartPolicy", "Always"),
@@ -136,7 +136,7 @@ def _default_handler(handler: dict[str, Any]) -> None:
 
 
 def _default_requests(spec: Unstructured) -> None:
-    """Default the requests to the limits."""
+    """Default the resource requests of containers to their limits."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             resources = container.get("resources")
@@ -159,7 +159,7 @@ def _drop_stale_annotations(owner: Unstructured) -> None:
 
 
 def _converge_addresses(status: dict[str, Any]) -> None:
-    """Make `podIP` the first element of `podIPs`.
+    """Make `podIP` of a pod's status the first element of `podIPs`.
 
     If `podIP` differs from the first element, it replaces the whole list.
     """

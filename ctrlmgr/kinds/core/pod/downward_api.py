@@ -1,4 +1,4 @@
-"""References to a pod's own fields and resources, in environment variables and downward API volumes.
+"""Validates references to a pod's own fields and resources, in environment variables and downward API volumes.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go` and `pkg/apis/core/pods/helpers.go`.
 """
@@ -39,7 +39,7 @@ _BYTE_UNITS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1T
 
 
 def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[str], path: Path) -> list[FieldError]:
-    """Validate an ObjectFieldSelector; `allowed` are the fields that it may refer to."""
+    """Validate an ObjectFieldSelector; `allowed` are the fields of the pod that it may refer to."""
     for field in ("apiVersion", "fieldPath"):
         if not reference.get(field):
             return [required(path.child(field))]
@@ -58,7 +58,7 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
 
 
 def _split_subscript(label: str) -> tuple[str, str, bool]:
-    """Split `path['key']` into the path, the key, and whether there is a key (fieldpath.SplitMaybeSubscriptedPath)."""
+    """Split `path['key']` into the path, the key, and whether a key is given (fieldpath.SplitMaybeSubscriptedPath)."""
     name, bracket, key = label.removesuffix("']").partition("['")
     return (name, key, True) if label.endswith("']") and bracket and name else (label, "", False)
 
@@ -68,7 +68,7 @@ def _unconvertible(path: Path, label: str, problem: str) -> FieldError:
 
 
 def validate_resource_reference(reference: Mapping[str, Any], path: Path, *, named: bool) -> list[FieldError]:
-    """Validate a ResourceFieldSelector; if `named` is true, it must name a container."""
+    """Validate a ResourceFieldSelector; if `named` is set, it must name a container."""
     resource = reference.get("resource") or ""
     errors: list[FieldError] = []
     if named and not reference.get("containerName"):

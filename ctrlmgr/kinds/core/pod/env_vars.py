@@ -1,4 +1,4 @@
-"""The environment variables of containers, and the sources of their values.
+"""Validates the environment variables of containers, and the sources of their values.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateEnv` and `ValidateEnvFrom`.
 """

@@ -1,4 +1,4 @@
-"""Parses image names, which determine the default pull policy: `Always` for the explicit or implied tag `latest`.
+"""Parses image names, which determine the default pull policy; it is `Always` for the tag `latest`.
 
 Source: Kubernetes `pkg/util/parsers/parsers.go` and `github.com/distribution/reference`.
 """

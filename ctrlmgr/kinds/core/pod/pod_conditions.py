@@ -1,4 +1,4 @@
-"""Conditions of pods, with the timestamps of their last changes.
+"""The conditions of pods, with the timestamps of their last changes.
 
 Source: Kubernetes `pkg/api/pod/util.go`, `UpdatePodCondition`.
 """
@@ -11,7 +11,7 @@ from typing import Any
 def set_condition(
     status: dict[str, Any], now: str, type_: str, value: str, reason: str = "", message: str = ""
 ) -> None:
-    """Set one condition in a pod's status, in place; a new condition is appended."""
+    """Set one condition in a pod's status, in place; append the condition if the status does not have it."""
     conditions = list(status.get("conditions") or ())
     at = next((index for index, each in enumerate(conditions) if each.get("type") == type_), len(conditions))
     old = conditions[at] if at < len(conditions) else {}

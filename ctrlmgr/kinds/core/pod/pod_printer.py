@@ -25,7 +25,7 @@ def _is_restartable(container: Any) -> bool:
 
 
 def _terminated(terminated: dict[str, Any]) -> str:
-    """Return the reason why a container terminated; without a reason, its signal or exit code."""
+    """Return the reason why a container terminated; if no reason is given, return its signal or exit code."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):
@@ -34,7 +34,7 @@ def _terminated(terminated: dict[str, Any]) -> str:
 
 
 class _Counts:
-    """The number of ready containers and the number of restarts, counted while the statuses are read."""
+    """The number of ready containers and the number of restarts, counted while the container statuses are read."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -49,7 +49,7 @@ class _Counts:
 
 
 def _init_reason(pod: Fields, counts: _Counts) -> str | None:
-    """Return the step of the pod's initialization that is pending; None if the initialization is complete."""
+    """Return the pending step of the pod's initialization; None if the initialization is complete."""
     listed = {each.get("name"): each for each in at(pod, "spec", "initContainers") or ()}
     statuses = at(pod, "status", "initContainerStatuses") or []
     for index, status in enumerate(statuses):

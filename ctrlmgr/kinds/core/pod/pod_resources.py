@@ -1,6 +1,6 @@
 """The resources of pods: their names and amounts, their sums, and the quality of service class.
 
-Guarantees: amounts are compared exactly, in any notation. No function of this module reads cluster state.
+Guarantees: resource amounts are compared exactly, in any notation. No function of this module reads cluster state.
 
 Source: Kubernetes `pkg/apis/core/helper/{helpers.go,qos/qos.go}`, `pkg/apis/core/validation/validation.go` (resource
 requirements), `pkg/apis/core/v1/defaults.go` (KEP-2837) and `component-helpers/resource/helpers.go`.
@@ -64,10 +64,10 @@ def _add_compute(sums: dict[str, int], amounts: Amounts | None) -> int:
 
 
 def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Return the total requests or limits (`field`) of a pod's containers.
+    """Return the total requests or limits of a pod's containers; `field` is `requests` or `limits`.
 
-    Containers and restartable init containers run together. Another init container runs together with the restartable
-    init containers before it.
+    The total adds up containers and restartable init containers, because they run at the same time. An init container
+    that is not restartable runs at the same time as the restartable init containers before it.
     """
     sums: dict[str, str] = {}
     restartable: dict[str, str] = {}
@@ -105,7 +105,7 @@ def _raise(highest: dict[str, str], amounts: Amounts) -> None:
 
 
 def default_pod_resources(spec: dict[str, Any]) -> None:
-    """Default the huge page limits and the requests at pod level from the pod's containers (KEP-2837)."""
+    """Default the huge page limits and the requests at pod level to the sums of the pod's containers (KEP-2837)."""
     resources = spec["resources"]
     requests: dict[str, str] = dict(resources.get("requests") or {})
     limits: dict[str, str] = dict(resources.get("limits") or {})
@@ -127,7 +127,7 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
 
 
 def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate the resources at pod level, and that the containers' resources fit (`validatePodResources`)."""
+    """Validate the resources at pod level, and that the containers' resources do not exceed them."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
@@ -150,7 +150,7 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
 def _validate_sums(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
     """Validate the resources at pod level against the sums of the containers.
 
-    Of the limits, only huge pages are compared.
+    At pod level, only the limits of huge pages are compared with the sums of the containers' limits.
     """
     given = amounts_of(spec, field)
     errors: list[FieldError] = []

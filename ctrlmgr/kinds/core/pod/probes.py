@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of containers.
+"""Validates the probes and lifecycle hooks of containers.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateHandler` and its callers.
 """
@@ -28,7 +28,7 @@ _STOP_SIGNALS = {
         )
     ),
 }
-"""The signals that each operating system has, by `spec.os.name`."""
+"""The signals that can stop a container, for each operating system (`spec.os.name`)."""
 _SCHEMES = ("HTTP", "HTTPS")
 
 
@@ -37,8 +37,8 @@ def validate_probes(
 ) -> list[FieldError]:
     """Validate the lifecycle hooks of a container, then its probes.
 
-    `grace_period` is the pod's grace period in seconds. `system` is the pod's operating system, None if the pod names
-    none.
+    `grace_period` is the pod's grace period in seconds. `system` is the pod's operating system, None if the pod does
+    not name one.
     """
     errors: list[FieldError] = []
     if lifecycle := container.get("lifecycle"):
@@ -112,7 +112,7 @@ def _validate_sleep(action: Mapping[str, Any], grace_period: int | None, path: P
 
 
 def validate_port(port: int | str, path: Path) -> list[FieldError]:
-    """Validate a port that is given as a number or a name."""
+    """Validate a port that a probe or hook gives as a number or a name."""
     if isinstance(port, str):
         return each_problem(name_formats.port_name, port, path)
     return [invalid(path, port, problem) for problem in name_formats.port_number(port)]

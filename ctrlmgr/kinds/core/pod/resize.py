@@ -1,4 +1,4 @@
-"""Writes to a pod's `/resize`, which change the cpu and memory of a running pod and of its containers.
+"""Validates writes to a pod's `/resize`, which change the cpu and memory of a running pod and of its containers.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodResize`, and
 `pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287; KEP-5419 for whole pods).
@@ -26,10 +26,10 @@ _RESTARTS = "non-sidecar init containers with a resize policy of RestartContaine
 
 
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
-    """Revert everything in a write to `/resize` except resources and resize policies, in place.
+    """Revert, in place, everything in a write to `/resize` except resources and resize policies.
 
-    If a write adds, removes or reorders containers, these changes are not reverted, so that validation refuses the
-    write.
+    If a write to `/resize` adds, removes or reorders containers, these changes are not reverted, so that validation
+    refuses the write.
     """
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
@@ -56,7 +56,7 @@ def _resized(containers: list[dict[str, Any]], before: list[dict[str, Any]]) -> 
 
 
 def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate a write to `/resize`."""
+    """Validate a write to a pod's `/resize`."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if reason := _impossible(before, old):
         return [forbidden("[]", reason)]
@@ -91,14 +91,14 @@ def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
 def _node_can_resize(status: Mapping[str, Any]) -> bool:
     """Return whether the status of the first running container has resources.
 
-    A status with resources means that the kubelet can resize pods.
+    If the status has resources, the kubelet can resize pods.
     """
     running = [each for each in status.get("containerStatuses") or () if (each.get("state") or {}).get("running")]
     return not running or running[0].get("resources") is not None
 
 
 def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate the resources at pod level."""
+    """Validate the resources at pod level in a write to `/resize`."""
     path = SPEC.child("resources")
     if not any((each or {}).get(field) for each in (new, old) for field in ("limits", "requests")):
         return []
@@ -112,7 +112,7 @@ def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | 
 
 
 def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield the errors for added, removed and reordered containers."""
+    """Yield errors for added, removed and reordered containers."""
     new, old = spec.get(field) or (), before.get(field) or ()
     if len(new) != len(old):
         yield forbidden(SPEC.child(field), f"{field} may not be added or removed on resize")
@@ -139,7 +139,7 @@ def _validate_init(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -
 
 
 def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Return resources without cpu and memory, normalized so that equal amounts compare equal."""
+    """Return resources without cpu and memory, normalized so that equal amounts compare as equal."""
     kept = {
         field: {name: parse(amount) for name, amount in amounts_of(owner, field).items() if name not in _COMPUTE}
         for field in ("limits", "requests")
@@ -148,7 +148,7 @@ def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resized container without its mutable fields, and without claims, which it may not have."""
+    """Return a resized container without its mutable fields and without resource claims, which it may not have."""
     return {**_with_claims(container), "claims": None}
 
 

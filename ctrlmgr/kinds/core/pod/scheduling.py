@@ -23,7 +23,7 @@ DEFAULT_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The taints for which every pod gets a toleration if it has none, with the seconds of the toleration."""
+"""The taints for which a pod gets a toleration unless it has one, with the toleration's seconds."""
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
@@ -193,7 +193,7 @@ def _validate_pod_term(term: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the label keys whose values are taken from the pod's own labels (KEP-3633)."""
+    """Validate the label keys of an affinity term whose values are taken from the pod's own labels (KEP-3633)."""
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     errors: list[FieldError] = []
@@ -219,7 +219,7 @@ def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the topology spread constraints."""
+    """Validate the topology spread constraints of a pod."""
     errors: list[FieldError] = []
     left = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
@@ -262,7 +262,7 @@ def _validate_domains(constraint: Mapping[str, Any], action: str, path: Path) ->
 
 
 def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the scheduling gates."""
+    """Validate the scheduling gates of a pod."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):

@@ -35,7 +35,7 @@ _SWAPPED = str.maketrans("./", "/.")
 
 
 def validate_pod_security(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the security context of a pod; `path` is the path of the spec."""
+    """Validate the security context of a pod; `path` is the path of the pod spec."""
     context = spec.get("securityContext") or {}
     below = path.child("securityContext")
     errors: list[FieldError] = []
@@ -185,7 +185,7 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
 def _namespace(sysctl: str) -> str:
     """Return the kernel namespace that a sysctl belongs to.
 
-    The result is empty if the sysctl belongs to no namespace (component-helpers `GetNamespace`).
+    The result is empty if the sysctl belongs to no kernel namespace (component-helpers `GetNamespace`).
     """
     separator = next((character for character in sysctl if character in "./"), ".")
     dotted = (sysctl if separator == "." else sysctl.translate(_SWAPPED)).partition("*")[0]

@@ -1,6 +1,6 @@
-"""Updates of pod specs: by writes to the pod, to `/ephemeralcontainers` and to `/resize`.
+"""Validates updates of pod specs, by writes to the pod, to `/ephemeralcontainers` and to `/resize`.
 
-Guarantees: an update changes only the fields that are mutable in this kind of write.
+Guarantees: an update changes only the fields that are mutable in a write to this (sub)resource.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodUpdate`, `ValidatePodEphemeralContainersUpdate`
 and `ValidatePodResize`, and `pkg/registry/core/pod/strategy.go`.
@@ -35,7 +35,7 @@ _TERM = "NodeSelectorTerm"
 
 
 def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[], Any]) -> list[FieldError]:
-    """Validate a change of the pod except its status; `sent` returns the spec from the body of a PUT."""
+    """Validate an update of a pod, except its status; `sent` returns the spec in the body of a PUT request."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
@@ -60,7 +60,7 @@ def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[],
 
 
 def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) -> dict[str, Any]:
-    """Return the spec with those empty values that the body contained, except where the spec was reverted."""
+    """Return the pod spec with the empty values that the body contained, except where the spec was reverted."""
     if not isinstance(spec, dict):
         return dict(reverted)
     kept = {"containers", "initContainers", "schedulingGates", "tolerations"}
@@ -77,12 +77,12 @@ def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) 
 
 
 def is_same(spec: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Return whether two specs are equal (`Semantic.DeepEqual`); the notation of amounts does not matter."""
+    """Return whether two pod specs are equal (`Semantic.DeepEqual`); amounts may have different notations."""
     return spec == before or _read(spec) == _read(before)
 
 
 def _read(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec in which amounts are replaced by numbers."""
+    """Return a pod spec in which amounts are replaced by numbers."""
     read: dict[str, Any] = _with_amounts(dict(spec))
     if overhead := spec.get("overhead"):
         read["overhead"] = {name: parse(amount) for name, amount in overhead.items()}
@@ -117,7 +117,7 @@ def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> lis
 
 
 def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[list[FieldError], bool]:
-    """Return the errors of activeDeadlineSeconds, and whether validation stops after these errors."""
+    """Return the errors of activeDeadlineSeconds, and whether validation must stop after these errors."""
     path = SPEC.child("activeDeadlineSeconds")
     new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:
@@ -158,7 +158,7 @@ def _validate_gates(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[
 
 
 def _reverted(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """Return the new spec with all mutable fields reverted, and the errors of the changes to these fields."""
+    """Return the new pod spec with all mutable fields reverted, and the errors of the changes to these fields."""
     reverted = dict(spec)
     fields = ["activeDeadlineSeconds", "schedulingGates", "tolerations"]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
@@ -231,7 +231,7 @@ def _only_adds(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 
 
 def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the new affinity with the old node affinity.
+    """Return the new affinity of a pod with the old node affinity.
 
     Return None if the new affinity is empty and the old pod had no affinity.
     """
@@ -262,7 +262,7 @@ def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[Fiel
 
 
 def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
-    """Revert all changes of a write to `/ephemeralcontainers` except that list, in place."""
+    """Revert, in place, all changes of a write to `/ephemeralcontainers` except the ephemeral containers."""
     spec = dict(old.get("spec") or {})
     _set(spec, "ephemeralContainers", (new.get("spec") or {}).get("ephemeralContainers"))
     new["spec"] = spec
@@ -270,7 +270,7 @@ def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
 
 
 def keep_all_but_spec(new: Unstructured, old: Unstructured) -> None:
-    """Revert the changes of status and metadata, in place (`ResetObjectMetaForStatus`)."""
+    """Revert, in place, the changes of a pod's status and metadata (`ResetObjectMetaForStatus`)."""
     _set(new, "status", old.get("status"))
     for field in ("labels", "annotations", "ownerReferences", "finalizers"):
         _set(metadata_of(new), field, metadata_of(old).get(field))

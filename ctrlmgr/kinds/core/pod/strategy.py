@@ -1,6 +1,6 @@
-"""The strategy of pods, without kubelets.
+"""The strategy of pods, including pods that no kubelet manages.
 
-A deleted pod on a node stays until its kubelet (or the simulated kubelet) deletes it again with a grace period of 0. A
+A deleted pod on a node exists until its kubelet (or the simulated kubelet) deletes it again with a grace period of 0. A
 pod without a node, and a pod that has terminated, is deleted immediately.
 
 Source: Kubernetes `pkg/registry/core/pod/strategy.go`.
@@ -94,15 +94,15 @@ class PodStrategy(Strategy):
     )
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the spec, and make the IP address fields of the status agree."""
+        """Set the defaults of the pod spec, and make the IP address fields of the status agree."""
         default_pod(obj)
 
     def default_status(self, obj: Unstructured) -> None:
-        """Set the defaults of the status only."""
+        """Set the defaults of the pod's status only."""
         default_pod_status(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the initial status."""
+        """Set the initial status of a pod."""
         spec = obj["spec"]
         if spec.get("affinity") or spec.get("topologySpreadConstraints"):
             merge_label_keys(obj)
@@ -114,25 +114,25 @@ class PodStrategy(Strategy):
         obj["status"] = status
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the fields that a write to this subresource does not change."""
+        """Keep the fields of the pod that a write to this subresource does not change."""
         if prepare := _PREPARE.get(ctx.subresource):
             prepare(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec and annotations of a new pod; `validate_update` validates a changed pod."""
+        """Validate the spec and annotations of a new pod; `validate_update` validates an updated pod."""
         if ctx.old is not None:
             return []
         return validate_pod(obj) + validate_new_pod(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the change by the rules for the subresource."""
+        """Validate the update of a pod by the rules for the subresource."""
         if not ctx.subresource:
             return validate_pod_update(new, old, lambda: ctx.sent_at("spec"))
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return warnings on creation, and warnings about IP addresses in uncommon forms in a status."""
+        """Return warnings for a new pod, and for IP addresses in a status that are not in canonical form."""
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
@@ -149,7 +149,7 @@ class PodStrategy(Strategy):
         ]
 
     def grace_period(self, obj: Object, asked: int | None) -> int:
-        """Return the requested grace period, or else the pod's; 0 if no container runs that could use it."""
+        """Return the requested grace period, or else the pod's own; 0 if the pod has no running container on a node."""
         pod = _decode(obj.body)
         if not pod.spec.node_name or pod.status.phase in _ENDED:
             return 0
@@ -157,7 +157,7 @@ class PodStrategy(Strategy):
         return 1 if (period or 0) < 0 else period or 0
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the fields that field selectors support, with their values."""
+        """Return the fields of a pod that field selectors support, with their values."""
         spec, status = (pod := _decode(obj.body)).spec, pod.status
         return {
             "spec.nodeName": spec.node_name,

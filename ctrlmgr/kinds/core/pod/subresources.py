@@ -1,7 +1,7 @@
-"""Bindings and evictions of pods: decides how a pod changes; the engine writes the changes.
+"""Decides how bindings and evictions change a pod; the engine writes the changes.
 
-Guarantees: the functions are pure; they change an argument only if their docstring says so. An eviction and the update
-of its budget are logged together or not at all, so two evictions never use the same disruption of a budget.
+Guarantees: the functions are pure, unless their docstring says that they change an argument. An eviction and the update
+of its PodDisruptionBudget are appended together or not at all, so two evictions never use the same allowed disruption.
 
 Source: Kubernetes `pkg/registry/core/pod/storage/{storage,eviction}.go`, `plugin/pkg/admission/podtopologylabels` and
 `component-helpers/apps/poddisruptionbudget`.
@@ -25,7 +25,7 @@ from ctrlmgr.kinds.label_selectors import selector_of
 BINDINGS = Resource("", "pods/binding")
 BUDGETS = Resource("policy", "poddisruptionbudgets")
 MOST_DISRUPTED = 2000
-"""The maximum number of evictions that the controller of a budget has not yet observed."""
+"""The maximum number of evictions that the controller of a PodDisruptionBudget has not yet observed."""
 
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -43,8 +43,8 @@ _BUDGET_STATUS = (  # in the order in which Go prints them
 def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
     """Assign `pod` to the node of `binding`, in place.
 
-    Raises `BadRequest` if the binding is for another pod, and `InternalError` if it has no node (as Kubernetes does).
-    Raises `Conflict` if the UID or the resourceVersion differs, or if the pod is terminating, has a node, or has
+    Raises `BadRequest` if the binding names another pod, and `InternalError` if it names no node (as Kubernetes does).
+    Raises `Conflict` if the pod's UID or the resourceVersion differs, or if the pod is terminating, has a node, or has
     scheduling gates.
     """
     metadata, wanted = metadata_of(pod), binding.get("metadata") or {}
@@ -96,12 +96,12 @@ def _unbindable(pod: Unstructured, name: str) -> str:
 
 
 class Evicted(NamedTuple):
-    """The steps of an eviction: first store `pod`, then delete it; `budget` is stored in the same append."""
+    """The steps of an eviction: `pod` and `budget` are stored in one append, then the pod is deleted."""
 
     pod: Unstructured
-    """The pod with the condition that announces the eviction; unchanged in a dry run."""
+    """The pod with the condition that announces its eviction; in a dry run, the pod is unchanged."""
     budget: Proposal | None
-    """The disruption budget with one allowed disruption less; None if the eviction uses no budget."""
+    """The PodDisruptionBudget with one allowed disruption less; None if the eviction uses no budget."""
     options: Unstructured
     """The DeleteOptions for the deletion of the pod."""
 
@@ -109,9 +109,9 @@ class Evicted(NamedTuple):
 def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
     """Decide whether `pod` may be evicted; `eviction` is a policy/v1 Eviction.
 
-    Raises `TooManyRequests` with the cause `DisruptionBudget` if the budget does not allow it now, and `Forbidden` if
-    the budget is malformed. Raises `UnknownError` if there are several budgets, and `BadRequest` if the eviction is for
-    another pod.
+    Raises `TooManyRequests` with the cause `DisruptionBudget` if the PodDisruptionBudget does not allow the eviction
+    now, and `Forbidden` if the budget is malformed. Raises `UnknownError` if several PodDisruptionBudgets select the
+    pod, and `BadRequest` if the eviction names another pod.
     """
     if ((eviction.get("metadata") or {}).get("name") or pod.name) != pod.name:
         raise BadRequest("name in URL does not match name in Eviction object")
@@ -151,7 +151,7 @@ def _budgets_of(ctx: Context, pod: Object) -> list[Object]:
 
 
 def _is_spared(budget: Object, status: dict[str, Any]) -> bool:
-    """Return whether an unhealthy pod can be evicted without using its budget (KEP-3017)."""
+    """Return whether an unhealthy pod can be evicted without using its PodDisruptionBudget (KEP-3017)."""
     if is_ready(status):
         return False
     fields = budget.to_dict()

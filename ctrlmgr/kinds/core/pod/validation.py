@@ -1,7 +1,7 @@
-"""Validates pod specs by the rules for pods and for templates.
+"""Validates pod specs, by the rules for pods and the rules for pod templates.
 
-Guarantees: a typical pod with one container and no special fields is validated with a few dozen dict lookups. An absent
-field needs one lookup.
+Guarantees: the validation of a typical pod with one container and no special fields needs only a few dozen dict
+look-ups. Each absent field of a pod spec needs only one look-up.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
 """
@@ -65,7 +65,7 @@ def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
 
 
 def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Validate rules that apply only to new pods."""
+    """Validate a pod by the rules that apply only to new pods."""
     spec = pod.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("ephemeralContainers"):
@@ -98,9 +98,9 @@ def validate_template(template: Mapping[str, Any], path: Path) -> list[FieldErro
 def validate_pod_spec(
     spec: Mapping[str, Any], path: Path, *, pod_name: str | None = None, is_mirror: bool = False
 ) -> list[FieldError]:
-    """Validate a PodSpec: of a pod if `pod_name` is given, else of a template.
+    """Validate a PodSpec: the spec of a pod if `pod_name` is given, otherwise the spec of a pod template.
 
-    The claims of ephemeral volumes are named after `pod_name`; `is_mirror` means that the pod mirrors a static pod.
+    The names of claims for ephemeral volumes begin with `pod_name`; `is_mirror` says that the pod mirrors a static pod.
     """
     is_pod = pod_name is not None
     grace_period, policy = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy") or ""
@@ -192,7 +192,7 @@ def _validate_deadline(seconds: int, path: Path) -> list[FieldError]:
 
 
 def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the resource claims of the pod for devices (KEP-4381)."""
+    """Validate the resource claims with which a pod requests devices (KEP-4381)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     fields = ("resourceClaimName", "resourceClaimTemplateName")
@@ -296,7 +296,7 @@ _WHOLE: tuple[Callable[[Mapping[str, Any], Path], list[FieldError]], ...] = (
     validate_host_users,
     _validate_hostname_override,
 )
-"""Validation functions that read more than one field."""
+"""Validation functions that read several fields of a pod spec."""
 _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
     "serviceAccountName": _name(name_formats.dns1123_subdomain),
     "nodeName": _name(name_formats.dns1123_subdomain),
@@ -307,4 +307,4 @@ _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
     "hostAliases": _validate_host_aliases,
     "priorityClassName": _name(name_formats.dns1123_subdomain),
 }
-"""Validation functions for single fields, in Kubernetes' order."""
+"""Validation functions for single fields of a pod spec, in Kubernetes' order."""

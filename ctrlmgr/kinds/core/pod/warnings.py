@@ -1,4 +1,4 @@
-"""Warnings about valid pods whose fields are deprecated, ignored or probably a mistake.
+"""Warns about valid pods with fields that are deprecated, ignored or probably a mistake.
 
 Source: Kubernetes `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`.
 """
@@ -30,7 +30,7 @@ NODE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
-"""Deprecated node labels and their warnings."""
+"""Deprecated node labels, with the warning for each."""
 
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
@@ -48,13 +48,13 @@ VOLUMES = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-"""Removed volume sources, by their names in warnings, and what replaces them."""
+"""Removed volume sources by their names in warnings, with the replacement for each."""
 
 _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a pod, or for a template at `path` (empty for a pod).
+    """Return the warnings for a pod, or for a pod template at `path`, which is empty for a pod.
 
     `limited_warnings` limits the number of warnings.
     """
@@ -231,9 +231,9 @@ class _Port(NamedTuple):
 
 
 class _PortDefinitions:
-    """The definitions of one port number in a pod.
+    """The definitions in a pod of ports with the same number.
 
-    A new definition is compared only with the definitions that it conflicts with.
+    A new port definition is compared only with the earlier definitions that it conflicts with.
     """
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ class _PortDefinitions:
         self._same: dict[tuple[str, int], list[int]] = {}
 
     def take(self, port: _Port) -> Iterator[str]:
-        """Yield the warnings for one more definition, in the order of the earlier definitions."""
+        """Yield the warnings for one more port definition, in the order of the earlier definitions."""
         at, address, host_port = port
         for each in map(self._all.__getitem__, self._conflicts(address, host_port)):
             if (address, host_port) == (each.address, each.host_port):

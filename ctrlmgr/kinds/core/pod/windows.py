@@ -1,4 +1,4 @@
-"""The rules for pods on Windows, and for the fields that only Windows has.
+"""Validates pods on Windows, and the fields that exist only for Windows.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateOS`, `validateWindows`, `validateLinux`,
 `validateWindowsHostProcessPod` and `validateWindowsSecurityContextOptions`.
@@ -25,7 +25,8 @@ _USER_LENGTH = 104
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _is_domain = re.compile(rf'(?:[^\\/:*?"<>|.][^\\/:*?"<>|]{{0,14}}|{_DNS_LABEL}(?:\.{_DNS_LABEL})*)').fullmatch
 _POD_FIELDS = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"))
-"""Fields of the published pod spec that Kubernetes' internal type has in its security context."""
+"""Fields that the published type of pod specs has in the spec, and Kubernetes' internal type in the security context.
+"""
 _POD_CONTEXT = (
     "appArmorProfile",
     "seLinuxOptions",
@@ -59,7 +60,7 @@ _ZERO_IS_UNSET = ("hostPID", "hostIPC", "sysctls")
 
 
 def validate_system(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate `spec.os`, and that no field is set that the operating system does not support."""
+    """Validate `spec.os` of a pod, and that the pod sets no field that the operating system does not support."""
     system = spec.get("os")
     if system is None:
         return []
@@ -94,7 +95,7 @@ def _is_set(owner: Mapping[str, Any], field: str) -> bool:
 
 
 def validate_host_process(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that either all containers are host processes on Windows or none is."""
+    """Validate that either all containers of the pod are Windows host processes or none is."""
     of_pod = _host_process(spec)
     errors: list[FieldError] = []
     flags: list[bool] = []

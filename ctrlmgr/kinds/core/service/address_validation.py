@@ -1,8 +1,8 @@
 """Validates the addresses and IP families of Services, and their changes.
 
-Guarantees: errors are those of `ValidateServiceClusterIPsRelatedFields`, `validateUpgradeDowngradeClusterIPs` and
-`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in the same order. Lists
-are formatted as in Go: an absent list is null.
+Guarantees: errors equal those of `ValidateServiceClusterIPsRelatedFields`, `validateUpgradeDowngradeClusterIPs` and
+`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in the same order. In
+error messages, lists are formatted as in Go; an absent list is null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNCHANGING = "may not change once set"
 
 
 def validate_addresses(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Validate clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, first each field, then their combination."""
+    """Validate first each of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, then their combination."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     addresses = items(spec, "clusterIPs")
@@ -93,7 +93,10 @@ def _of_other_family(addresses: Sequence[str], families: Sequence[str]) -> list[
 
 
 def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that addresses are only added, or secondary addresses removed; types without an address are skipped."""
+    """Validate that addresses are only added, or secondary addresses removed.
+
+    Service types without an address are skipped.
+    """
     if EXTERNAL_NAME in (new.get("type"), old.get("type")) or (is_headless(old) and is_headless(new)):
         return []
     before, after = items(old, "clusterIPs"), items(new, "clusterIPs")
@@ -114,9 +117,9 @@ def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldE
 
 
 def validate_family_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate the changes of IP families.
+    """Validate the changes of a Service's IP families.
 
-    A headless Service may change its families. A Service that becomes headless is not checked.
+    A headless Service may change its IP families. A Service that becomes headless may also change its IP families.
     """
     if EXTERNAL_NAME in (new.get("type"), old.get("type")) or is_headless(old) or is_headless(new):
         return []

@@ -1,9 +1,9 @@
-"""The defaults of new and updated Services.
+"""Sets the defaults of new and updated Services.
 
-`set_defaults` depends only on the object (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). The other functions
-also read the old object (`pkg/registry/core/service`). These functions make two kinds of updates possible. A client can
-send a manifest again without the allocated values, and a client can change the type without clearing the fields of the
-old type.
+The result of `set_defaults` depends only on the Service (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). All
+other functions also read the old Service (`pkg/registry/core/service`). The functions that read the old Service make
+two kinds of updates possible. A client can send a manifest again without the allocated values, and can change the
+Service type without clearing the fields of the old type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AFFINITY_SECONDS = 10800
 
 
 def set_defaults(service: Unstructured) -> None:
-    """Set the defaults that depend only on the object; copy its spec and ports first."""
+    """Set the defaults that depend only on the Service; copy its spec and ports before the change."""
     spec = service["spec"] = dict(service.get("spec") or {})
     _default_affinity(spec)
     kind = spec["type"] = spec.get("type") or "ClusterIP"
@@ -116,9 +116,9 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 
 
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
-    """Clear unchanged fields that the new type does not use (`dropTypeDependentFields`).
+    """Clear unchanged fields that the new Service type does not use (`dropTypeDependentFields`).
 
-    The client did not request these values, because it only sent the old values again.
+    These values are cleared because the client only sent the old values again and did not request them.
     """
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)
@@ -149,9 +149,9 @@ def _drop_unchanged(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def drop_unused_policy(spec: Unstructured) -> None:
-    """Clear the internal traffic policy of a Service without traffic inside of the cluster.
+    """Clear the internal traffic policy of a Service that has no clusterIP and so no traffic inside the cluster.
 
-    Kubernetes stores it and removes it when it reads the object (`defaultOnReadInternalTrafficPolicy`).
+    Kubernetes stores this policy and removes it when it reads the object (`defaultOnReadInternalTrafficPolicy`).
     """
     if spec.get("type") == EXTERNAL_NAME:
         spec.pop("internalTrafficPolicy", None)

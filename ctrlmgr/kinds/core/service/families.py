@@ -1,7 +1,7 @@
-"""The IP families of Services: infers `ipFamilies` and `ipFamilyPolicy` from each other and from the addresses.
+"""Infers `ipFamilies` and `ipFamilyPolicy` of Services from each other and from the addresses.
 
-Guarantees: families change only when a client changes the policy, the families or the addresses. A Service that prefers
-dual stack stays unchanged when the cluster becomes dual-stack or single-stack.
+Guarantees: the IP families of a Service change only if a client changes the policy, the families or the addresses. A
+Service that prefers dual stack stays unchanged when the cluster becomes dual-stack or single-stack.
 
 Source: Kubernetes `pkg/registry/core/service/storage/alloc.go`, `initIPFamilyFields` (KEP-563).
 """
@@ -34,7 +34,7 @@ _ADDRESSES = Path("spec.clusterIPs")
 
 
 def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequence[str]) -> list[FieldError]:
-    """Set the families and the policy, or return the errors; the first of `configured` is the default family."""
+    """Set the IP families and the policy, or return the errors; the first of `configured` is the default family."""
     if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     if old is None and _asks_for_nothing(spec):
@@ -49,15 +49,15 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
 
 
 def _asks_for_nothing(spec: Unstructured) -> bool:
-    """Return whether a Service requests no families, as most new Services; the steps below are then skipped."""
+    """Return whether a Service requests no IP families, like most new Services; if so, the steps below are skipped."""
     linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
     return not linked and spec.get("ipFamilyPolicy") is None
 
 
 def keeps_dual_stack(spec: Unstructured, old: Unstructured | None) -> bool:
-    """Return whether an update leaves the families of a Service unchanged that prefers dual stack.
+    """Return whether an update leaves the IP families of a Service that prefers dual stack unchanged.
 
-    The addresses of such a Service are not validated.
+    If the result is True, the addresses of the Service are not validated.
     """
     return (
         old is not None
@@ -80,7 +80,7 @@ def _default_policy(spec: Unstructured, old: Unstructured | None) -> None:
 
 
 def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Remove unchanged values that the new policy no longer allows, and refuse values that contradict the policy."""
+    """Remove unchanged values that the new IP family policy forbids, and refuse values that contradict the policy."""
     policy = spec["ipFamilyPolicy"]
     errors: list[FieldError] = []
     for field, singular, plural in (
@@ -100,7 +100,7 @@ def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldErr
 
 
 def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families of the addresses, which validation has found well-formed."""
+    """Add the IP families of the addresses, which validation has accepted as well-formed."""
     addresses, families = items(spec, "clusterIPs"), list(items(spec, "ipFamilies"))
     errors: list[FieldError] = []
     if addresses[:1] == [NONE]:
@@ -117,9 +117,9 @@ def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[Field
 
 
 def _complete(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families that the policy requires.
+    """Add the IP families that the policy requires.
 
-    A headless Service without a selector may have families that are not configured.
+    A headless Service without a selector may have IP families that are not configured.
     """
     any_family = is_headless_without_selector(spec)
     errors = [] if any_family else _not_configured(spec, configured)

@@ -1,13 +1,15 @@
-"""Allocates the addresses and node ports of Services, and releases unused ones.
+"""Allocates the addresses and node ports of Services, and releases unused addresses and ports.
 
 Guarantees:
 
 - The append that stores a Service also adds the claims on its new addresses and ports, and deletes the claims on
-  released ones. An update without such changes affects no claim.
-- Refusals have Kubernetes' messages and codes: 422 for a value that was requested, 500 for a full range.
+  released addresses and ports. If an update changes no addresses and ports, it changes no claim.
+- Refusals have Kubernetes' messages and status codes: 422 for a requested value that is not available, and 500 for a
+  full range.
 
-The order of steps is the same as in `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the
-difference between the old and the new Service, so that no claim can leak, and no two Services can share one.
+Values are allocated in the same order of steps as in `pkg/registry/core/service/storage/alloc.go`. The changes of
+claims are computed from the difference between the old and the new Service, so that no claim can leak and no value has
+two owners.
 """
 
 from __future__ import annotations
@@ -41,12 +43,15 @@ _PORTS = Path("spec.ports")
 
 
 def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
-    """Set the allocated fields of a new Service; raises an `ApiError` if an allocation fails."""
+    """Set the allocated fields of a new Service; raises `ApiError` if an allocation fails."""
     _Request(ctx, service, None, allocator).fill()
 
 
 def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:
-    """Set the allocated fields of a changed Service, and release unused values; raises an `ApiError`."""
+    """Set the allocated fields of an updated Service, and release unused values.
+
+    Raises `ApiError` if an allocation fails.
+    """
     _Request(ctx, new, old, allocator).fill()
 
 
@@ -56,7 +61,7 @@ def release_all(ctx: Context, service: Unstructured) -> None:
 
 
 class _Request:
-    """A create or update; `old` is None for a create."""
+    """A create or update of a Service; `old` is None for a create."""
 
     def __init__(self, ctx: Context, service: Unstructured, old: Unstructured | None, allocator: Allocator) -> None:
         self.ctx = ctx
@@ -69,7 +74,7 @@ class _Request:
         self.parent = service_parent(service)
 
     def fill(self) -> None:
-        """Determine the IP families first, because all other allocations depend on the families."""
+        """Determine the IP families before the allocations, because all allocations depend on the families."""
         if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
@@ -80,7 +85,7 @@ class _Request:
             exchange(self.ctx, self.parent, before, holdings(self.service))
 
     def fill_addresses(self) -> None:
-        """Allocate all addresses of a Service without any, or a second address if the Service becomes dual-stack."""
+        """Allocate all addresses of a Service without any, or a second one if the Service becomes dual-stack."""
         spec, was = self.spec, self.was
         if spec.get("type") == EXTERNAL_NAME or items(spec, "clusterIPs")[:1] == [NONE]:
             return
@@ -92,7 +97,7 @@ class _Request:
             self.allocate_addresses(1)
 
     def allocate_addresses(self, first: int) -> None:
-        """Allocate, for each family from the `first` one on, the requested address or any free address."""
+        """Allocate, for each IP family from the `first` one on, the requested address or any free address."""
         families = self.spec["ipFamilies"]
         addresses = list(items(self.spec, "clusterIPs"))
         addresses += [""] * (len(families) - len(addresses))
@@ -102,7 +107,7 @@ class _Request:
         self.spec["clusterIP"] = addresses[0]
 
     def allocate_address(self, family: str, asked: str, addresses: Sequence[str]) -> str:
-        """Return the address `asked`, or any free address if `asked` is empty; the error message shows `addresses`."""
+        """Return the address `asked`, or any free address if `asked` is empty; error messages show `addresses`."""
         if asked:
             problem = self.allocation.address_problem(family, asked)
             address: str | None = asked
@@ -117,7 +122,7 @@ class _Request:
         return address
 
     def claim_problem(self, address: str) -> str:
-        """Return the reason why this Service cannot have claims: references need a valid name of a Service."""
+        """Return the reason why a Service cannot have claims; its name must be valid, because claims refer to it."""
         name = self.parent.name
         if self.ctx.dry_run or (name and not path_segment_name(name)):
             return ""
@@ -126,7 +131,7 @@ class _Request:
     def fill_ports(self) -> None:
         """Allocate node ports.
 
-        On creation, ports with the same number share one node port, for example TCP and UDP of one service.
+        When a Service is created, its ports with the same number share one node port, for example for TCP and UDP.
         """
         if not has_node_ports(self.spec):
             return
@@ -140,9 +145,10 @@ class _Request:
                     self.change_port(index, port, kept)
 
     def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
-        """Allocate a node port on creation (`initNodePorts`).
+        """Allocate the node ports of a new Service (`initNodePorts`).
 
-        If a port with this number requests a node port, that node port is allocated, otherwise any free one.
+        If another port with the same number requests a node port, that node port is allocated; otherwise, any free node
+        port.
         """
         number, asked = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):
@@ -157,7 +163,10 @@ class _Request:
         port["nodePort"] = shared[number] = wanted or self.next_port()
 
     def change_port(self, index: int, port: Unstructured, kept: set[int]) -> None:
-        """Allocate on update (`updateNodePorts`); `kept` are the node ports that the Service already has."""
+        """Allocate the node ports of an updated Service (`updateNodePorts`).
+
+        `kept` are the node ports that the Service has already.
+        """
         asked = port.get("nodePort")
         if not asked:
             asked = port["nodePort"] = self.next_port()
@@ -166,12 +175,15 @@ class _Request:
         kept.add(asked)
 
     def take_port(self, index: int, port: int) -> None:
-        """Claim the requested node port for the port at `index`, or raise an `ApiError`."""
+        """Claim the requested node port for the port at `index`.
+
+        Raises `ApiError` if the node port is not available.
+        """
         if problem := self.allocation.claim_port(port):
             raise self.refuse(_PORTS.at(index).child("nodePort"), port, problem)
 
     def next_port(self) -> int:
-        """Allocate any node port."""
+        """Allocate any free node port; raises `ApiError` if the range is full."""
         port = self.allocation.next_port()
         if port is None:
             raise _internal_error(f"failed to allocate a nodePort: {FULL}")
@@ -190,7 +202,7 @@ class _Request:
             raise _internal_error(f"failed to allocate a HealthCheck NodePort 0: {FULL}")
 
     def refuse(self, path: Path, value: object, detail: str) -> ApiError:
-        """Return the 422 response for one invalid value."""
+        """Return the 422 error for one invalid value."""
         return refuse("Service", "", self.parent.name, [invalid(path, value, detail)])
 
 

@@ -1,6 +1,6 @@
-"""Reads the fields of a Service's spec, depending on its type.
+"""Reads the fields of a Service's spec, according to the Service's type.
 
-Guarantees: functions return the same value for absent, null and empty fields, like the zero values of Go's types.
+Guarantees: the functions return the same value for absent, null and empty fields, as Go's zero values are the same.
 
 Source: Kubernetes `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
 """
@@ -19,7 +19,7 @@ LOAD_BALANCER = "LoadBalancer"
 EXTERNAL_NAME = "ExternalName"
 
 NONE = "None"
-"""The clusterIP of a headless Service, and the default session affinity."""
+"""The clusterIP of a headless Service, which is also the default session affinity."""
 
 SINGLE_STACK = "SingleStack"
 PREFER_DUAL_STACK = "PreferDualStack"
@@ -32,7 +32,7 @@ def items(spec: Unstructured, field: str) -> list[Any]:
 
 
 def has_address(spec: Unstructured) -> bool:
-    """Return whether Services of this type have a clusterIP, which may be `None`."""
+    """Return whether Services of this type have a clusterIP, which may have the value `None`."""
     return spec.get("type") != EXTERNAL_NAME
 
 
@@ -42,7 +42,7 @@ def has_node_ports(spec: Unstructured) -> bool:
 
 
 def allocates_node_ports(spec: Unstructured) -> bool:
-    """Return whether ports without a node port get a node port."""
+    """Return whether the ports of a Service without a node port get one."""
     kind = spec.get("type")
     return kind == NODE_PORT or (kind == LOAD_BALANCER and spec.get("allocateLoadBalancerNodePorts") is True)
 
@@ -63,9 +63,9 @@ def is_headless(spec: Unstructured) -> bool:
 
 
 def is_headless_without_selector(spec: Unstructured) -> bool:
-    """Return whether the Service is headless without a selector, so that other components provide its endpoints.
+    """Return whether the Service is headless and has no selector, so that other components provide its endpoints.
 
-    The families of such a Service are unknown.
+    The IP families of such a Service are unknown.
     """
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 

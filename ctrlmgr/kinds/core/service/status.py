@@ -1,7 +1,7 @@
 """Validates the status of Services: the addresses of load balancers.
 
-Guarantees: errors are those of `ValidateServiceStatusUpdate` and `ValidateLoadBalancerStatus` in Kubernetes'
-`pkg/apis/core/validation/validation.go`. Conditions are not validated, as in Kubernetes.
+Guarantees: errors equal those of `ValidateServiceStatusUpdate` and `ValidateLoadBalancerStatus` in Kubernetes'
+`pkg/apis/core/validation/validation.go`. As in Kubernetes, the conditions of a Service are not validated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IP_MODES = frozenset(("Proxy", "VIP"))
 
 
 def validate_status(service: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate a new status; the spec is the one of the old object."""
+    """Validate the new status of a Service; the spec is that of the old object."""
     ingress = _ingress(service)
     if ingress and service["spec"].get("type") != LOAD_BALANCER:
         return [forbidden(_INGRESS, "may only be used when `spec.type` is 'LoadBalancer'")]

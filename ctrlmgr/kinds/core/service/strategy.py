@@ -1,9 +1,9 @@
-"""The strategy of Services, whose fields depend on each other, on the type, and on other objects.
+"""The strategy of Services, whose fields depend on each other, on the Service type, and on other objects.
 
-Guarantees: responses, including those to dry runs, are the same as in Kubernetes 1.36. The claims on addresses and
-ports are made in the append that stores the Service and released in the append that removes it.
+Guarantees: responses, including those to dry runs, are the same as in Kubernetes 1.36. The append that stores a Service
+also creates its claims on addresses and ports, and the append that removes it releases them.
 
-Other modules do the work: `defaults` sets the defaults, `families` and `service_allocation` allocate, `validation`,
+These modules do the work: `defaults` sets the defaults, `families` and `service_allocation` allocate, `validation`,
 `address_validation` and `status` validate, and `warnings` warns.
 
 Source: Kubernetes `pkg/registry/core/service`.
@@ -48,7 +48,7 @@ class _Selectable(msgspec.Struct):
 
 
 class ServiceStrategy(Strategy):
-    """The strategy of Services, with the ranges from which values are allocated."""
+    """The strategy of Services, with the ranges from which addresses and ports are allocated."""
 
     allow_create_on_update = True
     returns_deleted = True
@@ -61,16 +61,16 @@ class ServiceStrategy(Strategy):
         self.allocator = Allocator(ranges)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults that depend only on the object."""
+        """Set the defaults that depend only on the Service."""
         set_defaults(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Allocate addresses and node ports."""
+        """Allocate addresses and node ports for a new Service."""
         link_addresses(obj["spec"], None)
         allocate_for_create(ctx, obj, self.allocator)
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Allocate the addresses and ports that the change needs, and release unused ones."""
+        """Allocate the addresses and ports that the update needs, and release unused ones."""
         if ctx.subresource:
             return
         keep_allocated(new["spec"], old["spec"])
@@ -78,7 +78,7 @@ class ServiceStrategy(Strategy):
         allocate_for_update(ctx, new, old, self.allocator)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Clear fields that only the old type has, including the load balancer's status."""
+        """Clear fields that only the old Service type has, including the load balancer's status."""
         if ctx.subresource:
             return
         drop_foreign_fields(new["spec"], old["spec"])
@@ -87,14 +87,14 @@ class ServiceStrategy(Strategy):
             new["status"] = {**new["status"], "loadBalancer": {}}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the change and the object; invalid values that the old object contained may stay."""
+        """Validate the update and the Service; invalid values are allowed if the old Service contained them."""
         if ctx.subresource:
             return []
         changes = [] if ctx.old is None else validate_change(obj["spec"], ctx.old["spec"])
         return changes + validate_service(obj, ctx.old)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the new status."""
+        """Validate the new status of a Service."""
         return validate_status(new, old) if ctx.subresource else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
@@ -102,17 +102,17 @@ class ServiceStrategy(Strategy):
         return status_warnings(obj) if ctx.subresource == "status" else service_warnings(obj)
 
     def conceal(self, obj: Unstructured) -> None:
-        """Clear the internal traffic policy of a Service without traffic inside of the cluster."""
+        """Clear the internal traffic policy of a Service that has no clusterIP and so no traffic inside the cluster."""
         drop_unused_policy(obj["spec"])
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the addresses and ports, and delete the Endpoints, so that a new Service does not inherit them."""
+        """Release the addresses and ports, and delete the Endpoints, so that a new Service cannot inherit them."""
         release_all(ctx, obj.to_dict())
         endpoints = ctx.view.get(ENDPOINTS, obj.key)
         if endpoints is not None and not endpoints.metadata.finalizers:
             ctx.companions.append(Proposal(EventType.DELETED, endpoints, endpoints.revision))
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the clusterIP and the type, for field selectors."""
+        """Return the clusterIP and the type of a Service, for field selectors."""
         spec = obj.view(_Selectable).spec
         return {"spec.clusterIP": spec.cluster_ip, "spec.type": spec.type}

@@ -1,8 +1,8 @@
 """Validates Services, except their addresses.
 
 Guarantees: errors are identical to those of `validateService` and `ValidateServiceUpdate` in Kubernetes'
-`pkg/apis/core/validation/validation.go`. Values that were valid in the old object (addresses in uncommon notations) may
-stay.
+`pkg/apis/core/validation/validation.go`. Values that the old Service contained (addresses that are not in canonical
+form) are allowed.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _BEYOND = frozenset(
         "loadBalancerSourceRanges",
     )
 )
-"""Fields that a Service that is reachable only inside the cluster does not have."""
+"""The fields that a Service must not have if it is reachable only inside the cluster."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate_service(service: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Validate a Service after defaulting and allocation; `old` is None for a create."""
+    """Validate a Service after defaulting and allocation; `old` is None if the Service is created."""
     spec, was = service["spec"], (old or {}).get("spec") or {}
     annotations = service["metadata"].get("annotations") or {}
     old_annotations = ((old or {}).get("metadata") or {}).get("annotations") or {}
@@ -105,7 +105,7 @@ def _reachable(
 
 
 def validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate the changes of a spec, regardless of whether the new spec is valid."""
+    """Validate the changes of a Service's spec, regardless of whether the new spec is valid."""
     errors = validate_address_change(new, old) + validate_family_change(new, old)
     both_balance = new.get("type") == old.get("type") == LOAD_BALANCER
     if both_balance and new.get("loadBalancerClass") != old.get("loadBalancerClass"):
@@ -215,7 +215,7 @@ def _known_type(kind: str) -> list[FieldError]:
 
 
 def _distinct_ports(spec: Unstructured) -> list[FieldError]:
-    """Validate that (protocol, port) and (protocol, node port) pairs are unique."""
+    """Validate that the pairs (protocol, port) and (protocol, node port) of a Service are unique."""
     ports = items(spec, "ports")
     errors: list[FieldError] = []
     if spec.get("type") == CLUSTER_IP:
@@ -256,7 +256,7 @@ def _again(seen: set[Hashable], value: Hashable) -> bool:
 def _source_ranges(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Validate the field, or else the annotation that the field replaced; values may be padded with spaces."""
+    """Validate the field, or else the annotation that it replaced; values may be padded with spaces."""
     ranges, annotation = items(spec, "loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES, "")
     if not ranges and SOURCE_RANGES not in annotations:
         return []

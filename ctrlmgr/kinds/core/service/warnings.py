@@ -34,7 +34,7 @@ def service_warnings(service: Unstructured) -> list[str]:
 
 
 def status_warnings(service: Unstructured) -> list[str]:
-    """Return the warnings for a valid status."""
+    """Return the warnings for a valid status of a Service."""
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     path = Path("status.loadBalancer.ingress")
     return [each for at, point in enumerate(ingress) for each in ip_warnings(path.at(at), point.get("ip") or "")]

@@ -1,6 +1,6 @@
 """The defaults of volumes, and the volume that contains the token of a pod's service account.
 
-Guarantees: the defaults are set in place, and setting them twice has no further effect.
+Guarantees: the defaults are set in place; setting them again changes nothing.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
 `plugin/pkg/admission/serviceaccount/admission.go` (`TokenVolumeSource`).
@@ -99,18 +99,18 @@ _DEFAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "azureDisk": _fill({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
     "scaleIO": _fill({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
 }
-"""The functions that set defaults, by volume source; PersistentVolumes share some of these sources."""
+"""The functions that set defaults, by type of volume source; PersistentVolumes have some of these types too."""
 
 
 def default_volume_source(spec: dict[str, Any]) -> None:
-    """Set the defaults of the source of a PersistentVolume's spec."""
+    """Set the defaults of the volume source in a PersistentVolume's spec."""
     for field, default in _DEFAULTS.items():
         if spec.get(field) is not None:
             default(spec[field])
 
 
 def token_source() -> dict[str, Any]:
-    """Return the source of the volume with a service account's token (a projected volume)."""
+    """Return the volume source (a projected volume) that contains a service account's token."""
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
@@ -124,4 +124,6 @@ def token_source() -> dict[str, Any]:
 
 
 TOKEN_SOURCE: Final = token_source()
-"""The source as a constant. A pod's volume that equals this constant is valid, so it is not validated again."""
+"""The volume source that contains a service account's token, as a constant. If a pod's volume equals this constant, it
+is valid and not validated again.
+"""

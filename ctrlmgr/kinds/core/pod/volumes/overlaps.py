@@ -14,7 +14,7 @@ from ctrlmgr.golang.go_text import quote
 class _File(NamedTuple):
     path: str
     source: str = ""
-    """The source of the file, if the volume has several sources."""
+    """The volume source of the file, if the volume has several sources."""
 
     @property
     def shown(self) -> str:
@@ -58,7 +58,7 @@ def _overlaps(volume: str, described: str, files: Iterable[_File]) -> Iterator[s
 
 
 def _ancestors(path: str) -> list[str]:
-    """Return `a`, `a/b` and `a/b/c` for the path `a/b/c`."""
+    """Return the path and its parent paths: `a`, `a/b` and `a/b/c` for the path `a/b/c`."""
     parts = path.split("/")
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 

@@ -1,4 +1,4 @@
-"""Validates volumes of pods: each has a unique name and one complete source.
+"""Validates volumes of pods; each volume must have a unique name and one complete source.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateVolumes` and the functions that it calls.
 """
@@ -42,7 +42,7 @@ def validate_volumes(
 ) -> tuple[dict[str, Source], list[FieldError]]:
     """Return the valid volumes by name, and the errors of the invalid volumes.
 
-    `pod_name` is empty in templates, because the claims of ephemeral volumes have no names there.
+    In pod templates, `pod_name` is empty, because the claims of ephemeral volumes have no names there.
     """
     errors: list[FieldError] = []
     usable: dict[str, Source] = {}
@@ -110,14 +110,18 @@ _POD_SOURCES = {
     "ephemeral": "ephemeral",
     "image": "image",
 }
-"""Sources that only volumes of pods have, by their name in "more than one" errors; Kubernetes misspells one name."""
+"""The volume sources that only pods' volumes have, by their names in "more than one" errors; Kubernetes misspells one
+name.
+"""
 _ORDER = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
     *("glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc"),
     *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
     *("azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-"""All sources in the order of Kubernetes' checks; if a volume has several, only the first one is validated."""
+"""All volume sources in the order of Kubernetes' checks; if a volume has several sources, only the first one is
+validated.
+"""
 
 
 def _validate_files(source: Source, path: Path) -> list[FieldError]:
@@ -171,7 +175,7 @@ def _validate_projection(field: str, source: Source, path: Path, volume_path: Pa
 
 
 def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[FieldError]:
-    """Return an error for each file that an earlier projection already contains, and record the other files."""
+    """Return an error for each file that an earlier projection of the volume contains; record all other files."""
     errors: list[FieldError] = []
     if field == "clusterTrustBundle":
         targets = [source.get("path") or ""]
@@ -285,7 +289,7 @@ def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) ->
 
 
 def validate_template_metadata(metadata: Source, path: Path) -> list[FieldError]:
-    """Validate the metadata of a claim template (`ValidateTemplateObjectMeta`)."""
+    """Validate the metadata of a volume claim template (`ValidateTemplateObjectMeta`)."""
     errors = validate_annotations(metadata.get("annotations") or {}, path.child("annotations"))
     errors += validate_labels(metadata.get("labels") or {}, path.child("labels"))
     others = [field for field, value in metadata.items() if value and field not in ("annotations", "labels")]
@@ -300,7 +304,7 @@ def _validate_image(source: Source, path: Path, is_pod: bool) -> list[FieldError
 
 
 def validate_pull_policy(policy: str, path: Path) -> list[FieldError]:
-    """Validate the pull policy of an image."""
+    """Validate the pull policy of an image volume."""
     if policy in PULL_POLICIES:
         return []
     return [not_supported(path, policy, PULL_POLICIES) if policy else required(path)]
