@@ -1,5 +1,6 @@
-"""Compares the responses of `ctrlmgr serve` with the recorded responses of Kubernetes 1.36.2; `scripts/conformance`
-runs this module.
+"""Compares the responses of `ctrlmgr serve` with the recorded responses of Kubernetes 1.36.2.
+
+`scripts/conformance` runs this module with:
 
     python -m tests.conformance [--database URL] [PART] [REGEX]
 

@@ -1,10 +1,11 @@
 """The rules of plain English that a program can check: `python -m tests.project.prose [FILE…]` prints each violation.
 
-It checks Markdown pages, and in Python files docstrings, comments and messages (see `messages`). It does not check
-names, single words, texts that a program composes from parts, JavaScript, HTML or shell scripts.
+The checker reads Markdown pages, and in Python files docstrings, comments and messages (see `messages`). The checker
+does not check names, single words, strings that a program composes from parts, JavaScript, HTML or shell scripts.
 
-A text is split into sentences. Code in backticks counts as one word, and so does a list of code. Code blocks, indented
-lines and click's preformatted paragraphs (after a line with `\\b`) are skipped. Each rule says what to write instead.
+The checker splits each paragraph, list item and table cell into sentences. A piece of code in backticks counts as one
+word, and so does a list of such pieces. Code blocks, indented lines and click's preformatted paragraphs (after a line
+with `\\b`) are skipped. The message of each rule says what to write instead.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from inspect import cleandoc
 from pathlib import Path
 
 LONGEST = 30
-"""Words of the longest sentence."""
+"""The maximum number of words in a sentence."""
 CODE = "CODE"
 _PREFORMATTED = "\b"
-"""The line after which click prints a paragraph as it is."""
+"""The line after which click prints a paragraph without reformatting it."""
 _FUNCTIONS = frozenset({"critical", "debug", "echo", "error", "fail", "info", "option", "prompt", "Setting", "warning"})
 """Functions that print or log their arguments, or document an option."""
 _KEYWORDS = frozenset({"description", "does", "help", "reason", "short_help", "unused"})
-"""Keyword arguments that are shown to users."""
+"""Names of keyword arguments whose values users see."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A construction that is not used: `pattern` finds it in a sentence, `instead` says what to write."""
+    """A construction that prose must not contain: `pattern` finds it in a sentence, `instead` says what to write."""
 
     name: str
     pattern: re.Pattern[str]
@@ -122,7 +123,7 @@ def check_sentence(sentence: str, line: int) -> Iterator[Violation]:
 
 
 def sentences(block: str) -> list[str]:
-    """Return the sentences of a block, with code and links reduced to what counts."""
+    """Return the sentences of a block, in which code and links are reduced to the words that count."""
     plain = re.sub(r"`[^`]*`", CODE, " ".join(block.split()))
     plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain).replace("**", "").replace("*", "")
     return [
@@ -170,9 +171,10 @@ def docstrings(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def messages(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of each string that users see: of errors, logs, printed lines, and descriptions of options.
+    """Yield (line, text) of each string that users see: error messages, log messages, printed lines, and descriptions
+    of options.
 
-    These are the strings in `raise` statements, in calls of `_FUNCTIONS`, and in the arguments `_KEYWORDS` of any call.
+    The strings are those in `raise` statements, in calls of `_FUNCTIONS`, and in the arguments `_KEYWORDS` of any call.
     """
     for node in ast.walk(ast.parse(file.read_bytes())):
         match node:

@@ -1,4 +1,4 @@
-"""Shell scripts that replace programs, for tests of code that calls programs by name."""
+"""Creates shell scripts that replace programs, for tests of code that calls programs by name."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ ROLES = {
     "view": "The typed view of the fields that one controller reads.",
     "warnings": "The warnings about allowed objects of a kind, as `warnings.go` in Kubernetes' API groups.",
 }
-"""Basenames that several modules may have, because they have the same meaning in each folder, with that meaning."""
+"""Basenames that several modules may have, because they mean the same in each folder; each has its meaning as the
+value.
+"""
 
 
 def basenames() -> list[str]:

@@ -24,23 +24,23 @@ INSTRUCTIONS = {"ARG", "COPY", "ENTRYPOINT", "EXPOSE", "FROM", "RUN", "STOPSIGNA
 
 
 class Image(NamedTuple):
-    """A file of instructions, and the folder from which its image is built."""
+    """A container file, and the folder from which its image is built."""
 
     folder: Path
     text: str
 
     @property
     def instructions(self) -> list[tuple[str, str]]:
-        """Return (instruction, arguments) in order."""
+        """Return the instructions of the file in order, as (instruction, arguments)."""
         lines = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", self.text, flags=re.MULTILINE)).splitlines()
         return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines if line)]
 
     def all(self, instruction: str) -> list[str]:
-        """Return the arguments of each `instruction`."""
+        """Return the arguments of each instruction of the type `instruction`."""
         return [rest for word, rest in self.instructions if word == instruction]
 
     def is_ignored(self, path: str) -> bool:
-        """Return whether `.dockerignore` excludes a file or folder at the top: the last matching rule decides."""
+        """Return whether `.dockerignore` excludes a file or folder at the top level; the last matching rule decides."""
         rules = (self.folder / ".dockerignore").read_text().splitlines()
         fitting = [rule for rule in rules if fnmatch(path, rule.lstrip("!")) and not rule.startswith("#")]
         return bool(fitting) and not fitting[-1].startswith("!")
@@ -104,7 +104,7 @@ def commands(image: Image) -> Iterator[list[str]]:
 
 
 def help_of(words: list[str]) -> str:
-    """Return the help of a command; if its program is not on this machine, every option counts as known."""
+    """Return the help text of a command; if the command's program is not installed, the test accepts every option."""
     program = [sys.executable, "-m", "pip", words[1]] if words[0] == "pip" else [words[0]]
     if not shutil.which(program[0]):
         return " ".join(words)

@@ -1,4 +1,4 @@
-"""Tests that the numbers in the pages of decisions equal those in the code."""
+"""Tests that the numbers on the pages about design decisions equal the numbers in the code."""
 
 from __future__ import annotations
 

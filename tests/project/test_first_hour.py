@@ -1,8 +1,9 @@
-"""Tests that follow the pages as new users do, in empty directories with a new environment, and compare the outputs.
+"""Tests that follow the tutorials as new users do, in empty directories with a new environment, and compare the
+outputs.
 
-The users are an operator developer, a user of other clients, a CI engineer, and an engineer with a recording to replay.
-They share one environment, into which the first page installs ctrlmgr. pip finds the dependencies of ctrlmgr in the
-environment that runs this test, and downloads none.
+The tutorials are for an operator developer, a user of other clients, a CI engineer, and an engineer with a recording to
+replay. The tutorials share one environment, into which the first page installs ctrlmgr. pip finds the dependencies of
+ctrlmgr in the environment that runs this test, and downloads no packages.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "operators"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 IN_A_CHECKOUT = {"investigate-a-recording"}
-"""The pages that need the project's recordings, and mention it."""
+"""The pages that need the project's recordings, and say so."""
 
 
 def typed(page: str) -> str:
@@ -39,7 +40,7 @@ def typed(page: str) -> str:
 
 
 def packages_without_ctrlmgr(folder: Path) -> Path:
-    """Create a folder with the packages of this environment except ctrlmgr itself, which the page installs."""
+    """Create a folder with the packages of the current environment except ctrlmgr, which the page installs."""
     folder.mkdir()
     for each in Path(sysconfig.get_path("purelib")).iterdir():
         if "ctrlmgr" not in each.name:
@@ -59,17 +60,17 @@ def a_new_users(home: Path) -> dict[str, str]:
 
 
 class Installed(NamedTuple):
-    """The result of following the page about the installation."""
+    """The result of following the page about installation."""
 
     work: Path
-    """The folder in which the commands ran."""
+    """The folder in which the page's commands ran."""
     environment: dict[str, str]
-    """The variables of a shell with the active virtual environment."""
+    """The environment variables of a shell in which the virtual environment is active."""
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Follow the page about the installation."""
+    """Follow the page about installation."""
     folder = tmp_path_factory.mktemp("newcomers")
     environment = a_new_users(folder / "home")
     (folder / "work").mkdir()
@@ -80,7 +81,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 def shell(script: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run a script in a folder, and return its output."""
+    """Run a shell script in a folder, and return the output of the script."""
     done = subprocess.run(
         ["sh", "-e"],
         input=script,

@@ -1,4 +1,4 @@
-"""The glossary defines only words that the code uses as names."""
+"""Tests that the glossary defines only words that the code uses as names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ TERMS = re.findall(r"\*\*([a-z ]+)\*\*", (ROOT / "docs" / "glossary.md").read_te
 
 @pytest.fixture(scope="module")
 def words() -> set[str]:
-    """The words in names of functions, classes and attributes of `ctrlmgr`, and each two in a row as one."""
+    """The words in the names of functions, classes and attributes of `ctrlmgr`; two adjacent words of a name also count
+    as one entry.
+    """
     found: set[str] = set()
     for path in (ROOT / "ctrlmgr").rglob("*.py"):
         for name in set(re.findall(r"(?:\bdef |\bclass |\bself\.)(\w+)", path.read_text())):

@@ -1,8 +1,8 @@
-"""The tests mirror the package, and each of them checks something.
+"""Tests that the folders of tests mirror the package, and that each test checks something.
 
-- A folder of `ctrlmgr` has its tests in the folder of the same path in `tests`, or in one file of its name beside that;
-  `TESTED_ELSEWHERE` has the exceptions.
-- A test function asserts, expects an error, or calls a helper whose name says that it does (`CHECKS`).
+- The tests of a folder of `ctrlmgr` are in the folder with the same path in `tests`, or in one file with its name
+  beside that place; `TESTED_ELSEWHERE` lists the exceptions.
+- A test function must assert, expect an error, or call a helper whose name says that it checks something (`CHECKS`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TESTED_ELSEWHERE = {
     "kinds/rbac": "kinds/refusals",
     "kinds/scheduling": "kinds/test_class_kinds.py",
 }
-"""Folders of the package without a folder of tests, and the tests that cover them."""
+"""Folders of the package without a folder of tests, each with the tests that cover the folder."""
 
 CHECKS = (
     "check",
@@ -55,8 +55,8 @@ CHECKS = (
     "eventually",
     "run_state_machine",
 )
-"""Prefixes of the names of functions that check: our helpers, pytest's, Playwright's `expect`, waits with a deadline,
-and Hypothesis' `run_state_machine_as_test`.
+"""Prefixes of the names of functions that check something: our helpers, pytest's functions, Playwright's `expect`,
+waits with a deadline, and Hypothesis' `run_state_machine_as_test`.
 """
 
 RAISES_NOTHING = {
@@ -108,7 +108,7 @@ def _is_check(node: ast.AST) -> bool:
 
 
 def without_a_check(module: ast.Module) -> Iterator[str]:
-    """Yield the names of test functions that check nothing."""
+    """Yield the names of test functions that contain no check."""
     for node in ast.walk(module):
         if (
             isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

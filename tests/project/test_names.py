@@ -1,14 +1,14 @@
-"""Tests that names in backticks exist: files, and modules, classes and functions of ours.
+"""Tests that names in backticks exist: files, and modules, classes and functions of this project.
 
-The texts are the pages of `docs`, README, CONTRIBUTING, and all docstrings. `CHANGELOG.md` is not checked,
-because it has names of earlier versions. These claims are checked:
+The checked texts are the pages of `docs`, README, CONTRIBUTING, and all docstrings. `CHANGELOG.md` is not checked,
+because it contains names of earlier versions. The tests check these names:
 
 - a path (`tests/project/names.py`): the file or folder exists;
 - a file name (`decide.py`): a file whose path ends with this name exists;
-- a dotted name that begins with a package of ours (`ctrlmgr.engine.writes`, `engine.writes`): the module or its member
-  exists, or it is a key of the settings;
-- a member of a module of ours (`module.Name`): a module of that name has it;
-- in docstrings a name in CapWords (`SliceWriter`): the code has it, or Kubernetes does (`kubernetes_names.txt`).
+- a dotted name that begins with a package of this project (`ctrlmgr.engine.writes`, `engine.writes`): the module or its
+  member exists, or the name is a key of the settings;
+- a member of a module of this project (`module.Name`): a module with this name has the member;
+- in docstrings, a name in CapWords (`SliceWriter`): it occurs in the code or in Kubernetes (`kubernetes_names.txt`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ FILES = sorted(path for folder in OURS for path in (ROOT / folder).rglob("*.py")
 TRACKED = sorted(path for folder in ROOTS for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts)
 
 KUBERNETES = frozenset((Path(__file__).parent / "kubernetes_names.txt").read_text(encoding="utf-8").split())
-"""Names of Kubernetes, Go and other programs that texts mention."""
+"""Names of Kubernetes, Go and other programs that occur in the checked texts."""
 NOT_OURS = frozenset({"tests/project/names.py", "operator.py", "website.py", "file.py", "module.Name", "ctrlmgr.apps"})
-"""Names that a reader of a page writes, examples in this module, and the group of entry points."""
+"""Names that the reader of a page invents, examples in this module, and the group of entry points."""
 NO_MODULES = ("db", "io", "py")
 """Suffixes of names that are files or API groups."""
 
@@ -51,7 +51,7 @@ def docstrings(path: Path) -> tuple[ast.Constant, ...]:
 
 @cache
 def known() -> frozenset[str]:
-    """Return each identifier of the code, and each word in its strings except docstrings."""
+    """Return each identifier in the code, and each word in the strings of the code except docstrings."""
     return frozenset(word for path in FILES if path != Path(__file__) for word in words(path))
 
 
@@ -67,7 +67,7 @@ def words(path: Path) -> Iterator[str]:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Return our modules and packages by their dotted names."""
+    """Return the paths of this project's modules and packages, by their dotted names."""
     names = {}
     for path in FILES:
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -77,7 +77,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def members(path: Path) -> frozenset[str]:
-    """Return the names in a module, and the members of its classes."""
+    """Return the names in a module, including the members of its classes."""
     found = (value for node in ast.walk(tree(path)) for _, value in ast.iter_fields(node) if isinstance(value, str))
     return frozenset(found)
 
@@ -89,12 +89,12 @@ def settings_keys() -> frozenset[str]:
 
 
 def code_in(text: str) -> Iterator[str]:
-    """Yield the texts in backticks, without fenced blocks."""
+    """Yield the strings in backticks in a text, except fenced blocks."""
     yield from re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
 
 
 def unresolved(text: str, *, is_code: bool) -> list[str]:
-    """Return the names in backticks that look like ours and do not exist."""
+    """Return the names in backticks that look like names of this project but do not exist."""
     return [each for each in code_in(text) if not resolves(each, is_code=is_code)]
 
 
@@ -109,13 +109,13 @@ def resolves(name: str, *, is_code: bool) -> bool:
 
 
 def is_below(name: str) -> bool:
-    """Return whether a name is a path in one of our folders."""
+    """Return whether a name is a path below a folder of this project."""
     return "/" in name and name.split("/")[0] in ROOTS
 
 
 @cache
 def ends() -> frozenset[str]:
-    """Return each path of ours, also without its first folders."""
+    """Return each path in this project, and each path without its first folders."""
     parts = [path.relative_to(ROOT).parts for path in (*TRACKED, *(ROOT / each for each in ROOTS))]
     return frozenset("/".join(each[start:]) for each in parts for start in range(len(each)))
 
@@ -135,7 +135,9 @@ def by_basename() -> dict[str, list[Path]]:
 
 
 def is_member(name: str) -> bool:
-    """Return whether a dotted name is a module of ours or a member of one, a key of the settings, or not ours."""
+    """Return whether a dotted name is a module of this project, a member of such a module, a key of the settings, or a
+    name of another project.
+    """
     parts = name.split(".")
     if parts[0] == "ctrlmgr":
         return found(parts)
@@ -154,7 +156,7 @@ def found(parts: list[str]) -> bool:
 
 
 def found_anywhere(parts: list[str]) -> bool:
-    """Return whether a module of ours whose name is the first part has the other parts as members."""
+    """Return whether a module of this project whose name is the first part has the other parts as members."""
     return any(set(parts[1:]) <= members(path) for path in by_basename().get(parts[0], ()))
 
 

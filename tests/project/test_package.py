@@ -1,4 +1,4 @@
-"""Tests of the built package: the wheel contains all settings and pages, and its origin."""
+"""Tests of the built package: the wheel contains all settings and pages, and metadata about its origin."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checks pages, the help of commands, docstrings, comments and messages with the rules of `prose.py`.
 
-codespell checks the spelling of pages.
+In addition, codespell checks the spelling on pages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def name_of(page: Path) -> str:
 
 
 def assert_plain(found: list[str]) -> None:
-    """Check that there are no violations."""
+    """Check that a text has no violations of the rules."""
     assert not found, "\n".join(["rewrite these sentences:", *found])
 
 
@@ -65,7 +65,7 @@ def test_docstrings_and_comments_of_a_file_are_read(tmp_path: Path) -> None:
 
 
 def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, text) of each help text of a command and of those below it."""
+    """Yield (place, text) of each help text of a command and of its subcommands."""
     yield name, command.help or ""
     for parameter in command.params:
         yield f"{name} {parameter.opts[0]}", getattr(parameter, "help", None) or ""

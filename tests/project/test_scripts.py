@@ -1,5 +1,5 @@
-"""Tests of the scripts that install the tests' programs: the Python, system packages, and programs
-of selected tests.
+"""Tests of the scripts that install the programs for tests: Python, system packages, and the programs that selected
+tests need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ UNKNOWN = "E: Unable to locate package chromium"
 
 
 def run(tmp_path: Path, script: str, apt_get: str) -> subprocess.CompletedProcess[str]:
-    """Run shell code after sourcing the scripts, as root on a distribution whose apt-get is `apt_get`."""
+    """Run shell code after sourcing the scripts, as root on a distribution on which the code of `apt_get` replaces
+    apt-get.
+    """
     programs = tmp_path / "bin"
     programs.mkdir()
     put_programs(programs, {"apt-get": apt_get, "id": "echo 0", "sleep": f'echo "$1" >>{tmp_path}/slept'})

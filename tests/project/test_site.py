@@ -1,5 +1,6 @@
-"""Tests that the navigation of the site has every page once. `scripts/docs` builds the site and checks links and
-anchors.
+"""Tests that the navigation of the documentation site contains every page once.
+
+`scripts/docs` builds the site and checks links and anchors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recordings for tests: the committed one, and small ones written line by line."""
+"""Recordings for tests: the recording in the repository, and small recordings that tests write line by line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 SMALL = Path(__file__).parents[1] / "recordings" / "small.jsonl.gz"
-"""421 events of Kubernetes 1.36.2: one scenario of each category."""
+"""A recording with 421 events of Kubernetes 1.36.2, from one scenario of each category."""
 
 WORKLOADS = Path(__file__).parents[1] / "recordings" / "workloads.jsonl.gz"
-"""Scenarios of workloads on `ctrlmgr serve`: its log, with authors; see `tests.scenario_recordings`."""
+"""A recording of workload scenarios on `ctrlmgr serve`, made from its log, with authors; see
+`tests.scenario_recordings`.
+"""
 
 _SHARED = Path(__file__).parents[3] / "shared" / "recordings"
 LARGER = [path for path in (_SHARED / "medium.jsonl.gz", _SHARED / "large.jsonl.gz") if path.exists()]
-"""The larger recordings, on machines that have them beside the repository: 5,862 and 99,611 events."""
+"""The larger recordings, with 5,862 and 99,611 events, on machines that have these files beside the repository."""
 
 KCM = "kube-controller-manager"
 
@@ -34,7 +36,9 @@ def write_lines(path: Path, lines: Iterable[bytes | dict[str, Any]]) -> Path:
 def managed(
     manager: str, fields: Sequence[str], *, time: str = "2026-01-01T00:00:00Z", operation: str = "Update"
 ) -> Any:
-    """Return a managedFields entry owning `fields`, paths with blanks between their steps; @ is the map itself."""
+    """Return a managedFields entry that owns `fields`, which are paths with a blank between two steps; @ stands for the
+    map itself.
+    """
     tree: dict[str, Any] = {}
     for field in fields:
         at = tree
@@ -44,7 +48,7 @@ def managed(
 
 
 def endpoints(name: str = "s", *, entries: Sequence[Any] = (), **fields: Any) -> dict[str, Any]:
-    """Return an Endpoints; `labels` and `annotations` go into its metadata, which has no resourceVersion."""
+    """Return Endpoints with these `labels` and `annotations` in the metadata, which contains no resourceVersion."""
     metadata: dict[str, Any] = {key: fields.pop(key) for key in ("labels", "annotations") if key in fields}
     metadata |= {"name": name, "namespace": "shop", "uid": f"recorded-{name}", "managedFields": list(entries)}
     return {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, **fields}
@@ -73,7 +77,7 @@ def pod(name: str, ip: str, *, ready: bool = True) -> dict[str, Any]:
 
 
 def addresses(*pods: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return the subsets that the endpoints controller makes of ready `pods`, (name, ip) each."""
+    """Return the subsets that the endpoints controller computes from ready `pods`, each given as (name, ip)."""
     listed = [
         {
             "ip": ip,
@@ -86,13 +90,17 @@ def addresses(*pods: tuple[str, str]) -> list[dict[str, Any]]:
 
 
 def made_by_hand(ip: str) -> dict[str, Any]:
-    """Return Endpoints that look like the recorded controller's, with an address that follows from nothing."""
+    """Return Endpoints that look like those of the recorded controller, but have an address that no recorded object
+    explains.
+    """
     labels = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     return endpoints(entries=[managed(KCM, ["subsets"])], labels=labels, subsets=addresses(("nobody", ip)))
 
 
 class Script:
-    """Writes a recording event by event, counting revisions and letting a second pass with each."""
+    """A writer of recordings, which writes event by event; it counts revisions and lets a second
+    pass with each event.
+    """
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Tests of the authors of changes, from managedFields of a real API server."""
+"""Tests of how the authors of changes are determined from the managedFields of a real API server."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def test_the_writer_is_told(old: Any, new: Any, expected: Attribution) -> None:
 
 
 def test_a_real_recording_has_few_writers_but_the_controllers() -> None:
-    """In small.jsonl.gz, these are the API server's writes of the Endpoints `kubernetes`, and one write of a client."""
+    """In small.jsonl.gz, these changes are the API server's writes of the Endpoints `kubernetes`, and one write of a
+    client.
+    """
     last: dict[Any, Managed] = {}
     others = []
     for entry in RecordingReader(SMALL):

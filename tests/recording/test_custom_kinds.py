@@ -1,4 +1,6 @@
-"""Tests of recordings with custom kinds that are created, changed and deleted, with our log and controllers."""
+"""Tests of recordings with custom kinds that are created, changed and deleted, replayed with our
+log and controllers.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ WIDGETS = f"/apis/{GROUP}/v1/namespaces"
 
 
 class Recorded(NamespaceStage):
-    """A cluster with the controllers of definitions and of namespaces, whose log can be recorded."""
+    """A cluster with the controllers of CustomResourceDefinitions and of namespaces, whose log can be recorded."""
 
     def in_process(self, do: Any) -> None:
-        """Write a definition in a separate process, and run its controllers."""
+        """Write a CustomResourceDefinition in a separate process, and run the controllers of that process."""
         other = DefinedStage.__new__(DefinedStage)
         other.__dict__.update(self.__dict__)
         WorkedStage.start(other)
@@ -54,8 +56,8 @@ def _undefine(stage: DefinedStage) -> None:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """A kind is created, its schema changes, a namespace with its objects is deleted, the kind is deleted and created
-    again.
+    """Create a custom kind, change its schema, delete a namespace with custom objects, delete the kind, and create the
+    kind again.
     """
     stage = Recorded()
     stage.define()

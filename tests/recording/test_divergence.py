@@ -1,4 +1,4 @@
-"""Tests of divergences and of their descriptions."""
+"""Tests of divergences between a replay and its recording, and of the descriptions of divergences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that our controllers' writes, exported from the log, are distinguished from clients' writes, and replay."""
+"""Tests that the writes of our controllers in an exported log are distinguished from the writes of clients, and that
+the export can be replayed.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_bookmarks_that_are_no_checkpoints_are_passed_over(tmp_path: Path) -> No
 
 
 def test_the_list_that_a_plain_watch_starts_with_is_in_the_order_of_its_keys(tmp_path: Path) -> None:
-    """The order of kubectl: `a-b/x` comes before `a/x`, regardless of their revisions."""
+    """The order is that of kubectl: `a-b/x` comes before `a/x`, regardless of the objects' revisions."""
     lines = [
         line("ADDED", 9, "x", namespace="a-b", recorded_at=None),
         line("ADDED", 4, "x", namespace="a", recorded_at=None),

@@ -1,4 +1,4 @@
-"""Tests of imported recordings: the same objects at the same revisions, in every database."""
+"""Tests of imported recordings: the log has the same objects at the same revisions, in every type of database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened(url: str) -> Log:
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    """An empty log, of each type in turn."""
+    """An empty log, once for each type of database."""
     url = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/log.db"}.get(request.param)
     with closing(opened(url or request.getfixturevalue("postgres_url"))) as log:
         yield log

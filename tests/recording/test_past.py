@@ -1,4 +1,6 @@
-"""Tests of a recording that begins with existing objects: our controllers treat them as their own writes."""
+"""Tests of a recording that begins with existing objects: our controllers treat existing objects as if they had written
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,12 @@ from ctrlmgr.testing.replays import Replayer
 from tests.recording.samples import WORKLOADS, write_lines
 
 PAST = WORKLOADS.with_name("past.jsonl.gz")
-"""A recording by `ctrlmgr record` of 75 seconds of `ctrlmgr serve --nodes 3`, which had run for a minute before.
+"""A recording that `ctrlmgr record` made of 75 seconds of `ctrlmgr serve --nodes 3`, which had run for a minute before.
 
-The cluster had these objects: rollouts that were past their deadline, paused or undone; Jobs that were partly done or
-in back-off; a CronJob, a StatefulSet and a DaemonSet between two revisions; Endpoints, slices and a Service without a
-selector; a quota, a budget, an autoscaler; a terminating namespace. The recording continues with all of them.
+When the recording begins, the cluster has these objects: rollouts past their deadline, paused or undone; Jobs partly
+done or in back-off; a CronJob, a StatefulSet and a DaemonSet between two revisions; Endpoints, slices and a Service
+without a selector; a quota, a budget, an autoscaler; a terminating namespace. During the recording, all these objects
+change further.
 """
 
 Line = dict[str, Any]
@@ -125,7 +128,9 @@ def test_what_is_wrong_is_raised_after_everything_above_it() -> None:
 
 
 def test_endpoints_without_a_selector_stay_as_they_were(replay: Replayer, tmp_path: Path) -> None:
-    """If a Service lost its selector before the recording, its Endpoints look like those of the controller."""
+    """If a Service lost its selector before the recording began, the Endpoints of the Service look as if the controller
+    had just written them.
+    """
     lines = [each for each in recorded() if each["object"]["kind"] in ("Namespace", "Service", "Endpoints")]
     lines = [
         each for each in lines if each["object"]["metadata"]["name"] in ("old", "left") and each["type"] == "ADDED"

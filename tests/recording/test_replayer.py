@@ -1,4 +1,4 @@
-"""Tests of recordings that are replayed into our log, with caches and controllers."""
+"""Tests of recordings that are replayed into our log, with our caches and controllers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_without_controllers_everything_is_input() -> None:
 
 
 def shop() -> Script:
-    """Return a Service with one ready pod, and the Endpoints that Kubernetes wrote for it."""
+    """Return a Service with one ready pod, and the Endpoints that Kubernetes wrote for the Service."""
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
     return script.event("ADDED", made(("a", "10.0.0.1"))).checkpoint("made")
 
@@ -204,7 +204,9 @@ def edited(*pods: tuple[str, str], time: str = "2026-01-01T00:00:01Z") -> dict[s
 
 
 def written_after_a_note() -> dict[str, Any]:
-    """Return Endpoints with a client's annotation, and a later write of the controller."""
+    """Return Endpoints to which a client added an annotation, and a later write of the same Endpoints by the
+    controller.
+    """
     entries = [managed(CLIENT, ["metadata annotations note"]), managed(KCM, ["subsets"], time="2026-01-01T00:00:01Z")]
     return made(("a", "10.0.0.1"), entries=entries, annotations={"note": "x"})
 

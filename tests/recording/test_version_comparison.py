@@ -1,4 +1,4 @@
-"""Tests of the comparison of two versions of our controllers on one recording."""
+"""Tests of the comparison of two versions of our controllers on the same recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINE = "system:controller:endpoint-controller"
 
 
 class Log(NamedTuple):
-    """The part of a log that the comparison reads."""
+    """The part of an event log that the comparison reads."""
 
     events: Sequence[Event]
 
@@ -108,7 +108,7 @@ def test_differences(ours: Log, theirs: Log, expected: list[WriteDifference]) ->
 
 
 def bare(found: WriteDifference) -> WriteDifference:
-    """Remove fields that differ between any two objects."""
+    """Remove the fields that differ between any two objects, such as uids."""
     return found if all(each.path for each in found.differences) else told(found.verdict, found.input, 0, 0)
 
 

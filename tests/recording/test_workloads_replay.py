@@ -1,4 +1,4 @@
-"""Tests of workloads in a recording: our controllers produce the same pods and hashes."""
+"""Tests of workloads in a recording: our controllers create the same pods and compute the same hashes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_replay_makes_the_same_log(replay: Replayer, tmp_path: Path) -> No
 
 
 def watched() -> list[Line]:
-    """Return the events that a watch would have sent for this history."""
+    """Return the events of the recording in the form in which a watch would have sent them."""
     told = {"type", "object", "recordedAt"}
     return [{name: value for name, value in line.items() if name in told} for line in recorded()]
 
@@ -67,7 +67,7 @@ def test_watch_without_authors_is_sufficient(replay: Replayer, tmp_path: Path) -
 
 
 def test_a_quota_may_be_used_up_before_what_uses_it_is_there(replay: Replayer, tmp_path: Path) -> None:
-    """Kubernetes writes both objects in this order; ctrlmgr writes them in one append."""
+    """Kubernetes writes the ResourceQuota before the pod; ctrlmgr writes both objects in one append."""
     lines, swapped = watched(), 0
     for place, (line, after) in enumerate(itertools.pairwise(lines)):
         made, quota = line["object"], after["object"]
@@ -81,14 +81,14 @@ def test_a_quota_may_be_used_up_before_what_uses_it_is_there(replay: Replayer, t
 
 
 def doctored(change: Callable[[Line], bool]) -> list[Line]:
-    """Return the lines with one changed: the first for which `change` returns a new object."""
+    """Return the recorded lines after a change of the first line for which `change` returns true."""
     lines = recorded()
     assert any(change(line) for line in lines), "there is such a line"
     return lines
 
 
 def _is_scaled(line: Line) -> bool:
-    """Change the recording so that a user requested one pod more than the controllers created."""
+    """Change the recording so that a user requested one pod more than the recorded controllers created."""
     obj = line["object"]
     if obj["kind"] == "Deployment" and line.get("actor") == "system:admin" and line["type"] == "ADDED":
         obj["spec"]["replicas"] += 1
@@ -97,7 +97,7 @@ def _is_scaled(line: Line) -> bool:
 
 
 def _is_renamed(line: Line) -> bool:
-    """Change the hash of a recorded pod."""
+    """Change the template hash in the labels of a recorded pod."""
     obj = line["object"]
     if obj["kind"] == "Pod" and line["type"] == "ADDED" and "replicaset" in line["actor"]:
         obj["metadata"]["labels"]["pod-template-hash"] = "another"

@@ -1,4 +1,4 @@
-"""Tests that every recorded write has a counterpart if a replay requests it: no change of readiness is lost."""
+"""Tests that every recorded write has a counterpart if a replay requests it, so that no change of readiness is lost."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def replay(tmp_path: Path) -> Iterator[Replayer]:
 
 
 def told(*pods: tuple[str, str], entries: int = 0) -> dict[str, Any]:
-    """Return the recorded controller's Endpoints with these ready pods, at some second."""
+    """Return the Endpoints that the recorded controller wrote with these ready pods, at some second."""
     time = f"2026-01-01T00:00:{entries:02}Z"
     return endpoints(entries=[managed(KCM, ["subsets"], time=time)], labels=LABELS, subsets=addresses(*pods))
 
 
 def flapping() -> Script:
-    """A recording of a pod that becomes unready and ready again, with a controller that lags one change behind each
-    time.
+    """A recording of a pod that becomes unready and ready again, with a recorded controller that is one change behind
+    each time.
     """
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
     script.event("ADDED", pod("b", "10.0.0.2")).event("ADDED", told(("a", "10.0.0.1"), ("b", "10.0.0.2")))
@@ -49,7 +49,7 @@ def flapping() -> Script:
 
 
 def written(replay: Replayer, resource: Resource) -> list[int]:
-    """Return the revisions at which our controllers wrote a kind."""
+    """Return the revisions at which our controllers wrote objects of a kind."""
     return [each.revision for each in replay.log.scan() if each.resource == resource and each.reconcile]
 
 

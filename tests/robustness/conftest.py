@@ -1,4 +1,4 @@
-"""Shared servers of tests."""
+"""Fixtures with servers that tests share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.serving import Served
 
 HOSTILE = "hostile"
-"""The namespace of hostile requests."""
+"""The namespace that hostile requests use."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
-    """A new database for one test, of each type in turn."""
+    """A new database for one test, once for each type of database."""
     if request.param == "sqlite":
         yield on_sqlite(tmp_path)
         return
@@ -27,7 +27,7 @@ def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]
 
 @pytest.fixture
 def served(setting: Setting) -> Iterator[Served]:
-    """A server for one test, on that database."""
+    """A server for one test, on the new database."""
     server = server_of(setting)
     try:
         server.start()
@@ -38,7 +38,7 @@ def served(setting: Setting) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server for attacks. It must not log a traceback, and must stop in order."""
+    """A server that the tests attack. The server must not log a traceback, and must shut down gracefully."""
     server = server_of(on_sqlite(tmp_path_factory.mktemp("hostile")))
     try:
         server.start()

@@ -1,4 +1,4 @@
-"""Faults of servers and their database during a run; `faults` has more."""
+"""Injects faults of servers and their database during a run; the package `faults` has more types of faults."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.robustness.histories.tail import Tail
 
 _PAUSE = 1.5
 _KEEP = 150
-"""The maximum number of newest revisions that a compaction keeps."""
+"""The maximum number of the newest revisions that a compaction keeps."""
 
 ALL = ("stop", "kill", "pause", "database")
-"""Every kind of fault; the last one only for databases with connections."""
+"""Every type of fault; the last type is only for databases with connections."""
 
 Fault = Callable[[int], Awaitable[None]]
 
 
 class Faults:
-    """Inflicts faults, one at a time, and compacts the log repeatedly."""
+    """Injects faults, one at a time, and compacts the log repeatedly."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Faults:
         kinds: Collection[str],
         cut_connections: Callable[[], object] | None,
     ) -> None:
-        """`cut_connections` ends all connections to the database; None for a database without connections."""
+        """`cut_connections` ends all connections to the database; it is None for a database without connections."""
         self._world = world
         self._tail = tail
         self._database = database
@@ -47,7 +47,7 @@ class Faults:
         self._kinds = {kind: known[kind] for kind in sorted(known) if kind in kinds}
 
     async def run(self, seconds: float, between: float) -> None:
-        """Inflict every kind of fault, repeatedly in random order for this number of seconds, or once each."""
+        """Inject every type of fault, either repeatedly in random order for this number of seconds, or once each."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         while True:
@@ -58,7 +58,7 @@ class Faults:
                 return
 
     async def compact(self, pause: float) -> None:
-        """Compact the log every `pause` seconds; the first time with the command, as an administrator would."""
+        """Compact the log every `pause` seconds; the first compaction uses the command, as an administrator would."""
         first = True
         while self._world.loaded:
             await asyncio.sleep(pause)

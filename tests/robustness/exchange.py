@@ -1,4 +1,4 @@
-"""Sends requests one after the other with `http.client`, on a connection that is reused as long as possible."""
+"""Sends requests one after the other with `http.client`, on a connection that is reused until it fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.robustness.serving import Served
 
 
 class Exchange:
-    """The bytes of a request of the client `program`, and the response."""
+    """The bytes of a request of the client `program`, and the response to this request."""
 
     def __init__(self, server: Served, program: str) -> None:
         self._server = server
@@ -18,10 +18,10 @@ class Exchange:
         self._connection: http.client.HTTPSConnection | None = None
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """Return the code and the body of the answer; raise OSError or HTTPException, and reconnect after such an
-        error.
+        """Return the status code and the body of the response; raise OSError or HTTPException if the connection fails,
+        and reconnect for the next request.
 
-        A header without a value is left out.
+        A header whose value is None is left out.
         """
         site = self._server.site
         if self._connection is None:

@@ -1,4 +1,6 @@
-"""Tests of autoscalers in a recording: our decisions equal the recorded ones if the recording shows the metrics."""
+"""Tests of autoscalers in a replayed recording: our decisions equal the recorded decisions if the recording contains
+the metrics.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def replay(tmp_path: Path) -> Iterator[Callable[[list[Line]], Report]]:
 
 
 def recorded(stage: Scaled, path: Path) -> list[Line]:
-    """Return the recording of the log."""
+    """Return a recording of the log."""
     with RecordingWriter(path / "stage.jsonl") as writer:
         for change in history(stage.log, lambda obj: is_api_object(obj.resource)):
             writer.change(*change)
@@ -154,7 +156,9 @@ def test_beyond_its_bounds_nothing_needs_to_be_measured(
 def test_what_was_before_the_recording_is_not_known(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
-    """Fewer replicas are desired, but a higher recommendation may have been made just before the recording began."""
+    """The autoscaler desires fewer replicas, but it may have made a higher recommendation just before the recording
+    began.
+    """
     stage.web(4)
     stage.measures.cpu = [100, 100, 100, 100]
     stage.autoscaler()

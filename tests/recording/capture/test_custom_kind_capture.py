@@ -1,4 +1,4 @@
-"""Tests of recorded custom kinds, as definitions are created, changed and deleted."""
+"""Tests of recordings of custom kinds while CustomResourceDefinitions are created, changed and deleted."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_what_is_left_of_a_watch_that_ends_was_deleted_before() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[tuple[Resource, EventType, Object]], list[Any]]:
-    """A cluster's history, and the order in which its watches send events."""
+    """The history of a cluster, and the order in which the cluster's watches send events."""
     existing: set[tuple[Resource, str]] = set()
     history = []
     for revision in range(1, draw(st.integers(1, 25))):

@@ -1,4 +1,4 @@
-"""Tests of namespaces in a replay: deletions, conditions, and deleted content."""
+"""Tests of namespaces in a replay: their deletions, their conditions, and the deletion of their content."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def namespace(*, ending: bool = False, conditions: Any = None, spec: Any = KEPT,
 
 
 def conditions(left: str = "", held: str = "") -> list[dict[str, str]]:
-    """Return the namespace controller's conditions: no remaining content, or the content and the finalizers that hold
-    it.
+    """Return the conditions that the namespace controller writes: no remaining content, or the remaining content and
+    the finalizers that hold it.
     """
     remaining, finalizers = "All content successfully removed", "All content-preserving finalizers finished"
     said = [
@@ -65,7 +65,9 @@ CONFIG_MAP_LEFT = conditions(
 
 
 def shop() -> Script:
-    """A namespace with a Service and its Endpoints, whose deletion was requested long enough ago."""
+    """Return the script of a namespace with a Service and its Endpoints; the deletion of the namespace was requested
+    long enough ago.
+    """
     script = Script().event("ADDED", namespace()).event("ADDED", service(selector={"app": "s"}))
     script.event("ADDED", endpoints(entries=[managed(KCM, ["subsets"])], labels=LABELS)).checkpoint("made")
     script.event("MODIFIED", namespace(ending=True))
@@ -83,7 +85,7 @@ def gone(script: Script) -> Script:
 
 
 def with_a_pod() -> Script:
-    """A pod has a grace period, and the client ends it."""
+    """Return the script of a namespace with a pod that has a grace period; a client ends the pod's deletion."""
     script = Script().event("ADDED", namespace()).event("ADDED", pod("a", "10.0.0.1"))
     script.event("MODIFIED", namespace(ending=True))
     leaving = pod("a", "10.0.0.1")
@@ -100,7 +102,7 @@ def held_by_what_is_not_recorded() -> Script:
 
 
 def held_by_a_client() -> Script:
-    """The finalizer in the namespace's own metadata is removed last, by a client."""
+    """Return a script in which a client removes the last finalizer, which is in the namespace's own metadata."""
     script = Script().event("ADDED", namespace(finalizers=["example.com/ns"]))
     script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
     script.revision += 6
@@ -114,7 +116,9 @@ def made_anew() -> Script:
 
 
 def held_by_a_client_and_made_anew() -> Script:
-    """The objects in the namespace exist again, and no checkpoint in between makes our controller reconcile."""
+    """Return a script in which the namespace and its Service exist again, and no checkpoint in between makes our
+    controller reconcile.
+    """
     script = Script().event("ADDED", namespace(finalizers=["example.com/ns"])).event("ADDED", service())
     script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
     script.revision += 6
@@ -162,7 +166,7 @@ def test_the_address_of_a_service_goes_with_it(tmp_path: Path) -> None:
 
 
 def service_left() -> Script:
-    """Kubernetes did not delete the Service."""
+    """Return a script in which Kubernetes did not delete the Service of a terminating namespace."""
     script = shop().event("DELETED", endpoints(labels=LABELS))
     return script.event("MODIFIED", namespace(ending=True, conditions=conditions()))
 

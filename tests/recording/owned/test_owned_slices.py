@@ -1,4 +1,6 @@
-"""Tests of EndpointSlices in a replay: compared by content, regardless of the manager and the distribution."""
+"""Tests of EndpointSlices in a replay: their content is compared, regardless of their manager and of the distribution
+of endpoints among slices.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def replayed(path: Path) -> Report:
 
 
 def a_slice(name: str, *there: tuple[str, str], manager: str = KEEPER, zone: str = "zone-1") -> dict[str, Any]:
-    """Return a slice as the recorded controller wrote it for the Service `s`, with ready pods (name, ip)."""
+    """Return an EndpointSlice as the recorded controller wrote it for the Service `s`, with ready
+    pods as (name, ip).
+    """
     labels = {"kubernetes.io/service-name": "s", "endpointslice.kubernetes.io/managed-by": manager}
     metadata = {"name": name, "namespace": "shop", "uid": name, "labels": labels, "managedFields": [managed(KCM, [])]}
     return {
@@ -53,13 +57,13 @@ def _endpoint(name: str, ip: str, *, zone: str) -> dict[str, Any]:
 
 
 def made(*there: tuple[str, str]) -> dict[str, Any]:
-    """Return the Endpoints that correspond to the slices."""
+    """Return the Endpoints that correspond to the EndpointSlices."""
     labels = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     return endpoints(entries=[managed(KCM, ["subsets"])], labels=labels, subsets=addresses(*there))
 
 
 def shop() -> Script:
-    """Return a Service with two ready pods, and their Endpoints."""
+    """Return a Service with two ready pods, and the Endpoints of the Service."""
     script = Script().event("ADDED", service(selector=SELECTOR))
     for each in (A, B):
         script.event("ADDED", pod(*each))
@@ -67,7 +71,7 @@ def shop() -> Script:
 
 
 def lost_its_selector() -> Script:
-    """Slices from the time with a selector stay, and the Endpoints are also mirrored."""
+    """EndpointSlices from the time when the Service had a selector stay, and the Endpoints are mirrored in addition."""
     script = shop().event("ADDED", a_slice("s-1", A, B)).checkpoint("made")
     script.event("MODIFIED", service()).event("DELETED", pod(*B))
     mirror = a_slice("s-2", A, B, manager=MIRROR)

@@ -1,4 +1,4 @@
-"""A short recording and its player, without a server."""
+"""A short recording and a player for it, without a server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def tape() -> LoadedRecording:
 
 
 def played(position: int = 2, writes: Writes | None = None) -> PlayedLog:
-    """Return a log in which `position` events have happened; the first one stands for the Namespace."""
+    """Return a log in which the first `position` events of the recording have happened; the Namespace counts as the
+    first event.
+    """
     return PlayedLog(tape(), position, writes or RefusedWrites(), clock=FakeClock(), random=Random(1))
 
 

@@ -1,4 +1,4 @@
-"""Tests of a recording that is played on a clock that the test advances."""
+"""Tests of the playback of a recording on a clock that the tests advance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the player with a clock that the test advances."""
+"""Tests of the player on a clock that the tests advance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGAN = 1_767_225_600 * SECOND  # the first moment of 2026
 
 
 def table(*seconds: float, opening: int = 1, max_gap: float | None = None) -> Timetable:
-    """Return a timetable of events at these seconds after the beginning, with the revisions 10, 20, …"""
+    """Return a timetable of events at these seconds after the beginning, with the revisions 10, 20 and so on."""
     times = [BEGAN + round(each * SECOND) for each in seconds]
     gap = None if max_gap is None else round(max_gap * SECOND)
     return Timetable.of([10 * number for number in range(1, len(times) + 1)], times, opening, max_gap=gap)

@@ -1,4 +1,4 @@
-"""Tests of writes that are answered and not stored."""
+"""Tests of writes that the server answers but does not store."""
 
 from __future__ import annotations
 

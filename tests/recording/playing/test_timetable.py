@@ -1,4 +1,4 @@
-"""Tests of the times of recorded changes, and of the initial objects."""
+"""Tests of the times of recorded changes, and of the objects that exist at the beginning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADDED, MODIFIED, DELETED = EventType
 
 
 def change(type_: EventType, *, at: str = "", created: str = "", managed: str = "", name: str = "a") -> Change:
-    """Return a change at a time of 1 January 2026, of an object with timestamps of that day."""
+    """Return a change at a time on 1 January 2026; its object has timestamps of this day."""
     metadata: dict[str, Any] = {"name": name, "namespace": "shop", "uid": name}
     if created:
         metadata["creationTimestamp"] = day(created)

@@ -1,4 +1,6 @@
-"""Tests of misbehaving webhooks with `serve`, within their timeouts, and of requests about `exec`."""
+"""Tests of misbehaving webhooks with `ctrlmgr serve`, within the timeouts of the webhooks, and of requests about
+`exec`.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ async def serves_a_page(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 def hooked(
     server: Server, folder: Path, handler: Handler, send: Callable[[], Any], rule: dict[str, Any], *, days: int = 1
 ) -> Any:
-    """Send a request while a webhook with these answers is registered; return the result of `send`."""
+    """Register a webhook with these responses, and return the result of `send`, which is called meanwhile."""
     context, pem = certified(folder, days=days)
 
     handlers: list[asyncio.Task[None]] = []

@@ -48,7 +48,7 @@ def configure(server: Server, port: int, authority: bytes) -> None:
 
 
 async def latency(client: httpx.AsyncClient) -> float:
-    """Return the median duration of a GET in seconds."""
+    """Return the median duration of several GETs in seconds."""
     taken = []
     for _ in range(40):
         began = time.perf_counter()

@@ -1,4 +1,5 @@
-"""Tests of a quota with many callers, two processes, deletions and kills: never exceeded, and correct at the end.
+"""Tests of a quota with many callers, two processes, deletions and kills: the quota is never exceeded, and its usage is
+correct at the end.
 
 A killed process leaves the log in the state after one of its appends. Therefore the test checks the quota after each
 append of the log.
@@ -45,7 +46,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def servers(url: str, tmp_path: Path) -> Iterator[list[Server]]:
-    """Two processes with one database."""
+    """Two server processes with one database."""
     made = []
     for name in ("one", "two"):
         folder = tmp_path / name
@@ -72,7 +73,7 @@ def servers(url: str, tmp_path: Path) -> Iterator[list[Server]]:
 
 
 def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
-    """Return the status code of the answer; 0 without an answer, because the process was killed."""
+    """Return the status code of the response; 0 means that there was no response, because the process was killed."""
     try:
         code: int = server.request(method, path, body)[0]
     except (OSError, ValueError):
@@ -81,7 +82,7 @@ def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
 
 
 class Counts:
-    """The observed numbers of ConfigMaps, and the responses."""
+    """The numbers of ConfigMaps that a test observed, and the responses."""
 
     def __init__(self) -> None:
         self.codes: Counter[tuple[str, int]] = Counter()
@@ -117,7 +118,9 @@ def is_settled(server: Server) -> bool:
 
 
 def begin(*servers: Server) -> None:
-    """Create the quota; the other process charges it only after it has read the quota, a moment later."""
+    """Create the quota; a process charges the quota only after it has read the quota, which takes a moment for the
+    other process.
+    """
     server = servers[0]
     server.request("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": str(LIMIT)}}}
@@ -126,7 +129,9 @@ def begin(*servers: Server) -> None:
 
 
 def check_after_every_append(url: str) -> None:
-    """Check at each revision that the usage is at most the charge, and the charge at most the limit."""
+    """Check at each revision that the number of objects is at most the charged usage, and the charged usage at most the
+    limit.
+    """
     there: set[str] = set()
     used, appends = 0, 0
     with closing(open_log(url, clock=SystemClock(), random=Random(1), migrate=False)) as log:

@@ -1,4 +1,4 @@
-"""Callers that create, change and delete Services with few names; each caller uses one server."""
+"""Callers that create, change and delete Services with few names; each caller sends requests to one server."""
 
 from __future__ import annotations
 
@@ -21,27 +21,31 @@ FULL = {
     "Internal error occurred: failed to allocate a nodePort: range is full",
     "Internal error occurred: failed to allocate a HealthCheck NodePort 0: range is full",
 }
-"""Messages of Kubernetes (`pkg/registry/core/service/storage/alloc.go`)."""
+"""Messages with which Kubernetes refuses allocations (`pkg/registry/core/service/storage/alloc.go`)."""
 
 _REFUSED = ("provided IP is already allocated", "provided port is already allocated", "may not be set to 'None'")
-"""Allowed errors for a request of a certain value, or for a change of a headless Service."""
+"""Errors that are allowed for a request of a certain value, or for a change of a headless Service."""
 _NAMES = 400
-"""More names than addresses, so that callers find a full range, and conflict with each other."""
+"""Names of Services; there are more names than addresses, so that callers find a full range, and conflict with each
+other.
+"""
 _PAUSE = 0.05
 
 
 class Tally:
-    """The responses to callers."""
+    """The responses that callers received."""
 
     def __init__(self) -> None:
         self.answers = Counter[str]()
         self.granted: list[Granted] = []
         self.wrong: list[str] = []
         self.slowest_refusal = 0.0
-        """The durations of refusals because of a full range in seconds; only measured while no server is killed."""
+        """The durations in seconds of refusals because of a full range; they are only measured while no server is
+        killed.
+        """
 
     def take(self, verb: str, answer: Answer, seconds: float) -> None:
-        """Count an answer, and check it."""
+        """Count a response, and check it."""
         self.answers[f"{verb} {answer.code}"] += 1
         fields = answer.fields
         if answer.code in (200, 201) and verb != "delete":
@@ -60,7 +64,7 @@ def _is_expected(code: int, fields: Any) -> bool:
 
 
 class Change(NamedTuple):
-    """A requested change: its type, the Service, and the value."""
+    """A change that a caller requests: its type, the Service, and the requested value."""
 
     verb: str
     name: str
@@ -68,7 +72,7 @@ class Change(NamedTuple):
 
 
 class Caller:
-    """One caller, which runs until it is stopped."""
+    """A caller, which runs until it is stopped."""
 
     def __init__(self, server: Served, tally: Tally, seed: str) -> None:
         self._connection = Connection(server.site)
@@ -76,7 +80,7 @@ class Caller:
         self._random = random.Random(seed)
 
     async def run(self, stopped: asyncio.Event) -> None:
-        """Request changes one after the other."""
+        """Request changes one after the other until the caller is stopped."""
         while not stopped.is_set():
             await self.ask(self._next())
         await self.close()
@@ -87,7 +91,7 @@ class Caller:
         await asyncio.sleep(0)  # the time in which the loop releases it
 
     async def ask(self, change: Change) -> Answer | None:
-        """Request one change; return None if its result is unknown."""
+        """Request one change; return None if the result of the request is unknown."""
         method, media_type = _METHODS[change.verb]
         path = path_of("services", NAMESPACE, "" if change.verb == "create" else change.name)
         began = time.monotonic()
@@ -126,7 +130,7 @@ _TWO = [*_ONE, {"name": "b", "port": 81}]
 
 
 def one_port(**fields: Any) -> Any:
-    """Return a spec with a port."""
+    """Return the spec of a Service with one port."""
     return {"ports": _ONE, **fields}
 
 

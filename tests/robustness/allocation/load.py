@@ -1,8 +1,10 @@
-"""Allocates few addresses and ports on several servers: `python -m tests.robustness.allocation.load --seed N`.
+"""Allocates few addresses and ports on several servers, as a long test: `python -m tests.robustness.allocation.load
+--seed N`.
 
-Callers create, change and delete Services while servers are killed. Then the ranges are filled completely. Finally all
-revisions of the log are checked. The script prints its seed, statistics and errors; the exit code is 1 if there are
-errors. `--database` is `sqlite`, `postgres` (a private server) or the URL of a database, which is filled.
+Callers create, change and delete Services while servers are killed. Then callers fill the ranges completely. Finally
+the script checks all revisions of the log. The script prints its seed, statistics and violations; the exit code is 1 if
+there are violations. `--database` is `sqlite`, `postgres` (a private server) or the URL of a database, which the script
+fills.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ renew_deadline = "2s"
 retry_period = "1s"
 """
 _MOST = 400
-"""Attempts to fill the ranges after the callers; there are fewer values."""
+"""The number of attempts to fill the ranges at the end; it is larger than the number of free values."""
 
 
 class Plan(NamedTuple):
@@ -58,25 +60,25 @@ class Plan(NamedTuple):
 
     seed: int
     callers: int = 16
-    """The number of callers at each server."""
+    """The number of callers for each server."""
     kills: int = 10
     between: float = 1.0
     """Seconds for which all servers run before one is killed."""
 
 
 class Outcome(NamedTuple):
-    """The results of a run; `seconds` is the duration of the load."""
+    """The results of a run; `seconds` is the duration of the load in seconds."""
 
     tally: Tally
     ledger: Ledger
     refusal: float
-    """Seconds of the slowest refusal because of a full range, without other load."""
+    """Seconds of the slowest refusal because of a full range, measured without other load."""
     seconds: float
     wrong: list[str]
 
 
 def allocate(plan: Plan, setting: Setting) -> Outcome:
-    """Run the test; raise AssertionError for a server that does not start or stop."""
+    """Run the test; raises AssertionError if a server does not start or does not stop."""
     tally, final = Tally(), Tally()
     with ExitStack() as stack:
         servers = [server_of(setting._replace(settings=_SETTINGS), number) for number in range(setting.servers)]
@@ -118,7 +120,9 @@ async def _load(plan: Plan, servers: Sequence[Served], tally: Tally) -> None:
 
 
 async def _fill(servers: Sequence[Served], tally: Tally) -> list[str]:
-    """Allocate the last address, then the last port; check that every server refuses both; return the errors."""
+    """Allocate the last address, then the last port; check that every server refuses further allocations; return the
+    errors.
+    """
     callers = [Caller(server, tally, "") for server in servers]
     try:
         names = [f"last-{number}" for number in range(_MOST)]
@@ -132,8 +136,8 @@ async def _fill(servers: Sequence[Served], tally: Tally) -> list[str]:
 
 
 async def _take_all(callers: Sequence[Caller], takings: Sequence[Change], more: Change | None) -> list[str]:
-    """Allocate until the range is full; then check that every server refuses `more`, or the request that was refused
-    first.
+    """Allocate until the range is full; then check that every server refuses the requests `more`, or the request that
+    was refused first.
     """
     for taking, caller in zip(takings, cycle(callers), strict=False):
         answer = await caller.ask(taking)
@@ -193,7 +197,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def places(folder: Path, database: str, servers: int) -> Iterator[Setting]:
-    """Provide a database for a run: `sqlite`, `postgres`, or the one at a URL."""
+    """Yield a database for a run: `sqlite`, `postgres`, or the database at a URL."""
     if database == "postgres":
         with PostgresCluster() as cluster, on_postgres(folder, cluster, servers=servers) as setting:
             yield setting

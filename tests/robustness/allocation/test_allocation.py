@@ -1,4 +1,4 @@
-"""Tests that several servers never allocate an address or a port twice; `allocation` has a longer test."""
+"""Tests that several servers never allocate an address or a port twice; `allocation.load` is the longer form."""
 
 from __future__ import annotations
 

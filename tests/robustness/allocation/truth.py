@@ -1,8 +1,8 @@
-"""Checks all events of a log: no address or node port was ever held twice.
+"""Checks all events of a log: no two Services ever held the same address or node port.
 
-Guarantees: the check is independent of the allocators. It reads the values of a Service from its fields. A claim is an
-object of a certain resource whose parentRef names a Service. At every revision, no value is held by two Services. After
-every append, the claims equal the values of the Services, without any repair.
+Guarantees: the check shares no code with the allocators. The check reads the values of a Service from the fields of the
+Service. A claim is an object of the resource for claims whose parentRef names a Service. At every revision, no value is
+held by two Services. After every append, the claims equal the values of the Services, without any repair.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 from ctrlmgr.eventlog import Event, EventType
 
 Holding = tuple[str, str]
-"""A value: the resource of its claim, and the claim's name."""
+"""An allocated value: the resource of the value's claim, and the name of the claim."""
 Holder = tuple[str, str]
-"""A Service: its namespace and name."""
+"""The identity of a Service: its namespace and name."""
 
 ADDRESSES = "ipaddresses.networking.k8s.io"
 PORTS = "nodeports.internal.ctrlmgr.io"
 
 
 class Granted(NamedTuple):
-    """A Service in an answer, with its revision."""
+    """A Service in a response, with the Service's revision."""
 
     revision: int
     name: str
@@ -32,7 +32,7 @@ class Granted(NamedTuple):
 
 
 class Ledger:
-    """The owners and claims, computed from events; `wrong` lists violations."""
+    """The owners and claims of values, computed from events; `wrong` lists violations."""
 
     def __init__(self) -> None:
         self.revisions = 0
@@ -43,10 +43,10 @@ class Ledger:
         self.claims: dict[Holding, Holder] = {}
         self.services: dict[Holder, frozenset[Holding]] = {}
         self.granted: dict[int, Granted] = {}
-        """The values of a Service at each of its events."""
+        """The values of a Service after each of the Service's events."""
 
     def read(self, events: Iterable[Event]) -> Ledger:
-        """Process a log from its beginning; return self."""
+        """Process a log from its beginning; return this object."""
         for _, append in groupby(events, key=lambda event: event.append_id):
             touched = set[Holding]()
             resources = set[str]()
@@ -101,7 +101,7 @@ class Ledger:
                 self.wrong.append(f"revision {revision}: {holding[1]} is claimed by {claim}, held by {sorted(holders)}")
 
     def compare(self, granted: Iterable[Granted]) -> Iterator[str]:
-        """Yield the answers with a state of a Service that never existed."""
+        """Yield the responses that contain a state of a Service which never existed in the log."""
         for each in granted:
             if self.granted.get(each.revision) != each:
                 yield f"{each} was acknowledged, the log says {self.granted.get(each.revision)}"
@@ -113,7 +113,7 @@ class Ledger:
 
 
 def held_by(service: Mapping[str, Any]) -> frozenset[Holding]:
-    """Return the values in the fields of a Service."""
+    """Return the allocated values in the fields of a Service."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName":
         return frozenset()

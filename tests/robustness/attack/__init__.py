@@ -1,1 +1,3 @@
-"""Tests of hostile inputs: their cost is limited, and none causes an internal error or reveals hidden data."""
+"""Tests of hostile requests: their cost is limited, and none of them causes an internal error or
+reveals hidden data.
+"""

@@ -1,4 +1,4 @@
-"""The attackers: five types of callers, with their tokens and rights."""
+"""The attackers: five types of callers, each with a token and with rights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 CALLERS = ("anonymous", "nobody", "reader", "editor", "node", "admin", "admin", "admin")
-"""The callers of the inputs. Administrators have the most rights, so they send most inputs."""
+"""The types of callers that send the inputs.
+
+Administrators have the most rights, so most inputs are sent by an administrator.
+"""
 
 RIGHTLESS = ("anonymous", "nobody")
 
@@ -17,12 +20,12 @@ _USERS = {"node": "system:node:one"}
 
 
 def token_of(caller: str) -> str:
-    """Return the token of a caller, empty for an anonymous caller."""
+    """Return the token of a caller; the token of an anonymous caller is empty."""
     return "" if caller == "anonymous" else f"{caller}-token"
 
 
 def write_tokens(file: Path) -> None:
-    """Write the file of the callers' tokens, which only its owner can read."""
+    """Write the file with the callers' tokens; only the owner of the file can read it."""
     lines = [
         f'{token_of(each)},{_USERS.get(each, each)},{each}-uid,"{_GROUPS.get(each, "")}"\n'
         for each in dict.fromkeys(CALLERS)
@@ -33,7 +36,7 @@ def write_tokens(file: Path) -> None:
 
 
 def grant(create: Callable[[str, Any], object]) -> None:
-    """Give the reader and the editor their rights; `create` creates an object at a path."""
+    """Give the callers `reader` and `editor` their rights; `create` creates an object at a path."""
     about = {"apiGroup": "rbac.authorization.k8s.io"}
     for name, role, kind, place in (
         ("reader", "view", "clusterrolebindings", ""),

@@ -1,4 +1,4 @@
-"""Attacks on connections: client certificates, headers of HTTP/1.1, frames of HTTP/2."""
+"""Attacks on connections: client certificates, headers in HTTP/1.1, frames in HTTP/2."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ctrlmgr.http.http2.frames import PREFACE, Setting
 from tests.robustness.attack.wire import PING
 
 LONGEST = 900_000
-"""Bytes of a request header that a server reads."""
+"""The number of bytes of a request header that a server reads at most."""
 
 MOST_STREAMS = 100
 _WHOLE = frames.END_STREAM | frames.END_HEADERS
 _LIST = "/apis"
-"""A request whose answer is longer than the client's flow-control window."""
+"""The path of a request whose response is longer than the client's flow-control window."""
 
 
 class Shape(NamedTuple):
-    """One type of attack."""
+    """One type of attack on connections."""
 
     name: str
     make: Callable[[int, str], bytes]
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
 
 def certificates(size: int, choice: random.Random) -> tuple[str, bytes]:
-    """Return the name of a type, and the certificates for `wire.present`."""
+    """Return the name of a type of certificate list, and the input for `wire.present`."""
     shape = choice.choice(("self-issued", "self-issued", "chain", "circle", "copies"))
     count = choice.choice((1, 2, 7, 8, 12, 20, 60)) if size > 500 else choice.choice((1, 2, 4))
     return shape, json.dumps({"shape": shape, "count": count}).encode()
@@ -143,7 +143,7 @@ def _begun(*settings: tuple[Setting, int]) -> bytes:
 
 
 def _room(size: int, who: str) -> bytes:
-    """Exhaust the window of the connection, and increase it byte by byte."""
+    """Return the frames of a client that exhausts the window of the connection, and then increases it byte by byte."""
     asked = b"".join(_asked(who, MOST_STREAMS))
     return _begun() + asked + frames.window_update(0, 1) * (size // 13) + PING
 

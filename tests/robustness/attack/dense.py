@@ -15,14 +15,14 @@ from ctrlmgr.schema.schema import Schema
 from tests.engine.stage import builtin_kinds
 
 Steps = tuple[str | int, ...]
-"""The path of a list or a map: names of fields, `k` for a map's value, 0 for a list's item."""
+"""The path of a list or a map in a schema: names of fields, `k` for the value of a map, 0 for the item of a list."""
 
 _PARTS = re.compile(r"/apis?(?:/([a-z0-9.-]+))?/(v[a-z0-9]+)(?:/namespaces/[a-z]+)?/([a-z]+)")
 _TIMES = {"date-time": "2026-01-01T00:00:00Z", "micro-time": "2026-01-01T00:00:00.000000Z", "quantity": "1"}
 
 
 def kind_of(path: str) -> Kind:
-    """Return the kind that is posted to a path."""
+    """Return the kind whose objects are posted to a URL path."""
     parts = _PARTS.fullmatch(path)
     assert parts is not None, path
     group, version, resource = parts.groups()
@@ -33,7 +33,7 @@ def kind_of(path: str) -> Kind:
 
 @cache
 def lists_of(path: str) -> Sequence[tuple[Steps, Schema]]:
-    """Return the path of every list and map of the kind that is posted to a URL path."""
+    """Return the paths of every list and map in the schema of the kind whose objects are posted to a URL path."""
     kind = kind_of(path)
     definitions = Definitions.builtin()
     definition = definitions.by_kind[kind.gvk.api_version, kind.gvk.kind]
@@ -56,7 +56,9 @@ def _lists_in(schema: Schema, steps: Steps, within: frozenset[str]) -> Iterator[
 
 
 def filled(schema: Schema, size: int, choice: random.Random) -> Any:
-    """Return a list or a map of about `size` bytes, whose elements are short, equal, empty or different."""
+    """Return a list or a map of about `size` bytes, whose elements are short, equal, empty or different from each
+    other.
+    """
     below = schema.items or schema.values
     assert below is not None
     least = _least(below)
@@ -77,7 +79,7 @@ def filled(schema: Schema, size: int, choice: random.Random) -> Any:
 
 
 def _least(schema: Schema) -> Any:
-    """Return the shortest possible value."""
+    """Return the shortest value that a schema allows."""
     if schema.kind == "array":
         return []
     if schema.kind in ("map", "any") or schema.is_struct:
@@ -86,7 +88,7 @@ def _least(schema: Schema) -> Any:
 
 
 def wrapped(steps: Steps, value: Any) -> Any:
-    """Return an object that only has a value at a path."""
+    """Return an object that contains only a value at a path."""
     for step in reversed(steps):
         value = [value] if step == 0 else {step: value}
     return value

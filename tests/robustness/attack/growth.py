@@ -1,8 +1,10 @@
-"""Measures how the work for an input grows with its size, as a ratio of CPU times and never as an absolute time.
+"""Measures how the work for an input grows with the size of the input, as a ratio of CPU times and never as an absolute
+time.
 
-The work is timed at two sizes; the larger is `FACTOR` times the smaller. For linear work, the ratio of times is about
-`FACTOR`; for quadratic work, it is its square. `WORST` is the limit between both. A busy machine makes both sizes
-slower. The smallest of several times counts, and work that seems to grow too fast is timed again.
+The work is timed at two sizes; the larger size is `FACTOR` times the smaller. For linear work, the ratio of the times
+is about `FACTOR`; for quadratic work, the ratio is about the square of `FACTOR`. `WORST` is the limit between linear
+and quadratic growth. A busy machine makes the work slower at both sizes. The smallest of several times counts, and work
+that seems to grow too fast is measured again.
 """
 
 from __future__ import annotations
@@ -14,23 +16,24 @@ from typing import Any
 
 FACTOR = 8
 WORST = 3.0
-"""The maximum ratio of the larger input's cost per unit to that of the smaller input."""
+"""The maximum ratio of the larger input's cost per byte to the smaller input's cost per byte."""
 
 _LEAST = 0.002
 """The minimum seconds of a useful measurement; shorter times depend more on the machine than on the work."""
 
 _TRIES = 2
 _AGAIN = 8
-"""The number of further measurements at both sizes, if the work seems to grow too fast."""
+"""The number of further measurements at both sizes, if the work seems to grow too fast in the first measurement."""
 
 _GROWN = 64
-"""The maximum size to which inputs grow until the smaller one takes long enough."""
+"""The maximum size to which inputs grow until the work for the smaller input takes long enough to be measured."""
 
 
 def growth(make: Callable[[int], Any], work: Callable[[Any], object], size: int) -> float:
-    """Return the ratio of the larger input's cost per unit to that of the smaller input; 1.0 is linear.
+    """Return the ratio of the larger input's cost per byte to the smaller input's cost per byte; 1.0 means linear work.
 
-    `make` makes an input of a size. An error of `work` is not raised: a refusal is timed like an answer.
+    `make` creates an input of a given size. An error that `work` raises is ignored: a refusal is timed like a
+    successful response.
     """
     small = _seconds(make(size), work)
     for _ in range(6):

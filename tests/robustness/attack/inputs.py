@@ -1,8 +1,9 @@
-"""Generates requests that should cost too much or cause errors: infinitely many, of many types, and equal for the same
-seed.
+"""Generates an unlimited number of requests of many types that should cost too much or cause errors; the same seed
+gives the same requests.
 
-Each input is a plausible request that is enlarged at one place, or a form that once caused an error. Most writes are
-dry runs. Thus the server's data stays small, but each write is decided completely.
+Each request is either a plausible request that is enlarged at one place, or has a form that once caused an error. Most
+writes are dry runs. Because most writes are dry runs, the server's data stays small, but the server still makes every
+decision about each write.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ PIECES = (
 )
 NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, 10**400, 0.5, 1e300)
 SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 70_000)
-"""The approximate size of an input in bytes; worker processes handle larger ones than 64 KiB."""
+"""The approximate size of a generated request in bytes; worker processes handle requests of more than 64 KiB."""
 
 USUAL_SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000)
-"""Sizes of usual requests in bytes: most objects have one to three thousand, and ConfigMaps with files have ten
-thousand.
+"""Sizes of usual requests in bytes: most objects have one thousand to three thousand bytes, and ConfigMaps with files
+ten thousand.
 """
 
 LARGE_SIZES = (*SIZES, *SIZES, *SIZES, 200_000, 600_000, 1_500_000)
-"""Sizes of inputs in a long run, in bytes."""
+"""Sizes in bytes of the requests in a long run."""
 
 _LONGEST_CONNECTION = 300_000
-"""The size of a flood in bytes; a flood has its effect soon, or is stopped."""
+"""The size of a flood in bytes; the server soon stops a flood, or the flood has its effect before."""
 
 _QUESTIONS = (
     questions.selectors,
@@ -83,7 +84,7 @@ REQUEST, CERTIFICATES, HTTP1, HTTP2 = "request", "certificates", "http/1.1", "h2
 
 
 class Input(NamedTuple):
-    """The inputs of one caller."""
+    """One input: a request or the content of a connection, and its caller."""
 
     family: str
     method: str
@@ -92,14 +93,14 @@ class Input(NamedTuple):
     body: bytes = b""
     caller: str = "admin"
     shape: str = ""
-    """The name of the variant within a family, if there are variants."""
+    """The name of the variant, if the family of inputs has variants."""
     is_a: str = REQUEST
     stays: bool = True
-    """Whether the client waits for an answer."""
+    """Whether the client waits for the response."""
 
     @property
     def size(self) -> int:
-        """The approximate number of sent bytes."""
+        """The approximate number of bytes that are sent."""
         return len(self.path) + sum(len(name) + len(value) for name, value in self.headers.items()) + len(self.body)
 
 
@@ -110,7 +111,7 @@ class Inputs:
     """Generates inputs."""
 
     def __init__(self, specimens: Mapping[str, Body], seed: int, sizes: tuple[int, ...] = SIZES) -> None:
-        """Enlarge `specimens`, bodies by the path that they are posted to; inputs have one of `sizes`."""
+        """Enlarge `specimens`, which are request bodies by URL path; each input has one of the sizes in `sizes`."""
         self._specimens = specimens
         self._choice = random.Random(seed)
         self._sizes = sizes
@@ -184,7 +185,7 @@ class Inputs:
         return _write("POST", f"{path}?dryRun=All&fieldValidation={validation}", _JSON, fields)
 
     def _dense(self, size: int) -> Input:
-        """Return a body with as many elements as possible, in any list or map of a schema."""
+        """Return an input whose body has as many elements as possible, in any list or map of a schema."""
         path, fields = self._specimen()
         steps, schema = self._choice.choice(dense.lists_of(path))
         value = dense.filled(schema, size, self._choice)
@@ -205,7 +206,7 @@ class Inputs:
         return Input("", "POST", f"{path}?dryRun=All", {"content-type": "application/yaml"}, text.encode())
 
     def _blow_up(self, fields: Any, size: int) -> None:
-        """Insert about `size` bytes at one place below `fields`."""
+        """Insert about `size` bytes at one place in `fields` or in an object below."""
         places = list(_places(fields))
         holder, key = self._choice.choice(places)
         holder[key] = self._inflated(holder[key], size)
@@ -236,7 +237,7 @@ class Inputs:
         return one
 
     def _known(self, size: int) -> Input:
-        """Return an input of a form that once caused an error (`test_growth` has these forms as functions)."""
+        """Return an input of a form that once caused an error (`test_growth` contains these forms as functions)."""
         count = max(size // 60, 1)
         metadata = {"name": "known", "namespace": "attack"}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
@@ -402,7 +403,7 @@ def _managed(number: int) -> Body:
 
 
 def _nested(depth: int, lists: bool) -> Any:
-    """Return nested values; JSON's encoder limits the depth."""
+    """Return a deeply nested JSON value, as text, because Python's JSON encoder limits the depth."""
     value: Any = "x"
     for _ in range(min(depth, 900)):
         value = [value] if lists else {"a": value}
@@ -410,7 +411,7 @@ def _nested(depth: int, lists: bool) -> Any:
 
 
 def _places(fields: dict[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield every place within an object, as its container and its key."""
+    """Yield every place within an object, as the container of the place and its key."""
     pairs: list[tuple[Any, Any]] = list(fields.items() if isinstance(fields, dict) else enumerate(fields))
     for key, value in pairs:
         yield fields, key

@@ -1,4 +1,6 @@
-"""Attacks on computations of the server: selectors, access reviews, expressions, patterns, schemas, lists, answers."""
+"""Attacks on computations of the server: selectors, access reviews, expressions, patterns, schemas, lists, large
+responses.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON = "application/json"
 
 SELECTED = 60_000
-"""Bytes of a query string."""
+"""Maximum number of bytes of a query string."""
 
 STEEP = "(a|b)*a(a|b){%d}$"
-"""A pattern with this number of states for each character."""
+"""A regular expression with this number of states for each character."""
 
 _HOWS = {
     "sets": "sets.intersects(object.data.a.split(','), object.data.b.split(','))",
@@ -92,8 +94,8 @@ DEFINITION: Body = {
 
 
 def prepare(client: Callable[[str, Body], object]) -> None:
-    """Create the objects that expressions, patterns and schemas are evaluated on; `client` creates
-    an object at a path.
+    """Create the objects with which expressions, patterns and schemas are evaluated; `client` creates an object at a
+    path.
     """
     client(DEFINITIONS, DEFINITION)
     client(POLICIES, POLICY)
@@ -115,7 +117,7 @@ def _post(shape: str, path: str, fields: Body, media_type: str = JSON) -> Questi
 
 
 def selectors(size: int, choice: random.Random) -> Question:
-    """Return a list, or a deletion of a collection, by a selector with very many terms."""
+    """Return a request for a list, or for the deletion of a collection, by a selector with very many terms."""
     size = min(size, SELECTED)
     terms = {
         "a!=": lambda at: f"a!=b{at}",
@@ -145,7 +147,7 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def _bare_requirements(size: int) -> bytes:
-    """Return a SelfSubjectAccessReview in protobuf whose requirements take two bytes each."""
+    """Return a SelfSubjectAccessReview in protobuf whose selector requirements take two bytes each."""
     selector = _field(2, b"") * (size // 2)
     spec = _field(1, _field(2, b"get") + _field(5, b"pods") + _field(9, selector))
     kind = _field(1, b"authorization.k8s.io/v1") + _field(2, b"SelfSubjectAccessReview")
@@ -181,7 +183,9 @@ def reviews(size: int, choice: random.Random) -> Question:
 
 
 def expressions(size: int, choice: random.Random) -> Question:
-    """Return an object that a policy's expressions are evaluated on, or a policy with long expressions."""
+    """Return the creation of an object on which a policy's expressions are evaluated, or of a policy with long
+    expressions.
+    """
     shape = choice.choice([*_HOWS, "long", "nested", "macros"])
     if shape in _HOWS:
         words = [f"{at}" for at in range(max(size // 10, 1))]
@@ -199,7 +203,9 @@ def expressions(size: int, choice: random.Random) -> Question:
 
 
 def patterns(size: int, choice: random.Random) -> Question:
-    """Return a value that a pattern is matched with, or a definition with an expensive pattern."""
+    """Return the creation of an object with a value for a pattern, or of a CustomResourceDefinition with an expensive
+    pattern.
+    """
     if choice.random() < 0.6:
         text = choice.choice(("a", "b", "ab", "aab")) * (min(size, 100_000) // 2)
         fields = {"apiVersion": "attacked.example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "text": text}
@@ -212,7 +218,9 @@ def patterns(size: int, choice: random.Random) -> Question:
 
 
 def schemas(size: int, choice: random.Random) -> Question:
-    """Return an object for which a schema multiplies the work, or such a schema."""
+    """Return the creation of an object for which a schema multiplies the work, or of a CustomResourceDefinition with
+    such a schema.
+    """
     shape = choice.choice(("enum", "any", "defaulted", "deep", "wide"))
     fields: Body = {"apiVersion": "attacked.example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
     if shape == "enum":
@@ -237,7 +245,7 @@ def schemas(size: int, choice: random.Random) -> Question:
 
 
 def lists(size: int, choice: random.Random) -> Question:
-    """Return one of the lists that once had the highest cost per byte."""
+    """Return the creation of an object with one of the lists that once had the highest cost per byte."""
     shape = choice.choice(("containers", "owners", "except", "crons", "ports", "bare containers"))
     metadata: Body = {"name": "l"}
     if shape == "bare containers":
@@ -265,14 +273,14 @@ def lists(size: int, choice: random.Random) -> Question:
 
 
 def answers(size: int, choice: random.Random) -> Question:
-    """Request an answer that is long, or in an expensive format."""
+    """Return a request whose response is long, or has an expensive format."""
     accept = choice.choice(("application/yaml", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"))
     path = choice.choice(("/openapi/v2", "/api/v1/configmaps", DEFINITIONS, f"{CONFIGMAPS}/large", "/apis"))
     return Question("yaml" if "yaml" in accept else "table", "GET", path, {"accept": accept})
 
 
 def pages(size: int, choice: random.Random) -> Question:
-    """Request the page's data, including hidden objects."""
+    """Return a request for the UI page's data, including hidden objects."""
     name, hidden = "x" * min(size, 5_000), quote("é" * min(size // 6, 900))
     path = choice.choice(
         (

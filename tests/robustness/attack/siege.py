@@ -1,18 +1,18 @@
-"""A server under attack, with checks: `python -m tests.robustness.attack.siege --inputs 50000`.
+"""Attacks a server and checks it: `python -m tests.robustness.attack.siege --inputs 50000`.
 
-- Each input gets an answer, and no answer is an internal error. Codes of more than 500 are allowed if the body is a
-  Status: 501 for a transfer coding, 503 while a namespace or a definition is not established yet, 504 at a deadline.
-  500 is allowed if Kubernetes also answers with 500 (`_PASSED_ON`).
-- No input uses more CPU seconds than `prices` allows. An input that seems to do so is sent again, and its time is
-  compared with the current speed of the machine.
-- Other clients are answered during the attack (see `waits`). No step of the event loop takes more than `TURN` CPU
+- Each input gets a response, and no response is an internal error. Status codes above 500 are allowed if the body is a
+  Status: 501 for a transfer coding, 503 while a namespace or a CustomResourceDefinition is not established yet, 504 at
+  a deadline. 500 is allowed if Kubernetes also responds with 500 (`_PASSED_ON`).
+- No input uses more CPU seconds than `prices` allows. An input that seems to cost more is sent again, and its CPU time
+  is compared with the current speed of the machine.
+- Other clients get responses during the attack (see `waits`). No step of the event loop takes more than `TURN` CPU
   seconds.
-- Answers to callers without rights contain no hidden data.
-- Afterwards, the resident memory of the server (VmRSS) is at most `GROWTH` times that before the attack. Before the
-  attack, the server has answered `USED_FOR` requests of `USUAL_SIZES`, of each family, so that its caches and its heap
-  are in their usual state. It holds the same objects before and after the attack, because writes are dry runs, and the
-  same number of past changes (`SETTINGS`).
-- The controllers continue, with the same leader.
+- Responses to callers without rights contain no hidden data.
+- After the attack, the resident memory of the server (VmRSS) is at most `GROWTH` times the memory before the attack.
+  Before the attack, the server has handled `USED_FOR` requests of `USUAL_SIZES`, from all families, so that its caches
+  and its heap are in their usual state. The server holds the same objects before and after the attack, because writes
+  are dry runs, and the same number of past changes (`SETTINGS`).
+- The controllers continue to run, with the same leader.
 
 The script prints the results; the exit code is 1 if there is a violation.
 """
@@ -61,24 +61,26 @@ TURN = 0.25
 
 GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
-"""Settings with short times and small sizes of the data that the server keeps of the past."""
+"""Settings that limit the number of past changes which the server keeps."""
 
 USED_FOR = 4_000
-"""The number of requests before the attack."""
+"""The number of requests that the server handles before the attack."""
 
 _TRIES = 3
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a header each, as from Kubernetes
 
 _PASSED_ON = ("failed to create typed patch object (", "The order in patch list:")
-"""Beginnings of messages that Kubernetes answers with 500: errors in a patch, which its API server does not convert."""
+"""Prefixes of the messages that Kubernetes sends with status code 500: errors in a patch that Kubernetes' API server
+does not convert.
+"""
 
 _GUARDED = ("/api/v1/", "/apis/apps/", "/apis/attacked.example.com/", "/ui/api/")
-"""Texts that must not be in answers to callers without rights."""
+"""Strings that responses to callers without rights must not contain."""
 
 _LONGEST_TURN = "ctrlmgr_event_loop_longest_turn_seconds"
 _QUIET_FOR = 3.0
 _SETTLED = 5.0
-"""Seconds within which memory must be returned."""
+"""Seconds after the attack within which the server must return memory to the operating system."""
 
 _CONTAINERS = {"containers": [{"name": "c", "image": "x", "ports": [{"containerPort": 80}], "args": ["a"]}]}
 _TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": _CONTAINERS}
@@ -155,18 +157,18 @@ SPECIMENS: Mapping[str, dict[str, Any]] = {
 
 
 class Siege:
-    """Attacks a server, and checks it."""
+    """Attacks a server with generated inputs, and checks the server."""
 
     def __init__(self, server: Served) -> None:
-        """Create the object for patches, and its namespace."""
+        """Create the object that patches change, and its namespace."""
         self._server = server
         self._exchange = Exchange(server, "siege")
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
-        """Microseconds of CPU time for each family, and sent bytes."""
+        """CPU time in microseconds for each family of inputs, and the number of bytes sent."""
         self.dearest: tuple[float, str] = (0.0, "")
-        """The maximum ratio of the cost of an input to its allowed cost, with its family."""
+        """The highest ratio of an input's cost to the allowed cost, with the input's family."""
         server.create("/api/v1/namespaces", {"metadata": {"name": "attack"}})
         for resource, fields in (("configmaps", {"data": {"a": "b"}}), ("pods", {"spec": _CONTAINERS})):
             server.create(f"/api/v1/namespaces/attack/{resource}", {"metadata": {"name": "victim"}, **fields})
@@ -211,7 +213,7 @@ class Siege:
         waits.judge_last()
 
     def send(self, given: Input) -> None:
-        """Send one input, and check the response and its cost."""
+        """Send one input, and check the response and the cost of the input."""
         allowed = prices.allowed(given)
         least = float("inf")
         for _ in range(_TRIES):
@@ -244,7 +246,9 @@ class Siege:
             self._answer(given)
 
     def _answer(self, given: Input) -> tuple[int | str, bytes]:
-        """Send the input of a caller; return the answer's code and body, or how a connection ended."""
+        """Send an input as its caller; return the status code and the body of the response, or how the connection
+        ended.
+        """
         if given.is_a == CERTIFICATES:
             return present(self._server.site, given.body), b""
         if given.is_a != REQUEST:
@@ -271,18 +275,18 @@ class Siege:
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
 
     def _processor(self) -> float:
-        """Return the CPU seconds of the server and its worker processes."""
+        """Return the CPU seconds that the server and its worker processes have used."""
         return sum(map(prices.processor, (self._server.pid, *children(self._server.pid))))
 
     def _memory(self, until: float) -> int:
-        """Return the resident memory in bytes; wait a while for it to be less than `until`."""
+        """Return the server's resident memory in bytes; wait a while until the memory is less than `until`."""
         ends_at = time.monotonic() + _SETTLED
         while (size := self._server.resident()) > until and time.monotonic() < ends_at:
             self._server.request("GET", "/readyz")
         return size
 
     def _quiet(self) -> dict[str, Look]:
-        """Return the slowest GET and the slowest write without other requests."""
+        """Return the slowest GET and the slowest write of the second client while no other requests are sent."""
         with bystander(self._server) as other:
             ends_at = time.monotonic() + _QUIET_FOR
             while time.monotonic() < ends_at:
@@ -290,7 +294,7 @@ class Siege:
         return other.worst
 
     def _longest_turn(self) -> float:
-        """Return the CPU seconds of the longest step of the event loop so far."""
+        """Return the CPU seconds of the longest step of the server's event loop so far."""
         code, text = self._server.request("GET", "/metrics")
         assert code == 200, text
         lines = (line.split() for line in text.splitlines())
@@ -323,7 +327,7 @@ def _next_of(looks: SimpleQueue[Look], timeout: float) -> Look | None:
 
 
 def _is_meant(code: int, body: bytes) -> bool:
-    """Return whether Kubernetes sends the same response of 500 or more."""
+    """Return whether Kubernetes also sends this response with a status code of 500 or more."""
     try:
         fields = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Tests that the generators produce each weakness that was found."""
+"""Tests that the input generators produce each weakness that was found in the past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of work that must grow linearly with its input: forms that once did not, and similar ones."""
+"""Tests of work that must grow linearly with the size of the input: forms whose work once grew faster, and similar
+forms.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,7 @@ def overlapping(count: int) -> dict[str, Any]:
 
 
 def on_host_ports(count: int) -> dict[str, Any]:
-    """Return ports without conflicts, which differ in an address or a number."""
+    """Return Service ports that do not conflict, because each differs in an address or a number."""
     ports = [{"containerPort": 80, "hostPort": at % 2 + 1, "hostIP": f"{at}"} for at in range(count)]
     return {"spec": {"containers": [{"name": "c", "ports": ports}]}}
 

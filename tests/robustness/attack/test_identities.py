@@ -1,6 +1,7 @@
-"""Tests of claimed identities: only a trusted proxy is accepted, and certificates only while their authority exists.
+"""Tests of claimed identities: the server accepts identities only from a trusted proxy, and certificates only while
+their authority is trusted.
 
-Each attack is made on a running server over TLS, with the necessary certificate.
+Each attack is made on a running server over TLS, with the client certificate that it needs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def an_authority(name: str) -> Made:
 
 
 class IdentityAnswer(NamedTuple):
-    """The status of an answer, and the user that the server reports."""
+    """The status code of a response, and the user name that the server reports."""
 
     code: int
     name: str = ""
@@ -56,7 +57,7 @@ class IdentityAnswer(NamedTuple):
 
 
 class Attacked:
-    """A server that trusts one authority for clients, and one for proxies."""
+    """A server that trusts one certificate authority for clients, and another for proxies."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,7 +78,7 @@ class Attacked:
         self.server = ServerProcess(folder, *(f"--{name}={value}" for name, value in flags.items()))
 
     def admit(self, *paths: str) -> None:
-        """Paths that need no credentials."""
+        """URL paths that need no credentials."""
         lines = "".join(f"  - path: {path}\n" for path in paths)
         (self.folder / "authentication.yaml").write_text(CONFIGURATION + lines)
 
@@ -92,12 +93,12 @@ class Attacked:
         return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=30, context=trust)
 
     def told(self, made: Made | None = None, headers: Headers = ()) -> IdentityAnswer:
-        """Return the user of a request with a certificate and these headers."""
+        """Return the user that the server reports for a request with a certificate and these headers."""
         with closing(self.connect(made)) as connection:
             return who(connection, headers)
 
     def code(self, path: str, method: str = "GET") -> int:
-        """Return the answer to a request without credentials."""
+        """Return the response to a request without credentials."""
         with closing(self.connect()) as connection:
             connection.request(method, path)
             return connection.getresponse().status
@@ -129,7 +130,7 @@ def test_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
 
 
 def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
-    """Return certificates, and the answer to a request with each of them that names a user in its headers."""
+    """Return certificates, and the response to a request with each certificate; the request's headers name a user."""
     elsewhere = an_authority("proxies")
     return {
         "no certificate": (None, 401),

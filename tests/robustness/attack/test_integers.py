@@ -1,8 +1,8 @@
-"""Tests of every integer and timestamp of the API at its limits, with create, update, tables, patch, eviction and
+"""Tests of every integer and timestamp field of the API at its limits, with create, update, tables, patch, eviction and
 delete.
 
-It must be possible to show and delete every stored object; otherwise its namespace could not be deleted either.
-`test_integers_kept` tests such objects on the page, in recordings and with controllers.
+It must be possible to show and delete every stored object; otherwise the object's namespace could not be deleted
+either. `test_integers_kept` tests such objects on the UI page, in recordings and with controllers.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ Place = tuple[str | int, ...]
 
 
 def places(schema: Schema, depth: int = DEPTH) -> Iterator[tuple[Place, str]]:
-    """Yield the paths of integers and timestamps of a kind."""
+    """Yield the paths of all integer and timestamp fields of a kind."""
     if schema.kind in ("integer", "int-or-string"):
         yield (), "integer"
     elif schema.format in ("date-time", "micro-time"):
@@ -102,7 +102,7 @@ def places(schema: Schema, depth: int = DEPTH) -> Iterator[tuple[Place, str]]:
 
 
 def put(fields: Any, place: Place, value: Any) -> None:
-    """Set a field, with all parents that it needs."""
+    """Set a field to a value, and create the parent fields that are missing."""
     for at, following in itertools.pairwise(place):
         empty: Any = [] if isinstance(following, int) else {}
         if isinstance(at, int):
@@ -134,7 +134,7 @@ def values(of: str) -> tuple[Any, ...]:
 
 
 class Cluster:
-    """A cluster with a namespace and a node, and functions that show objects."""
+    """A cluster with a namespace and a node, and methods that show objects in several formats."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -148,7 +148,7 @@ class Cluster:
         assert patched.code == 200, patched
 
     def live_through(self, kind: Kind, fields: dict[str, Any]) -> int:
-        """Create, show, change and delete an object; return the answer to the create."""
+        """Create, show, change and delete an object; return the response to the create."""
         collection = self.collection(kind)
         created = self.stage.send("POST", collection, fields)
         if created.code != 201:
@@ -170,8 +170,8 @@ class Cluster:
         return created.code
 
     def change_through(self, kind: Kind, name: str) -> int:
-        """Create an object and set each of its integers and timestamps to each value; return the number of accepted
-        changes.
+        """Create an object and set each of its integer and timestamp fields to each value; return the number of
+        accepted changes.
         """
         plain, path = specimen(kind, name), f"{self.collection(kind)}/{name}"
         created = self.stage.send("POST", self.collection(kind), plain)
@@ -192,7 +192,7 @@ class Cluster:
         return taken
 
     def evict(self, pod: str, options: dict[str, Any] | None = None) -> int:
-        """Evict a pod, and return the status of the answer."""
+        """Evict a pod, and return the status code of the response."""
         fields = {"metadata": {"name": pod, "namespace": "n"}, **({"deleteOptions": options} if options else {})}
         return self.stage.send("POST", f"/api/v1/namespaces/n/pods/{pod}/eviction", fields).code
 

@@ -1,4 +1,4 @@
-"""Tests of stored integers at their limits: on the page, in recordings, with controllers."""
+"""Tests of stored objects with integers at their limits: on the UI page, in recordings, and with controllers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ MANY = 10
 """Pods."""
 
 REFUSALS = ("Forbidden", "Invalid", "Conflict")
-"""Errors that controllers may get for a template from which no pod can be created; other errors are their own."""
+"""Errors that a controller may get for a template from which no pod can be created; any other error is a defect of the
+controller.
+"""
 
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    """Return the log of a cluster in which an object of each kind has had all values."""
+    """Return the log of a cluster in which an object of each kind had all tested values, one after the other."""
     cluster = Cluster()
     for name, kind in KINDS.items():
         assert cluster.change_through(kind, f"{name.lower()}-kept")
@@ -79,7 +81,7 @@ def test_the_page_shows_each(log: Log, url: str) -> None:
 
 
 def asked(resource: Resource, key: Key, revision: int) -> Parameters:
-    """Return the page's requests for an object at a revision."""
+    """Return the requests that the UI page sends for an object at a revision."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
     moment = {"revision": str(revision), "at": str(revision)}
     return Parameters({name: [value] for name, value in {**place, **moment}.items()})
@@ -96,6 +98,6 @@ def test_controllers_come_to_an_end_with_them(recording: Path, tmp_path: Path) -
 
 
 def wants_many(change: Any) -> bool:
-    """Return whether controllers would have to create very many pods."""
+    """Return whether controllers would have to create very many pods for an object."""
     spec = change["object"].get("spec", {})
     return any(spec.get(name, 0) > MANY for name in ("replicas", "parallelism", "completions", "minReplicas"))

@@ -1,4 +1,6 @@
-"""Tests of inputs that cannot be decoded: each is refused with a message, and none causes an internal error."""
+"""Tests of requests that cannot be decoded: each is refused with a message, and none of them causes
+an internal error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that clients' data is not kept: neither the last body, nor its content, nor invented names."""
+"""Tests that the server keeps no client data in memory: neither the last body, nor its content, nor invented names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Body:
 
 
 def kept_after(run: Callable[[Callable[[], int]], Coroutine[object, object, int]]) -> bool:
-    """Return whether finished work still references its input."""
+    """Return whether finished work still references the object that it worked on."""
 
     async def main() -> bool:
         body = Body()
@@ -103,7 +103,7 @@ def test_the_head_of_an_answer_with_many_warnings_is_not_remembered() -> None:
 
 
 def left_by(call: Callable[[int], object]) -> int:
-    """Return the bytes that remain after a function was called some times."""
+    """Return the bytes that remain allocated after a function was called several times."""
     with suppress(ValueError, BadRequest):
         call(-1)  # data that the function creates once
     tracemalloc.start()
@@ -133,7 +133,9 @@ MADE_UP: dict[str, tuple[Callable[[bytes], object], bytes]] = {
 
 @pytest.mark.parametrize("name", MADE_UP)
 def test_what_takes_no_body_makes_little_of_much(name: str) -> None:
-    """The body is decoded on a thread that others wait for, and its memory lies among permanent objects."""
+    """The server decodes the body on a thread for which other threads wait, and stores it among permanent objects in
+    memory.
+    """
     read, header = MADE_UP[name]
     tracemalloc.start()
     try:

@@ -1,7 +1,7 @@
-"""Tests of the cost per byte of bodies with as many elements as possible.
+"""Tests of the cost per byte of request bodies with as many elements as possible.
 
-The measure is the number of function calls, because the time depends on the load of the machine. At ten calls per byte,
-a machine with twenty million calls a second needs half a second for a megabyte. The siege measures seconds on a
+The cost is measured in function calls, because the time depends on the load of the machine. At ten calls per byte, a
+machine that makes twenty million calls a second needs half a second for a megabyte. `siege` measures the seconds on a
 separate server.
 """
 
@@ -20,41 +20,41 @@ from tests.robustness.attack.siege import SPECIMENS
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SIZE = 60_000
 MOST = 12.0
-"""The maximum number of calls per byte: 1.5 times the number of the most expensive of these bodies."""
+"""The maximum number of calls per byte: 1.5 times the number for the most expensive of these bodies."""
 
 MOST_OF_NUMBERS = 4.0
-"""The maximum number of calls per byte for lists of addresses and numbers, which are parsed one by one."""
+"""The maximum number of calls per byte for lists of addresses and numbers, which the server parses one by one."""
 
 STAGE = Stage()
 STAGE.namespace("attack")
 
 
 def schema(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a definition with this schema."""
+    """Return a CustomResourceDefinition with this schema."""
     fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
     fields["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "object", **schema}
     return DEFINITIONS, fields
 
 
 def versions(version: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return a definition with this number of further versions."""
+    """Return a CustomResourceDefinition with this number of further versions."""
     fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
     fields["spec"]["versions"] += many(version)
     return DEFINITIONS, fields
 
 
 def many(one: Any) -> list[Any]:
-    """Return as many copies of a value as possible."""
+    """Return a list of as many copies of a value as fit into a body."""
     return [one] * (SIZE // (len(json.dumps(one, separators=(",", ":"))) + 1))
 
 
 def properties(one: dict[str, Any]) -> dict[str, Any]:
-    """Return as many fields of an object as possible."""
+    """Return an object with as many fields as fit into a body."""
     return {f"k{at}": one for at, one in enumerate(many(one)[: SIZE // (len(json.dumps(one)) + 8)])}
 
 
 def owners(owner: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return a namespace with this number of owners."""
+    """Return a namespace with this number of owner references."""
     fields = json.loads(json.dumps(SPECIMENS["/api/v1/namespaces"]))
     fields["metadata"]["ownerReferences"] = many(owner)
     return "/api/v1/namespaces", fields
@@ -90,13 +90,13 @@ BODIES: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
 
 
 def excepted(networks: list[str], whole: str) -> tuple[str, dict[str, Any]]:
-    """Return a NetworkPolicy with these exceptions from a network."""
+    """Return a NetworkPolicy with these exceptions from an IP network."""
     peers = [{"from": [{"ipBlock": {"cidr": whole, "except": networks}}]}]
     return spec("networkpolicies", ingress=peers)
 
 
 def schedule(minutes: list[str]) -> tuple[str, dict[str, Any]]:
-    """Return a CronJob for these minutes."""
+    """Return a CronJob whose schedule has this string for the minutes."""
     template = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}}}
     fields = {"schedule": f"{','.join(minutes)} * * * *", "jobTemplate": template}
     return "/apis/batch/v1/namespaces/attack/cronjobs", {"metadata": {"name": "a"}, "spec": fields}

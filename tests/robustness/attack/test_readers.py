@@ -1,5 +1,5 @@
-"""Tests of clients that do not read large answers: the bytes that wait for them are limited, and
-others are answered.
+"""Tests of clients that do not read large responses: the bytes that the server holds for them are limited, and other
+clients get responses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.robustness.serving import Served
 
 READERS = ("ann", "eve")
 EACH = 201
-"""Connections of a user: one more than a user may have seats."""
+"""Number of connections of one user: one more than the number of seats that a user may have."""
 
 LIST = 12_000_000
 """Bytes, about."""
@@ -26,15 +26,15 @@ LIST = 12_000_000
 OBJECT = 1_000_000
 
 HELD = 800_000
-"""Bytes that the server may hold for a connection whose client does not read."""
+"""Maximum number of bytes that the server may hold for a connection whose client does not read."""
 
 KEPT = 200_000
-"""Bytes that the server may hold for a connection whose client has read everything."""
+"""Maximum number of bytes that the server may hold for a connection whose client has read everything."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return a server with a long list, which two users may read."""
+    """Return a server with a long list that two users may read."""
     folder: Path = tmp_path_factory.mktemp("readers")
     tokens = folder / "users.csv"
     tokens.write_text("".join(f"{name}-token,{name},{name}-uid\n" for name in READERS))
@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def reader(server: Served, user: str, path: str) -> ssl.SSLSocket:
-    """Connect as a user and request a path, without reading the answer."""
+    """Connect as a user and send a request for a path, without reading the response."""
     site = server.site
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -72,7 +72,7 @@ def read(connection: ssl.SSLSocket, count: int) -> None:
 
 
 def status(server: Served, user: str) -> int:
-    """Return the status of the answer to a user's request for a short list."""
+    """Return the status code of the response to a user's request for a short list."""
     with reader(server, user, f"{MAPS}?limit=1") as connection:
         return int(connection.recv(100).split()[1])
 

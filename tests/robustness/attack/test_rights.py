@@ -1,6 +1,7 @@
-"""Tests of rights under attack: removed rights end on all connections; names and headers add none.
+"""Tests of permissions under attack: revoking a permission affects all open connections, and names and headers give no
+permission.
 
-Each attack is made on a running server, by users whose only rights are those of the test.
+Each attack is made on a running server, by users whose only permissions are those that the test gives them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 class Attacked:
-    """A server, and open connections to it."""
+    """A server, and open connections to the server."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
@@ -37,7 +38,7 @@ class Attacked:
         self._kept: dict[str, http.client.HTTPSConnection] = {}
 
     def ask(self, user: str, method: str, path: str, body: Any = None, headers: Headers = ()) -> tuple[int, str]:
-        """Send a request on the open connection of a user, and return the code and the text of the answer."""
+        """Send a request on the open connection of a user, and return the status code and the body of the response."""
         connection = self._kept.setdefault(
             user, http.client.HTTPSConnection(self._where.hostname or "", self._where.port, context=self.server.trust)
         )

@@ -1,4 +1,4 @@
-"""Tests that no answer of the page contains a value of a Secret, with random histories and all queries."""
+"""Tests that no response of the UI page contains a value of a Secret, with random histories and all queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = ("a", "password", "tls.key")
 
 
 class Story:
-    """The random history of a Secret; `values` must not be in any answer."""
+    """The random history of a Secret; no response may contain a string in `values`."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

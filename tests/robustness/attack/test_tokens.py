@@ -1,4 +1,6 @@
-"""Tests of invalid credentials: forged, expired, for other audiences, of deleted objects; and of false headers."""
+"""Tests of invalid credentials: tokens that are forged, expired, for other audiences, or of deleted objects; and tests
+of false headers.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def server(folder: Path) -> Iterator[Server]:
 
 
 class Line:
-    """One open connection, and the credential that is sent with each request on it."""
+    """One open connection, and the credential that the client sends with each request on this connection."""
 
     def __init__(self, server: Server, token: str = "") -> None:
         cluster = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]
@@ -54,7 +56,7 @@ class Line:
         self._socket: socket.socket | None = None
 
     def who(self, **headers: str) -> tuple[int, str]:
-        """Return the status and the user that the server reports; always on the same connection."""
+        """Return the status code and the user that the server reports; all calls use the same connection."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
@@ -72,7 +74,7 @@ class Line:
 
 
 def answered(server: Server, token: str) -> int:
-    """Return the status of a request with a token."""
+    """Return the status code of a request with a token."""
     with closing(Line(server, token)) as line:
         return line.who()[0]
 
@@ -92,7 +94,7 @@ def bound_to(kind: str, obj: Any) -> dict[str, Any]:
 
 
 def forged(token: str, sign: Callable[[bytes], str], header: dict[str, str], **claims: Any) -> str:
-    """Return a token with other claims, signed with `sign`."""
+    """Return a token with other claims, signed by the function `sign`."""
     said = {**json.loads(jwt.decoded(token.split(".")[1])), **claims}
     signed = f"{jwt.encoded(json.dumps(header).encode())}.{jwt.encoded(json.dumps(said).encode())}"
     return f"{signed}.{sign(signed.encode())}"

@@ -1,4 +1,6 @@
-"""Inputs that are not requests: bytes, frames of HTTP/2 and client certificates, each on a separate connection."""
+"""Sends inputs that are not single requests: bytes, frames of HTTP/2 and client certificates, each on a separate
+connection.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.robustness.serving import Site
 
 PING = b"\0\0\x08\x06\0\0\0\0\0attacked"
 PONG = b"\0\0\x08\x06\1\0\0\0\0attacked"
-"""The last frame, and its answer, which shows that the server has processed all earlier frames."""
+"""A PING frame that is sent last, and the acknowledgement that shows that the server has processed
+all earlier frames.
+"""
 
 _PIECE = 1 << 16
 _TAIL = len(PONG) - 1
@@ -38,9 +42,10 @@ def _authorities(site: Site) -> bytes:
 
 
 def converse(site: Site, protocol: str, data: bytes, *, stays: bool = True) -> str:
-    """Send bytes while reading, and return the result: "closed" by the server, "answered" or "left".
+    """Send bytes while reading, and return how the connection ended: "closed" by the server, "answered", or "left" by
+    the client.
 
-    Raise TimeoutError if the server neither answers nor closes.
+    Raise TimeoutError if the server neither responds nor closes the connection.
     """
     with connect(site, trust(site, protocol)) as connection:
         connection.setblocking(False)
@@ -72,7 +77,9 @@ def _converse(connection: ssl.SSLSocket, data: memoryview, *, stays: bool) -> st
 
 
 def _read(connection: ssl.SSLSocket) -> bytes | None:
-    """Return the received bytes: None if there are none yet, empty if the connection is closed."""
+    """Return the received bytes; None means that no bytes have arrived, and an empty string that the connection is
+    closed.
+    """
     try:
         return connection.recv(_PIECE)
     except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -87,10 +94,10 @@ def _key() -> ec.EllipticCurvePrivateKey:
 
 
 def forged(shape: str, count: int) -> list[Made]:
-    """Return this number of certificates, the client's own first.
+    """Return this number of certificates; the first one is the client's own certificate.
 
-    `self-issued` certificates have the same subject and key, so that each may have signed each other; a `chain` is a
-    valid one; in a `circle`, two certificates sign each other; `copies` are equal.
+    `self-issued` certificates have the same subject and key, so that each may have signed any other; a `chain` is
+    valid; in a `circle`, two certificates sign each other; `copies` are equal certificates.
     """
     now = datetime.now(UTC)
     made = partial(make, begins=now - timedelta(days=1), ends=now + timedelta(days=1))
@@ -113,7 +120,7 @@ def forged(shape: str, count: int) -> list[Made]:
 
 
 def present(site: Site, shape: bytes) -> str:
-    """Connect with the forged certificates in a JSON object, and return the answer to a request."""
+    """Connect with the forged certificates that a JSON object describes, and return the response to a request."""
     made = forged(**json.loads(shape))
     context = trust(site, "http/1.1")
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-forged-") as folder:

@@ -1,6 +1,6 @@
 """Checks: pure functions that read a history and yield violations.
 
-`CHECKS` names each check after its guarantee; for a correct history, no check yields anything.
+`CHECKS` maps the name of each guarantee to its check; for a correct history, no check yields a violation.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ CHECKS: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
 
 
 def check(history: History, most: int = 5) -> list[str]:
-    """Return the violations that all checks find, at most `most` of each; an empty list for a correct history."""
+    """Return the violations that all checks find, at most `most` for each check; the list is empty for a correct
+    history.
+    """
     evidence = Evidence(history)
     return [f"{name}: {said}" for name, judge in CHECKS.items() for said in islice(judge(evidence), most)]

@@ -1,4 +1,4 @@
-"""Checks that a run has tested enough: a run without events proves nothing."""
+"""Checks that a run has tested enough, because a run in which little happened proves nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def acknowledged_rate(history: History) -> float:
 
 
 def gaps(history: History, *, rate: float) -> Iterator[str]:
-    """Yield features that a run has not tested; it must have had `rate` acknowledged writes a second before the first
-    fault.
+    """Yield the features that a run has not tested; before the first fault, the run must have had `rate` acknowledged
+    writes a second.
     """
     reached = acknowledged_rate(history)
     if reached < rate:
@@ -49,6 +49,6 @@ def _counted(history: History) -> dict[str, int]:
 
 
 def _left(history: History, told: Iterable[Delivery]) -> int:
-    """Count the objects that left a selection without being deleted."""
+    """Count the objects that stopped matching a selection without being deleted."""
     types = {event.revision: event.type for event in history.log}
     return sum(each.type == "DELETED" and types.get(each.revision) == "MODIFIED" for each in told)

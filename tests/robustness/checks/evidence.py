@@ -1,4 +1,4 @@
-"""The common part of the checks: the history, the log, and the revisions that clients knew at each moment."""
+"""The input of all checks: the history, the log, and the revisions that clients knew at each point in time."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tests.robustness.histories.history import BOOKMARK, ERROR, SECOND, Delivery
 from tests.robustness.histories.truth import Truth
 
 SLACK = SECOND
-"""Seconds after a fault in which it may still have effects."""
+"""Seconds after the end of a fault in which the fault may still have effects."""
 
 DISRUPTIONS = frozenset({"stop", "kill", "database"})
-"""Faults that may end streams and fail requests."""
+"""Types of faults that may end streams and fail requests."""
 
 
 class Stream(NamedTuple):
-    """A watch, split into the initial state, its revision, and the later events."""
+    """A watch stream, split into the initial state, the revision of this state, and the later events."""
 
     watch: Watch
     initial: list[Delivery]
     start: int | None
-    """None: the watch ended before this was known."""
+    """The revision of the initial state; None means that the watch ended before this revision was known."""
     live: list[Delivery]
     """Events and bookmarks."""
 
@@ -32,19 +32,19 @@ class Stream(NamedTuple):
 
     @property
     def reached(self) -> int:
-        """The revision up to which the watch has sent all events."""
+        """The revision up to which the stream has sent all events."""
         return self.live[-1].revision if self.live else self.start or 0
 
 
 class Evidence:
-    """The history of a run with its log; see the docstring of the module."""
+    """The history of a run together with its log; see the docstring of the module."""
 
     def __init__(self, history: History) -> None:
         self.history = history
         self.truth = Truth(history)
 
     def known_before(self, moment: int) -> int:
-        """Return the newest revision that a client had received before a moment."""
+        """Return the newest revision that a client had received before a point in time."""
         moments, revisions = self._told
         index = bisect_left(moments, moment)
         return revisions[index - 1] if index else 0
@@ -67,11 +67,11 @@ class Evidence:
         return [moment for moment, _ in told], revisions
 
     def floor_at(self, moment: int) -> int:
-        """Return the revision up to which events may have been compacted at a moment."""
+        """Return the revision up to which events may have been compacted at a point in time."""
         return max((each.before for each in self.history.compactions if each.called < moment), default=0)
 
     def faults(self, server: int, began: int, ended: int, kinds: frozenset[str] = DISRUPTIONS) -> list[Fault]:
-        """Return the faults of a server, or of the database, between two moments."""
+        """Return the faults of a server, or of the database, between two points in time."""
         return [
             fault
             for fault in self.history.faults
@@ -94,7 +94,9 @@ class Evidence:
         return Stream(watch, [], start or (told[0].revision - 1 if told else None), told)
 
     def _unmarked(self, watch: Watch, told: list[Delivery]) -> Stream:
-        """Find the end of the initial events, which is not marked: they must equal the state at a moment."""
+        """Find the end of the initial events, which the stream does not mark: these events must equal the state at some
+        point in time.
+        """
         longest = next((at for at, each in enumerate(told) if each.type != "ADDED"), len(told))
         for count in range(longest, -1, -1):
             start = self._moment(watch, told, count)
@@ -103,7 +105,7 @@ class Evidence:
         return Stream(watch, told[:longest], None, told[longest:])
 
     def _moment(self, watch: Watch, told: list[Delivery], count: int) -> int | None:
-        """Return a revision at which the first `count` events are the state, and all other events are later."""
+        """Return a revision whose state consists of the first `count` events, while all other events are later."""
         seen = [(each.namespace, each.name, each.revision, each.digest) for each in told[:count]]
         least = max([each[2] for each in seen], default=0)
         if not watch.version:

@@ -11,7 +11,7 @@ from tests.robustness.histories.truth import is_selected, path_of
 
 
 def complete(evidence: Evidence) -> Iterator[str]:
-    """After its list, an informer gets every event once, and the events lead to the state."""
+    """After its list, an informer receives every event once, and the events lead to the state in the log."""
     streams = sorted((each for each in evidence.streams if each.watch.informer), key=_order)
     for name, of_one in groupby(streams, key=lambda stream: stream.watch.informer):
         for lived in _lives(list(of_one)):
@@ -63,7 +63,7 @@ def _folded(listed: list[Item], events: list[Delivery]) -> list[Item]:
 
 
 def hear_the_last(evidence: Evidence) -> Iterator[str]:
-    """After the faults, every informer gets the last written objects."""
+    """After the faults have ended, every informer receives the last written objects."""
     last = [
         event for write in evidence.history.writes if write.id.startswith(LAST) for event in _events(evidence, write)
     ]

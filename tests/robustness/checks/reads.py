@@ -1,4 +1,4 @@
-"""Checks of reads against the log: as new as requested, and correct."""
+"""Checks of reads against the log: a response is as new as requested, and its content is correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.robustness.histories.history import SECOND, Item, Page, Read
 from tests.robustness.histories.truth import item, path_of
 
 _LONGEST_WAIT = 6 * SECOND
-"""Seconds within which a read of a future revision must be refused; Kubernetes waits for three seconds."""
+"""Seconds within which the server must refuse a read of a future revision; Kubernetes waits for three seconds."""
 
 
 def _told(read: Read) -> str:
@@ -26,7 +26,9 @@ def _answered(evidence: Evidence) -> Iterator[tuple[Read, Page]]:
 
 
 def are_fresh(evidence: Evidence) -> Iterator[str]:
-    """A read of the newest state returns every write that a client had received before, on any server."""
+    """A read of the newest state returns every write whose response a client had received before the read, on any
+    server.
+    """
     for read in evidence.history.reads:
         if not read.is_newest or not read.pages:
             continue
@@ -55,7 +57,7 @@ def _shows(page: Page, state: Item | None) -> bool:
 
 
 def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
-    """No client reads a write before it was requested."""
+    """No client reads a write before the write was requested."""
     for read, page in _answered(evidence):
         last = evidence.truth.last_before(page.returned)
         if page.revision > last:
@@ -63,7 +65,9 @@ def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
 
 
 def show_one_state(evidence: Evidence) -> Iterator[str]:
-    """The pages of a list are together the state at its revision; the first pages alone are the beginning of it."""
+    """The pages of a list together are the state at the list's revision; if pages are missing at the end, the pages are
+    the beginning of that state.
+    """
     for read in evidence.history.reads:
         pages = [page for page in read.pages if page.code == 200]
         if read.get or not pages:
@@ -83,8 +87,8 @@ def show_one_state(evidence: Evidence) -> Iterator[str]:
 
 
 def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:
-    """`Exact` returns that revision, and `NotOlderThan` at least that revision; a GET returns the
-    object's last change.
+    """A read with `Exact` returns the requested revision, and a read with `NotOlderThan` at least the requested
+    revision; a GET returns the object's last change.
     """
     for read in evidence.history.reads:
         if read.get or read.version in ("", "0"):
@@ -97,8 +101,8 @@ def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:
 
 
 def fail_with_reason(evidence: Evidence) -> Iterator[str]:
-    """410 is only answered for compacted revisions, 504 soon and for future ones; without a fault there are no other
-    errors.
+    """The server responds with 410 only for compacted revisions, and with 504 soon and only for future revisions;
+    without a fault, other errors do not occur.
     """
     for read in evidence.history.reads:
         for page in read.pages:

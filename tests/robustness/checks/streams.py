@@ -1,4 +1,4 @@
-"""Checks of the end and the latency of watches: they end with a reason, and send events in time."""
+"""Checks of the end and the latency of watches: a watch ends with a reason, and sends events in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.robustness.checks.watches import told
 from tests.robustness.histories.history import ERROR, SECOND, Watch
 
 PROMPT = 8 * SECOND
-"""Seconds in which an event must arrive on a loaded machine."""
+"""Seconds within which an event must arrive, even on a loaded machine."""
 
 _ENDS_EARLY = SECOND // 2
 _ENDS_LATE = 6 * SECOND
@@ -17,7 +17,9 @@ _STALLS = DISRUPTIONS | {"pause"}
 
 
 def errors_have_reason(evidence: Evidence) -> Iterator[str]:
-    """410 is only sent for compacted revisions, and 504 for future ones; no event follows an error."""
+    """The server sends 410 only for compacted revisions, and 504 only for future revisions; no
+    event follows an error.
+    """
     for watch in evidence.history.watches:
         for at, error in enumerate(watch.deliveries):
             if error.type != ERROR:

@@ -1,4 +1,4 @@
-"""Checks of watches against the log, event by event: etcd's guarantees, and Kubernetes' additions."""
+"""Checks of watches against the log, event by event: the guarantees of etcd, and those that Kubernetes adds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _expected(evidence: Evidence, stream: Stream, after: int, until: int) -> lis
 
 
 def _live(evidence: Evidence) -> Iterator[tuple[Stream, int]]:
-    """Yield the streams with a known beginning, and the beginning."""
+    """Yield the streams whose beginning is known, each with its beginning."""
     for stream in evidence.streams:
         if stream.start is not None:
             yield stream, stream.start
@@ -63,7 +63,7 @@ def reliable(evidence: Evidence) -> Iterator[str]:
 
 
 def resumable(evidence: Evidence) -> Iterator[str]:
-    """The first event is the first one after the requested revision."""
+    """The first event of a stream is the first event after the requested revision."""
     for stream, start in _live(evidence):
         if stream.events:
             first = stream.events[0]
@@ -73,7 +73,7 @@ def resumable(evidence: Evidence) -> Iterator[str]:
 
 
 def bookmarkable(evidence: Evidence) -> Iterator[str]:
-    """Events up to the revision of a bookmark are sent before it, and later events after it."""
+    """Events up to a bookmark's revision are sent before the bookmark, and later events after the bookmark."""
     for stream, start in _live(evidence):
         bookmarks = [(at, each) for at, each in enumerate(stream.live) if each.type == BOOKMARK]
         for at, bookmark in bookmarks:
@@ -91,7 +91,7 @@ def bookmarkable(evidence: Evidence) -> Iterator[str]:
 
 
 def filtered(evidence: Evidence) -> Iterator[str]:
-    """Only events of selected objects are sent, which were selected before or are selected now."""
+    """A stream contains only events of objects that match the selection, or matched it before the event."""
     for stream in evidence.streams:
         for event in stream.events:
             if not _expected(evidence, stream, event.revision - 1, event.revision):
@@ -99,8 +99,8 @@ def filtered(evidence: Evidence) -> Iterator[str]:
 
 
 def true_to_type(evidence: Evidence) -> Iterator[str]:
-    """ADDED means that an object is selected now, DELETED that it is no longer selected; the object is that of the
-    event.
+    """ADDED means that an object begins to match the selection, DELETED that it no longer matches; the event contains
+    the object as of the event.
     """
     for stream in evidence.streams:
         for event in stream.events:
@@ -110,7 +110,7 @@ def true_to_type(evidence: Evidence) -> Iterator[str]:
 
 
 def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
-    """No event at or before the requested revision is sent, for past and future revisions."""
+    """No event at or before the requested revision is sent, whether this revision is in the past or in the future."""
     for stream, start in _live(evidence):
         for event in stream.live:
             if event.revision < start or (event.revision == start and event.type != BOOKMARK):
@@ -118,7 +118,7 @@ def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
 
 
 def initial_state(evidence: Evidence) -> Iterator[str]:
-    """The initial events are the state at one moment, which is not older than requested."""
+    """The initial events are the state at one point in time, which is not older than requested."""
     for stream in evidence.streams:
         watch = stream.watch
         begins_with_state = watch.initial or (watch.initial is None and watch.version in ("", "0"))

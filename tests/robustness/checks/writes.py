@@ -1,4 +1,6 @@
-"""Checks of writes against the log: acknowledged writes are in the log, refused ones are not, in the order of time."""
+"""Checks of writes against the log: acknowledged writes are in the log in the order of time, and refused writes are not
+in the log.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ def _told(write: Write) -> str:
 
 
 def _main_events(evidence: Evidence, write: Write) -> list[Logged]:
-    """Return the event of a write, without other changes in the append (a Service's address)."""
+    """Return the event of a write, without other changes in the same append (such as the allocation of a Service's
+    address).
+    """
     return [event for event in evidence.truth.of_write.get(write.id, []) if event.resource == write.resource]
 
 
 def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
-    """Every acknowledged write is one event, with the type and the revision in the answer."""
+    """Every acknowledged write is exactly one event, with the type and the revision in the response."""
     for write in evidence.history.writes:
         events = _main_events(evidence, write)
         if len(events) > 1:
@@ -43,7 +47,7 @@ def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
-    """Refused writes have no event, and every event belongs to a request."""
+    """A refused write has no event, and every event belongs to a request."""
     for write in evidence.history.writes:
         if write.refused and (events := evidence.truth.of_write.get(write.id)):
             yield f"{_told(write)}, is in the log at {events[0].revision}"
@@ -53,7 +57,7 @@ def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
 
 
 def revisions_have_no_gap(evidence: Evidence) -> Iterator[str]:
-    """Revisions increase by one."""
+    """The revisions of the log increase by one."""
     for expected, event in enumerate(evidence.history.log, 1):
         if event.revision != expected:
             yield f"revision {expected} is missing: {event.revision} is there"
@@ -61,7 +65,9 @@ def revisions_have_no_gap(evidence: Evidence) -> Iterator[str]:
 
 
 def order_is_that_of_time(evidence: Evidence) -> Iterator[str]:
-    """A write that was acknowledged before another one was requested precedes it in the log."""
+    """If a write was acknowledged before another write was requested, the first write precedes the other write in the
+    log.
+    """
     for write in evidence.history.writes:
         known = evidence.known_before(write.called)
         for event in evidence.truth.of_write.get(write.id, []):
@@ -70,7 +76,7 @@ def order_is_that_of_time(evidence: Evidence) -> Iterator[str]:
 
 
 def preconditions_hold(evidence: Evidence) -> Iterator[str]:
-    """A write with a revision replaces exactly that revision; a create replaces none."""
+    """A write with a resourceVersion replaces exactly this version; a create replaces no object."""
     for write in evidence.history.writes:
         for event in _main_events(evidence, write):
             before = evidence.truth.at(event.resource, (event.namespace, event.name), event.revision - 1)
@@ -83,7 +89,7 @@ def preconditions_hold(evidence: Evidence) -> Iterator[str]:
 
 
 def refusals_are_true(evidence: Evidence) -> Iterator[str]:
-    """404 and 409 are only answered if they were correct at some moment of the request."""
+    """The server responds with 404 or 409 only if this response was correct at some time during the request."""
     for write in evidence.history.writes:
         if write.code not in (404, 409):
             continue
@@ -99,7 +105,7 @@ def refusals_are_true(evidence: Evidence) -> Iterator[str]:
 
 
 def _possible(evidence: Evidence, write: Write) -> Iterator[int]:
-    """Yield the possible revisions of an object during a write, 0 if it did not exist."""
+    """Yield the possible revisions of an object during a write; 0 means that the object did not exist."""
     truth, place = evidence.truth, (write.namespace, write.name)
     first, last = evidence.known_before(write.called), truth.last_before(write.returned)
     there = truth.at(write.resource, place, first)
@@ -110,7 +116,7 @@ def _possible(evidence: Evidence, write: Write) -> Iterator[int]:
 
 
 def answers_are_expected(evidence: Evidence) -> Iterator[str]:
-    """A write succeeds or is refused with 404 or 409; it fails only because of a fault of its server."""
+    """A write succeeds or is refused with 404 or 409; any other failure must be caused by a fault of the server."""
     for write in evidence.history.writes:
         if write.acknowledged or write.code in (404, 409):
             continue

@@ -1,4 +1,4 @@
-"""Several serve processes on one database, with faults of the leader and checks of the log."""
+"""Runs several `ctrlmgr serve` processes on one database, injects faults into the leader, and checks the log."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from tests.e2e.serving import DEADLINE, Server
 KEY = Key("kube-system", "ctrlmgr")
 _LOOK = 0.01
 _TURNS = 20
-"""The number of checks whether other processes can write, before a frozen process is assumed to hold the write lock."""
+"""The number of checks whether other processes can write; if all checks fail, a frozen process is assumed to hold the
+write lock.
+"""
 _TOLD = 4000
-"""Characters of each server's log that are printed with a failure."""
+"""The number of characters of each server's log that are printed after a failure."""
 
 
 class Candidate(Server):
-    """A `ctrlmgr serve` process that is a candidate."""
+    """A `ctrlmgr serve` process that is a candidate for leadership."""
 
     def __init__(self, folder: Path, database: str, *flags: str) -> None:
         folder.mkdir()
@@ -42,11 +44,11 @@ class Candidate(Server):
         return self._process is not None
 
     def leads(self) -> bool:
-        """Return whether the process reports that it leads."""
+        """Return whether the process reports that it is the leader."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
     def await_end(self) -> None:
-        """Wait until the process has ended because of a signal."""
+        """Wait until the process has ended after a signal."""
         assert self._process is not None, "it does not run"
         self._process.communicate(timeout=DEADLINE)
         self._process = None
@@ -56,7 +58,7 @@ class Candidate(Server):
 
 
 class Group:
-    """The processes and their log; a context manager that starts and ends them."""
+    """The server processes and their log; a context manager that starts and ends the processes."""
 
     def __init__(self, folder: Path, database: str, *flags: str, size: int = 2) -> None:
         self.servers = [Candidate(folder / f"server-{number}", database, *flags) for number in range(size)]
@@ -89,7 +91,7 @@ class Group:
             server.close()
 
     def freeze(self, server: Candidate) -> None:
-        """Freeze a process, but not while it holds the write lock of a SQLite file, because no other process could
+        """Freeze a process, but not while it holds the write lock of a SQLite file, because then no other process could
         write.
         """
         while True:
@@ -105,7 +107,7 @@ class Group:
         return held(lease)
 
     def leader(self) -> Candidate:
-        """Return the leader as soon as there is one."""
+        """Return the leader as soon as a process leads."""
         found: list[Candidate] = []
 
         def is_found() -> bool:
@@ -120,7 +122,7 @@ class Group:
         return next(server for server in self.servers if server is not leader and server.runs)
 
     def service(self, server: Server) -> Key:
-        """Let `server` create a Service, for which the leader must write Endpoints; return its key."""
+        """Create a Service through `server`, for which the leader must write Endpoints; return the Service's key."""
         self._names += 1
         name = f"service-{self._names}"
         spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
@@ -128,21 +130,21 @@ class Group:
         return Key("default", name)
 
     def await_endpoints(self, service: Key) -> None:
-        """Return when the leader has written."""
+        """Return when the leader has written the Endpoints."""
         until(lambda: self.log.get(ENDPOINTS, service) is not None)
 
     def await_term(self, after: int) -> ObservedRecord:
-        """Return the lease when a newer term has begun."""
+        """Return the Lease as soon as a newer term has begun."""
         until(lambda: self.lease().term > after and self.lease().holder)
         return self.lease()
 
     def violations(self) -> list[str]:
-        """Return the violations in the log."""
+        """Return the violations of the leader election's rules in the log."""
         return list(violations(list(self.log.scan())))
 
 
 def violations(events: Sequence[Event]) -> Iterator[str]:
-    """Yield each write of a term that had ended or was released, and each decrease of a term."""
+    """Yield each write of a term that had ended or whose Lease was released, and each decrease of the term."""
     current = released = 0
     for event in events:
         if event.resource == LEASES and event.key == KEY:
@@ -160,7 +162,7 @@ def violations(events: Sequence[Event]) -> Iterator[str]:
 
 
 def freeze(process: int) -> None:
-    """Freeze a process, and return when none of its threads runs any more; a running system call ends first."""
+    """Freeze a process, and return when none of its threads runs any more; a system call in progress ends first."""
     os.kill(process, signal.SIGSTOP)
     until(lambda: all(map(_is_stopped, Path(f"/proc/{process}/task").iterdir())))
 
@@ -170,7 +172,7 @@ def _is_stopped(thread: Path) -> bool:
 
 
 def can_be_written(database: str) -> bool:
-    """Return whether other processes can write: a frozen process keeps the write lock of a SQLite file."""
+    """Return whether other processes can write, because a frozen process may hold the write lock of a SQLite file."""
     if not database.startswith("sqlite:"):
         return True
     with Path(database.removeprefix("sqlite:///") + "-lock").open("rb") as file:
@@ -185,7 +187,7 @@ def can_be_written(database: str) -> bool:
 
 
 def until(claim: Callable[[], object]) -> None:
-    """Wait for other processes by polling often, because the time is measured."""
+    """Wait for other processes by polling, at short intervals because the time is measured."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

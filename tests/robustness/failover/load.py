@@ -1,9 +1,9 @@
-"""Measures failovers repeatedly: `python -m tests.robustness.failover.load --rounds 30 --database postgresql`.
+"""Measures many failovers: `python -m tests.robustness.failover.load --rounds 30 --database postgresql`.
 
-In each round, a fault of the leader occurs at a random moment while Services are created: it is killed, stopped in
-order, or frozen for longer than its lease. The script prints its seed, the time until another process held the lease,
-and the time until the controllers had processed the new Services. Several groups of servers may run at once. The exit
-code is 1 if the log has a write of an old term after a newer one began.
+In each round, a fault of the leader occurs at a random time while Services are created: the leader is killed, stopped
+gracefully, or frozen for longer than its lease. The script prints its seed, the time until another process held the
+Lease, and the time until the controllers had processed the new Services. Several groups of servers can run at the same
+time. The exit code is 1 if the log contains a write of an old term after a newer term began.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.robustness.faults.stage import database_of, sqlite_url
 from tests.robustness.verdicts import say
 
 _LONGEST_PAUSE = 3.0
-"""The maximum seconds until a fault: longer than the time between renewals."""
+"""The maximum number of seconds until a fault; it is longer than the time between two renewals."""
 
 
 class Failover(NamedTuple):
-    """The fault of a leader, and the seconds until the takeover and until the controllers acted."""
+    """The type of a leader's fault, and the seconds until the takeover and until the controllers acted."""
 
     kind: str
     taken: float
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The results, and the violations in the log."""
+    """The results of all rounds, and the violations in the log."""
 
     found: list[Failover]
     violations: list[str]
@@ -97,7 +97,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def _databases(kind: str, count: int) -> Iterator[list[tuple[Path, str]]]:
-    """Yield a folder and the URL of a database for each group."""
+    """Yield a folder and the URL of a database, once for each group of servers."""
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-failover-") as name, ExitStack() as stack:
         folders = [Path(name) / f"group-{number}" for number in range(count)]
         for folder in folders:
@@ -110,7 +110,7 @@ def _databases(kind: str, count: int) -> Iterator[list[tuple[Path, str]]]:
 
 
 def _play(plan: Plan, seed: str, folder: Path, database: str) -> Played:
-    """Run all rounds of one group."""
+    """Run all rounds of one group of servers."""
     dice = random.Random(seed)
     found: list[Failover] = []
     with Group(folder, database, size=plan.servers) as group:

@@ -1,9 +1,9 @@
 """Measures failovers by a real Patroni: `python -m tests.robustness.failover.patroni --rounds 2`.
 
-There are two members with the configuration of examples/patroni/patroni.yml, and an etcd. While a client appends all
-the time, the primary is switched, and then killed together with its Patroni, `--rounds` times. The script prints the
-duration of the longest append. The exit code is 1 if an acknowledged append is missing, occurs twice, or has another
-revision.
+The script runs two members with the configuration in examples/patroni/patroni.yml, and an etcd server. While a client
+appends continuously, the script switches the primary, and then kills the primary together with its Patroni, `--rounds`
+times. The script prints the duration of the longest append. The exit code is 1 if an acknowledged append is missing,
+occurs twice, or has another revision than the acknowledged one.
 
 The programs `patroni` and `etcd` must be on the PATH (Debian: apt install patroni etcd-server).
 """
@@ -42,11 +42,11 @@ from ctrlmgr.testing.postgres import find_program
 EXAMPLE = Path(__file__).parents[3] / "examples" / "patroni" / "patroni.yml"
 _DEADLINE = 180.0
 _PROGRESS = 50
-"""The number of appends before and after each fault."""
+"""The number of appends that must succeed before and after each fault."""
 
 
 class Member(NamedTuple):
-    """The Patroni of one machine: its configuration and its address."""
+    """The Patroni process of one machine, with its configuration and its address."""
 
     name: str
     file: Path
@@ -56,7 +56,7 @@ class Member(NamedTuple):
 
 
 class PatroniCluster:
-    """An etcd and two members; a context manager."""
+    """A cluster of an etcd server and two Patroni members; it is a context manager."""
 
     def __init__(self) -> None:
         self._account = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
@@ -107,7 +107,7 @@ class PatroniCluster:
 
     @property
     def url(self) -> str:
-        """The URL of the log, at the current primary."""
+        """The URL of the log, which leads to the current primary."""
         places = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
         return f"postgresql://{self._superuser['username']}:{self._superuser['password']}@{places}/postgres"
 
@@ -136,7 +136,7 @@ class PatroniCluster:
             )
 
     def roles(self) -> dict[str, str]:
-        """Return the state of each running member, as the other members see it."""
+        """Return the role of each running member, as Patroni's REST API reports it."""
         for member in self.members:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{member.api}/cluster", timeout=5) as answer:
@@ -159,7 +159,7 @@ class PatroniCluster:
         return next(member for member in self.members if roles.get(member.name) == "leader")
 
     def switch(self) -> None:
-        """Switch the roles of the members in order."""
+        """Switch the roles of the members in a planned way."""
         primary = self.primary()
         body = json.dumps({"leader": primary.name}).encode()
         headers = {"Content-Type": "application/json"}
@@ -167,7 +167,7 @@ class PatroniCluster:
         urllib.request.urlopen(request, timeout=_DEADLINE).close()
 
     def crash(self) -> Member:
-        """Kill the primary and its Patroni."""
+        """Kill the processes of the primary and its Patroni."""
         primary = self.primary()
         process = self._processes.pop(primary.name)
         process.kill()
@@ -184,12 +184,12 @@ class PatroniCluster:
 
 
 def in_step(roles: dict[str, str]) -> bool:
-    """Return whether there is a primary, and a synchronous standby."""
+    """Return whether the cluster has a primary and a synchronous standby."""
     return sorted(roles.values()) == ["leader", "sync_standby"]
 
 
 class Appender:
-    """Appends one event after the other, on a separate thread."""
+    """A client that appends one event after the other, on a separate thread."""
 
     def __init__(self, log: SQLLog) -> None:
         self._log = log
@@ -210,14 +210,14 @@ class Appender:
             self.revisions.append(event.revision)
 
     def progress(self) -> None:
-        """Return after some more appends."""
+        """Return after some more appends have succeeded."""
         wanted, deadline = len(self.revisions) + _PROGRESS, time.monotonic() + _DEADLINE
         while len(self.revisions) < wanted:
             assert time.monotonic() < deadline, "appends do not get through"
             time.sleep(0.05)
 
     def end(self) -> list[int]:
-        """Stop, and return the acknowledged revisions."""
+        """Stop the client, and return the acknowledged revisions."""
         self._stop.set()
         self._thread.join()
         return self.revisions

@@ -1,9 +1,10 @@
 """A PostgreSQL primary and its synchronous standby, for tests of failures.
 
 Guarantees:
-- Both are real servers with separate files, on free ports of the requested addresses; `close` removes all files.
-- After the start, and after `rejoin_old_primary`, a commit is confirmed only when the standby has it on disk.
-- After `promote`, the new primary commits alone, as with Patroni, until the other server has joined again.
+- Primary and standby are real servers with separate files, on free ports of the requested addresses; `close` removes
+  all files.
+- After the start, and after `rejoin_old_primary`, a commit is confirmed only when the standby has written it to disk.
+- After `promote`, the new primary commits without a standby, as with Patroni, until the other server has joined again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SETTINGS = {"max_wal_size": "1GB", "wal_keep_size": "512MB", "wal_receiver_stat
 
 
 class ReplicatedPostgres:
-    """Two servers: `primary` accepts writes, and `standby` follows; a context manager.
+    """Two PostgreSQL servers: `primary` accepts writes, and `standby` replicates; it is a context manager.
 
     `url` is the URL of a migrated, empty log on the current primary.
     """
@@ -32,7 +33,7 @@ class ReplicatedPostgres:
     def __init__(
         self, addresses: tuple[str, str] = ("127.0.0.1", "127.0.0.1"), *, settings: Mapping[str, str] | None = None
     ) -> None:
-        """Create both servers and wait until the standby follows; `settings` are lines for each server's
+        """Create both servers and wait until the standby replicates; `settings` contains lines for each server's
         postgresql.conf.
         """
         self._settings = {**_SETTINGS, **(settings or {})}
@@ -59,11 +60,11 @@ class ReplicatedPostgres:
 
     @property
     def url(self) -> str:
-        """The URL of the log on both servers, which does not depend on their roles."""
+        """The URL of the log that names both servers, so that it does not depend on their roles."""
         return self.url_of(DATABASE)
 
     def url_of(self, database: str) -> str:
-        """Return the URL of a database on both servers."""
+        """Return the URL of a database that names both servers."""
         first, second = self.nodes
         head, _, tail = first.url(database).rpartition("@")
         return f"{head}@{tail.partition('/')[0]},{second.address}:{second.port}/{database}"
@@ -76,30 +77,32 @@ class ReplicatedPostgres:
         return self.url_of(name)
 
     def execute(self, statement: str, database: str = DATABASE) -> list[tuple[object, ...]]:
-        """Run a statement on the primary as its superuser."""
+        """Run a SQL statement on the primary as its superuser."""
         return self.primary.execute(statement, database)
 
     def stop_primary(self, mode: str = "fast") -> None:
-        """Stop the primary: `fast`, `immediate` (a crash) or `kill` (SIGKILL of its first process)."""
+        """Stop the primary in one of these ways: `fast`, `immediate` (like a crash) or `kill` (SIGKILL of its first
+        process).
+        """
         if mode == "kill":
             self.primary.kill()
         else:
             self.primary.stop(mode)
 
     def promote(self) -> None:
-        """Promote the standby; the old primary, in any state, is now `standby`."""
+        """Promote the standby; the old primary, whether it runs or not, is now `standby`."""
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
     def restart(self, mode: str = "fast") -> None:
-        """Stop the primary and start it again, as the primary."""
+        """Stop the primary and start it again as the primary."""
         self.stop_primary(mode)
         self.primary.start()
 
     def rejoin_old_primary(self) -> None:
-        """Make the former primary the standby of the new one, and wait until it follows.
+        """Make the former primary the standby of the new primary, and wait until it replicates.
 
-        Its own commits are lost, because it is created from a new copy.
+        Commits that only the former primary has are lost, because its data is replaced by a new copy.
         """
         self.standby.follow(self.primary)
         self._require_standby()
@@ -110,11 +113,11 @@ class ReplicatedPostgres:
         self.primary.execute("SELECT pg_reload_conf()")
 
     def await_commit_waiting(self) -> None:
-        """Return when a commit on the primary waits for the standby."""
+        """Return as soon as a commit on the primary waits for the standby."""
         until(lambda: self.waiting_commits(), "a commit waits for the standby")
 
     def waiting_commits(self) -> list[int]:
-        """Return the process ids of the primary's backends whose commits wait for the standby."""
+        """Return the PIDs of the primary's backends whose commits wait for the standby."""
         return waiting_commits(self.primary)
 
     def _require_standby(self) -> None:
@@ -123,19 +126,19 @@ class ReplicatedPostgres:
         until(lambda: self.primary.execute(in_step), "the standby is in step")
 
     def close(self) -> None:
-        """Stop both servers, in any state, and remove their files."""
+        """Stop both servers, whether they run or not, and remove their files."""
         for node in {self.primary, self.standby}:
             node.close()
 
 
 def waiting_commits(server: PostgresCluster) -> list[int]:
-    """Return the process ids of a server's backends whose commits wait for a standby."""
+    """Return the PIDs of a server's backends whose commits wait for a standby."""
     rows = server.execute("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
     return [pid for (pid,) in rows]
 
 
 def until(claim: Callable[[], object], what: str) -> None:
-    """Wait for servers by polling, because they send no notifications."""
+    """Wait for PostgreSQL servers by polling, because they send no notifications."""
     deadline = time.monotonic() + _DEADLINE
     while not claim():
         assert time.monotonic() < deadline, f"never happened: {what}"

@@ -1,8 +1,8 @@
 """Restarts servers in turn under load: `python -m tests.robustness.failover.rolling --database postgresql`.
 
-Two `ctrlmgr serve` processes share a database. Clients use both. A client retries after 429 and 503, and connects to
-the other server if its connection is announced to close or is refused. No other error may occur, no acknowledged write
-may be missing, and no watcher may miss an event.
+Two `ctrlmgr serve` processes share a database. Clients use both. A client retries after 429 and 503; if the server
+announces that it closes the connection, or refuses a connection, the client connects to the other server. No other
+error may occur, no acknowledged write may be missing, and no watcher may miss an event.
 """
 
 from __future__ import annotations
@@ -34,25 +34,27 @@ NAMESPACE = "default"
 _LATER = (429, 503)
 _PAUSE = 0.01
 _NOBODY = 0.05
-"""Seconds before a client whose connection was refused retries."""
+"""Seconds that a client waits after a refused connection before it retries."""
 _TIMEOUT = 5
 
 
 class Tally:
-    """The results of all requests."""
+    """The results of all clients' requests."""
 
     def __init__(self) -> None:
         self.done = 0
         self.later = 0
-        """The number of answers with Retry-After."""
+        """The number of responses with Retry-After."""
         self.wrong: list[str] = []
         self.created: dict[str, int] = {}
-        """The revision at which each object was created, from the answer."""
+        """The revision at which each object was created, as in the response to the create."""
         self.reconnected = 0
 
 
 class Client:
-    """One client: it uses a connection to a server until it closes, and then connects to the other one."""
+    """One client: it uses a connection to a server until the connection closes, and then connects
+    to the other server.
+    """
 
     def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
         self._stage = stage
@@ -83,7 +85,7 @@ class Client:
         return answer.code == code
 
     async def _ask(self, method: str, path: str, body: object = None, *, agent: str = "rolling") -> Answer | None:
-        """Return the answer, without those with Retry-After; None for a lost request, which is a violation."""
+        """Return the first response without Retry-After; return None if a request was lost, which is a violation."""
         while True:
             try:
                 answer = await self._connection.request(method, path, body, agent=agent)
@@ -111,8 +113,8 @@ class Client:
 
 
 class Informer:
-    """A watcher that continues at its last revision on the other server when a stream ends; it must
-    not miss an event.
+    """A watcher; when a stream ends, it continues at its last revision on the other server, and it must not miss an
+    event.
     """
 
     def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
@@ -121,7 +123,7 @@ class Informer:
         self._at = number
         self._cursor = 0
         self.told: list[tuple[int, str]] = []
-        """Revision and name of each object that was created."""
+        """The revision and the name of each created object."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Watch until `stop` is set."""
@@ -153,13 +155,13 @@ class Plan(NamedTuple):
     """The options of a run."""
 
     restarts: int = 3
-    """The number of restarts of each server."""
+    """How often each server is restarted."""
     clients: int = 6
     seed: int = 1
 
 
 def roll(stage: Stage, plan: Plan) -> tuple[Tally, list[str]]:
-    """Restart the running servers in turn, under load; return the results and the violations."""
+    """Restart the running servers in turn while clients send requests; return the results and the violations."""
     tail = Tail(stage.url, stage.folder)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

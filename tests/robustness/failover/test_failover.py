@@ -1,8 +1,8 @@
-"""Tests of leaders that are killed, stopped and frozen: another process takes over, and the old term writes nothing
-more.
+"""Tests of leaders that are killed, stopped and frozen: another process takes over, and nothing more is written in the
+old term.
 
-With a lease of a minute, only the end of the holder's session or the released lease can cause a takeover within the
-time limit of the test.
+With a lease of a minute, another process can take over within the time limit of the test only if the holder's session
+ends or the Lease is released.
 """
 
 from __future__ import annotations

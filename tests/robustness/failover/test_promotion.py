@@ -1,4 +1,4 @@
-"""Tests of a failover under the load of many clients: acknowledged writes are in the log."""
+"""Tests of a database failover while many clients write: acknowledged writes are in the log."""
 
 from __future__ import annotations
 

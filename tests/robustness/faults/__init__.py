@@ -1,9 +1,10 @@
-"""Rounds with one fault each: real processes on a real database under load, then a fault, then recovery.
+"""Runs rounds with one fault each: real processes on a real database under load, then a fault, then the recovery.
 
-`python -m tests.robustness.faults --rounds 100 --seed 1 --database postgresql` runs rounds. In each round, a few
-`ctrlmgr serve` processes share a database, and writers, readers, watchers and informers use them (`tests.robustness`).
-At a random moment, one fault begins (`injections`) and ends. Then the histories and the log are checked (`judging`).
-The seed of a round repeats it, as far as the randomness is that of the test.
+`python -m tests.robustness.faults --rounds 100 --seed 1 --database postgresql` runs a hundred rounds. In each round, a
+few `ctrlmgr serve` processes share a database, and writers, readers, watchers and informers send requests to these
+processes (`tests.robustness`). At a random time, one fault begins (`injections`), and later ends. Then the script
+checks the histories and the log (`judging`). The same seed repeats a round as far as its randomness comes from the
+test.
 """
 
 from __future__ import annotations

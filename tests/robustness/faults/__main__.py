@@ -1,5 +1,6 @@
-"""Runs rounds from the command line; see the package. The exit code is 1 if there are violations, with the options that
-repeat them.
+"""Runs rounds from the command line; see the docstring of the package.
+
+If there are violations, the script prints the options that repeat them, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def _names(text: str) -> list[str]:
 def _row(
     number: int, name: str, seed: int, rounds: int, cluster: PostgresCluster | None
 ) -> tuple[list[Outcome], list[str]]:
-    """Run rounds and print them; return the results and the violations; files of violations are kept."""
+    """Run rounds and print their results; return the results and the violations; the files of rounds with violations
+    are kept.
+    """
     dice = random.Random(f"{seed} {number}")
     folder = Path(tempfile.mkdtemp(prefix=f"ctrlmgr-fault-{name}-"))
     folder.chmod(0o755)  # a database server that does not run as root has its files there
@@ -99,7 +102,7 @@ def _tell(wrong: Sequence[str], how: str) -> None:
 
 
 def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the lines of a table of the results."""
+    """Yield the lines of a table of the rounds' results."""
     yield "| fault | rounds | complaints | acknowledged writes | recovery, median | worst |"
     yield "|---|---|---|---|---|---|"
     for name in dict.fromkeys(outcome.fault for outcome in outcomes):

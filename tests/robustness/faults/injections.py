@@ -1,4 +1,4 @@
-"""The faults: the necessary set-up, the fault itself, and the recovery from it."""
+"""The faults: for each fault, the necessary set-up, the injection, and the recovery."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
 
 class Ground(NamedTuple):
-    """The requirements of a round."""
+    """The resources of a round: its folder, its random generator and its database."""
 
     folder: Path
     dice: random.Random
     cluster: PostgresCluster | None
-    """None: the database must be a SQLite file."""
+    """The PostgreSQL cluster of the round; None means that the database is a SQLite file."""
     is_short: bool = False
-    """Whether waits must be as short as possible."""
+    """Whether the waiting times in the round must be as short as possible."""
 
 
 class Struck(NamedTuple):
-    """The affected server and the fault, as in a history's `Fault`; -1 is the database."""
+    """The affected server and the type of the fault, as in a history's `Fault`; the server -1
+    stands for the database.
+    """
 
     kind: str
     server: int
@@ -43,21 +45,21 @@ class Struck(NamedTuple):
 
 
 class Injection:
-    """The fault of one round. The base class injects none, with the usual set-up."""
+    """The fault that a round injects. The base class injects no fault, and uses the usual set-up."""
 
     name: ClassVar[str] = "none"
     databases: ClassVar[tuple[str, ...]] = (SQLITE, POSTGRESQL)
     flags: tuple[str, ...] = SHORT
 
     def __init__(self, ground: Ground) -> None:
-        """Inject the fault on `ground`, with its random generator."""
+        """Prepare to inject the fault into a round with these resources."""
         self.ground = ground
         self.dice = ground.dice
         self.count = self.dice.choice((2, 2, 2, 3))
 
     @contextmanager
     def stage(self) -> Iterator[Stage]:
-        """Create the necessary resources; raise `Missing`."""
+        """Create the resources that the fault needs; raises `Missing` if the machine cannot provide them."""
         folder = self.ground.folder
         with ExitStack() as stack:
             cluster = self.ground.cluster
@@ -65,29 +67,29 @@ class Injection:
             yield self.on(url)
 
     def on(self, url: str) -> Stage:
-        """Return the servers on a database."""
+        """Return the servers of the round, which use a database."""
         return Stage(self.ground.folder, url, stage.members(self.ground.folder, url, self.count, *self.flags))
 
     def strike(self, at: Stage) -> Struck:
-        """Inject the fault, for its whole duration."""
+        """Inject the fault; return when the fault has ended."""
         return Struck("none", 0, "nothing")
 
     def heal(self, at: Stage) -> None:
-        """Repair the parts that do not recover without help."""
+        """Repair the parts that do not recover by themselves."""
 
     def choose(self, at: Stage, leader: float) -> int:
-        """Return the number of a server: of the leader with this probability."""
+        """Return the number of a random server, which is the leader with this probability."""
         return at.leader() if self.dice.random() < leader else self.dice.randrange(len(at.members))
 
     def last(self, least: float, most: float) -> float:
-        """Wait for a random time; return the seconds."""
+        """Wait for a random time; return the waited seconds."""
         seconds = self.dice.uniform(least, most)
         time.sleep(seconds)
         return seconds
 
 
 class Kill(Injection):
-    """A server gets SIGKILL, and is started again."""
+    """A fault in which a server is killed with SIGKILL, and is started again."""
 
     name = "kill"
     _server = 0
@@ -103,7 +105,9 @@ class Kill(Injection):
 
 
 class Freeze(Injection):
-    """A server is stopped with SIGSTOP for longer than its lease, sometimes with the default lease."""
+    """A fault in which a server is stopped with SIGSTOP for longer than its lease; sometimes the server has the default
+    lease.
+    """
 
     name = "stop"
     _server = 0
@@ -125,7 +129,7 @@ class Freeze(Injection):
 
     @property
     def _kind(self) -> str:
-        """The kind of the fault in the history: a long freeze may exceed timeouts of clients."""
+        """The type of the fault in the history, because a long freeze may exceed the timeouts of clients."""
         return "kill" if self._lease == DEFAULT_LEASE else "pause"
 
     def heal(self, at: Stage) -> None:
@@ -133,7 +137,7 @@ class Freeze(Injection):
 
 
 class TurnClock(Injection):
-    """The wall clock of one server or of all servers jumps by hours and by a day."""
+    """A fault in which the wall clock of one server or of all servers jumps by hours and by a day."""
 
     name = "clock"
     _JUMPS = (-7200, -3600, -60, 60, 3600, 86_400)
@@ -162,7 +166,7 @@ class TurnClock(Injection):
 
 
 class RestartDatabase(Injection):
-    """The database server stops, in order or as in a crash, and starts again after a while."""
+    """A fault in which the database server stops, gracefully or as in a crash, and starts again after a while."""
 
     name = "restart-db"
     databases = (POSTGRESQL,)
@@ -183,7 +187,9 @@ class RestartDatabase(Injection):
 
 
 class CutConnections(Injection):
-    """Connections to the database end: some or all, once or repeatedly, by the server or by the network."""
+    """A fault in which connections to the database end: some or all, once or repeatedly, closed by the server or by the
+    network.
+    """
 
     name = "cut"
     databases = (POSTGRESQL,)
@@ -222,7 +228,9 @@ class CutConnections(Injection):
 
 
 class Promote(Injection):
-    """The primary is lost, and its synchronous standby is promoted; sometimes the old one joins again as standby."""
+    """A fault in which the primary is lost and its synchronous standby is promoted; sometimes the old primary joins
+    again as the standby.
+    """
 
     name = "promote"
     databases = (POSTGRESQL,)
@@ -253,7 +261,7 @@ class Promote(Injection):
 
 
 class FillDisk(Injection):
-    """The database's disk is full for a while."""
+    """A fault in which the disk of the database is full for a while."""
 
     name = "disk-full"
     _SIZES: ClassVar[Mapping[str, int]] = {SQLITE: 24, POSTGRESQL: 192}
@@ -282,7 +290,7 @@ class FillDisk(Injection):
 
 
 class Partition(Injection):
-    """One server cannot reach the database, while clients reach both."""
+    """A fault in which one server cannot reach the database, while clients can reach both."""
 
     name = "partition"
     databases = (POSTGRESQL,)

@@ -1,4 +1,4 @@
-"""Checks after a fault, in addition to histories: terms, controllers, quiescence, the hash chain."""
+"""Checks after a fault, in addition to the checks of histories: terms, controllers, quiescence, the hash chain."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.robustness.histories.history import Logged
 from tests.robustness.histories.tail import Tail
 
 _QUIET = 1.5
-"""Seconds without a write after which no process is expected to write."""
+"""Seconds without a write after which the processes are assumed to be quiescent."""
 _PATIENCE = 60.0
 _LOOK = 0.1
 _LEASES = "leases.coordination.k8s.io"
 
 
 def settle(tail: Tail, sound: Callable[[Sequence[Logged]], Iterator[str]]) -> list[str]:
-    """Wait until processes write only leases, and `sound` finds no violations in the log.
+    """Wait until processes write only Leases, and `sound` finds no violations in the log.
 
-    After a timeout, return the violations, or that the writes continue.
+    If this takes too long, return the violations, or a message that the writes continue.
     """
     deadline = time.monotonic() + _PATIENCE
     seen, since = -1, time.monotonic()
@@ -40,7 +40,7 @@ def settle(tail: Tail, sound: Callable[[Sequence[Logged]], Iterator[str]]) -> li
 
 
 def converged(log: Sequence[Logged]) -> Iterator[str]:
-    """Yield work that controllers and allocators have not done, for the Services, all of which have selectors."""
+    """Yield the work that controllers and allocators have not done for the Services, all of which have selectors."""
     there: dict[str, set[tuple[str, str]]] = {}
     for event in log:
         places, place = there.setdefault(event.resource, set()), (event.namespace, event.name)
@@ -62,7 +62,7 @@ def converged(log: Sequence[Logged]) -> Iterator[str]:
 
 
 def verified(stage: Stage) -> Iterator[str]:
-    """Yield the output of `ctrlmgr verify` if it reports damage, in a server's data directory."""
+    """Yield the output of `ctrlmgr verify` for a server's data directory if the output reports damage."""
     folder = stage.members[0].folder
     command = [sys.executable, "-m", "ctrlmgr", "verify", "--database", stage.url, "--data-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)

@@ -1,10 +1,11 @@
-"""Kills a server during the deletion of a definition, repeatedly, at every step and at random moments.
+"""Kills a server during the deletion of a CustomResourceDefinition, repeatedly, at every step and at random times.
 
     python -m tests.robustness.faults.killed_definition [--rounds 20] [--seed N] [--database sqlite|postgresql]
 
-At each step, one more instance is deleted. Then there are as many rounds in which the server is killed at a random
-moment after the deletion request. Each time, a new server is started; in the end, no object may exist, and the kind may
-not be served. The exit code is 1 if there is a violation.
+Before each kill of the first series, one more instance has been deleted. The second series has the same number of
+rounds, in which the server is killed at a random time after the deletion request. After each kill, the script starts a
+new server; in the end, no instance may exist, and the kind may not be served. The exit code is 1 if there is a
+violation.
 """
 
 from __future__ import annotations
@@ -36,25 +37,26 @@ WHERE = f"{DEFINITIONS}/widgets.{GROUP}"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
 COUNT = 25
 LONGEST = 0.6
-"""Maximum seconds until the kill in the rounds with random moments."""
+"""Maximum number of seconds until the kill, in the rounds with random times."""
 
 
 def left(server: Server) -> int:
-    """Return the number of objects; 0 if the kind is not served."""
+    """Return the number of instances; return 0 if the kind is not served."""
     code, listed = server.request("GET", WIDGETS)
     return len(listed["items"]) if code == 200 else 0
 
 
 def is_established(server: Server) -> bool:
-    """Return whether the kind is served."""
+    """Return whether the custom kind is served."""
     conditions: list[dict[str, Any]] = server.request("GET", WHERE)[1].get("status", {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def assert_deleted_despite_kill(server: Server, url: str, wait: Callable[[Server], None]) -> None:
-    """Delete a definition, kill the server when `wait` returns, and check that no object is left after the next start.
+    """Delete a CustomResourceDefinition, kill the server when `wait` returns, and check that no object is left after
+    the next start.
 
-    Raises AssertionError for a remaining object.
+    Raises AssertionError if an object is left.
     """
     server.create(DEFINITIONS, definition(GROUP))
     until(lambda: is_established(server))

@@ -1,1 +1,1 @@
-"""The limits for a server under attack: the waits of others, and the cost of an input."""
+"""The limits for a server under attack: how long other clients wait, and how much an input costs."""

@@ -1,8 +1,9 @@
-"""Another client, which repeatedly gets an object and writes 100 KB while a server is attacked.
+"""Measures a second client, which repeatedly gets an object and writes 100 KB while a server is attacked.
 
-The client is a separate process, because the attacker uses much CPU time, and a thread beside it would measure that.
-The result of a GET includes the time for which threads of the server and of its worker processes waited for a
-processor. The server is not responsible for other programs of the machine.
+The client runs in a separate process: the attacker uses much CPU time, which would delay a thread in the attacker's
+process. The measurement of a GET includes the time for which threads of the server and of its worker processes waited
+for a processor. This waiting time is subtracted, because the server is not responsible for other programs of the
+machine.
 
 `python -m tests.robustness.attack.judges.bystander HOST PORT PID` reads a token from its first line of input, writes a
 line for each GET, and runs until it is killed.
@@ -32,33 +33,37 @@ _WRITTEN = "/api/v1/namespaces/default/configmaps?dryRun=All"
 _BODY = json.dumps({"metadata": {"name": "of-another"}, "data": {"a": "x" * 100_000}})
 
 GET, WRITE = "GET", "write"
-"""The requests of the other client: a GET, and a write of 100 KB (a dry run, because the data must not grow)."""
+"""The requests of the second client: a GET, and a write of 100 KB (a dry run, because the server's
+data must not grow).
+"""
 
 
 class Look(NamedTuple):
-    """A GET or a write."""
+    """The measurement of one GET or one write."""
 
     what: str
     took: float
-    """Seconds from the begin of the request to the end of its answer."""
+    """Seconds from the beginning of the request to the end of its response."""
     starved: float
-    """Seconds for which the server waited for a processor during the request: the maximum of all threads."""
+    """Seconds for which the server waited for a processor during the request: the maximum over all threads of the
+    server.
+    """
     late: float
-    """Seconds for which this client waited for a processor."""
+    """Seconds for which the client's process waited for a processor during the request."""
     ended_at: float
-    """The time of the request, by a clock that all processes of the machine share."""
+    """The time at which the request ended, by a clock that all processes of the machine share."""
 
     @property
     def waited(self) -> float:
-        """Seconds for which the server is responsible."""
+        """Seconds of the request for which the server is responsible."""
         return max(self.took - self.starved - self.late, 0.0)
 
 
 class Bystander:
-    """The observations of another client."""
+    """The observations that the second client makes."""
 
     def __init__(self, notice: Callable[[Look], object]) -> None:
-        """Call `notice` with each observation, on a thread."""
+        """Call `notice` with each observation, on a separate thread."""
         self.looks = 0
         self.worst = {what: Look(what, 0.0, 0.0, 0.0, 0.0) for what in (GET, WRITE)}
         self._notice = notice
@@ -73,7 +78,7 @@ class Bystander:
 
 @contextmanager
 def bystander(server: Served, notice: Callable[[Look], object] = lambda look: None) -> Iterator[Bystander]:
-    """Run another client against a server; yield its observations."""
+    """Run the second client against a server; yield its observations."""
     seen, site = Bystander(notice), server.site
     command = [sys.executable, "-m", __name__, site.host, str(site.port), str(server.pid)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -101,7 +106,9 @@ def bystander(server: Served, notice: Callable[[Look], object] = lambda look: No
 
 
 def starved(*pids: int) -> dict[str, int]:
-    """Return the nanoseconds for which each thread of some processes has waited for a processor since its start."""
+    """Return the nanoseconds for which each thread of the given processes has waited for a processor since the thread's
+    start.
+    """
     texts = ((task, _text(f"{task}/schedstat")) for pid in pids for task in _tasks(pid))
     return {task: int(text.split()[1]) for task, text in texts if text}
 
@@ -133,7 +140,7 @@ def _longest(before: dict[str, int], after: dict[str, int]) -> float:
 
 
 def main() -> None:
-    """Send requests until this process is killed."""
+    """Send requests until this process is killed, and print the observations."""
     host, port, pid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     headers = {"authorization": f"Bearer {sys.stdin.readline().strip()}"}
     trust = ssl.create_default_context()

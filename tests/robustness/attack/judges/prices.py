@@ -1,7 +1,8 @@
-"""The allowed and the measured cost of an input, in seconds of CPU time.
+"""The allowed and the measured cost of a hostile input, in seconds of CPU time.
 
-This detects inputs that cost many times too much. On a shared virtual machine, the same work can take twice the time.
-`test_price` counts the exact cost per byte in function calls.
+The comparison detects inputs whose cost is many times too high. The allowed cost has a margin, because the same work
+can take twice the time on a shared virtual machine. `test_price` measures the cost per byte more exactly, in function
+calls.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from tests.robustness.attack.questions import PROTOBUF
 
 PER_MEGABYTE = 1.0
 PER_PROTOBUF_MEGABYTE = 4.0
-"""Seconds per byte; an empty element of a list takes two bytes of protobuf, and four of JSON."""
+"""Allowed seconds per byte; an empty element of a list takes two bytes in protobuf, and four in JSON."""
 
 PER_REQUEST = 0.0005
-"""Seconds for each of many requests on a connection, whose cost does not depend on their bytes."""
+"""Allowed seconds for each of many requests on a connection, whose cost does not depend on their bytes."""
 
 AT_LEAST = 0.5
-"""Seconds: twice the cost of the most expensive input of 70 KB on a machine without other work, with requests of
-others.
+"""Allowed seconds for any input: twice the cost of the most expensive input of 70 KB on a machine without other work,
+while other clients send requests.
 """
 
 _ASKED = b" HTTP/1.1\r\n"
 _WORK = 50_000
 _USUAL = 0.01
-"""CPU seconds of `_WORK` on a machine with two cores and no other work."""
+"""CPU seconds that `_WORK` takes on a machine with two cores and no other work."""
 
 _CPU_CLOCK = 2
 """The bits that convert a PID into the id of its CPU clock, as in `clock_getcpuclockid`."""
@@ -40,9 +41,9 @@ def allowed(given: Input) -> float:
 
 
 def slowness() -> float:
-    """Return the factor by which the processor is slower than usual now, at least 1.
+    """Return the factor, at least 1, by which the processor is currently slower than usual.
 
-    Programs that share the caches of a processor slow each other down.
+    The processor is slower while other programs use its caches.
     """
     began = time.process_time()
     sorted(str(number) for number in range(_WORK))
@@ -50,7 +51,7 @@ def slowness() -> float:
 
 
 def processor(pid: int) -> float:
-    """Return the CPU seconds of a process, 0 if it has ended (Linux)."""
+    """Return the CPU seconds of a process; return 0 if the process has ended (Linux)."""
     try:
         return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
     except OSError:

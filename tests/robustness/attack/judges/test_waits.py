@@ -1,4 +1,4 @@
-"""Tests of the waits of another client that count, with a simulated client."""
+"""Tests of the waits of the second client that count as violations, with a simulated client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _USUAL = {what: _look(QUIET[what], what) for what in (GET, WRITE)}
 
 
 class _Client:
-    """Another client, whose observed waits are long after `_CAUSE` was sent, `times` times."""
+    """A simulated second client, which reports a long wait after each of the first `times` times
+    that `_CAUSE` is sent.
+    """
 
     def __init__(self, times: int) -> None:
         self.sent: list[Input] = []
@@ -43,7 +45,7 @@ class _Client:
 
 
 def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> Waits:
-    """Return the judge after some inputs, the last of which caused a long wait."""
+    """Return the judge after several inputs, the last of which caused a long wait."""
     waits = Waits(_USUAL, client.send, client.next_look)
     for each in inputs:
         waits.ask(each)

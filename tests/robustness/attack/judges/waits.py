@@ -1,10 +1,11 @@
-"""Checks how long another client waits while a server is attacked.
+"""Checks how long a second client waits while a server is attacked.
 
 Guarantees:
-- A GET and a write of 100 KB wait for the server for at most the seconds in `SLOWEST`. If they waited longer than the
-  seconds in `QUIET` before the attack, the limit is increased in proportion.
-- A busy machine causes no violation. After a long wait, the inputs that were sent during the wait are sent again,
-  alone, when the other client is answered in time again. The wait is a violation if it is long each of `TRIES` times.
+- A GET or a write of 100 KB may wait for the server for at most the seconds in `SLOWEST`. If a GET or a write took
+  longer than the seconds in `QUIET` before the attack, the limit is increased in proportion.
+- A busy machine alone causes no violation. After a long wait of the second client, the inputs that were sent during
+  this wait are sent again, alone, when the second client no longer has long waits. The wait is a violation if the
+  second client waits too long each of `TRIES` times.
 """
 
 from __future__ import annotations
@@ -23,27 +24,29 @@ QUIET = {GET: 0.02, WRITE: 0.05}
 
 TRIES = 3
 _ROUND = 6
-"""The number of observations that include GETs and writes which began after an input was answered."""
+"""A number of observations that is large enough to include GETs and writes which began after the last response to an
+input.
+"""
 
 _BEFORE = 1.0
-"""Seconds before an observation in which an input may have begun that delays it."""
+"""Maximum seconds between the beginning of an input and the beginning of an observation that the input delays."""
 
 
 class Waits:
-    """See the module's docstring."""
+    """The judge of the second client's waits; see the module's docstring."""
 
     def __init__(
         self, quiet: Mapping[str, Look], send: Callable[[Input], object], next_look: Callable[[float], Look | None]
     ) -> None:
-        """Compare with the slowest observations of a server without load.
+        """Derive the limits from `quiet`, the slowest observations of a server without load.
 
-        `send` sends an input and returns when it is answered. `next_look` returns the next finished observation, or
-        None after a timeout in seconds.
+        `send` sends an input and returns when the response has arrived. `next_look` returns the next finished
+        observation, or None after a timeout in seconds.
         """
         self.allowed = {what: SLOWEST[what] * max(quiet[what].waited / usual, 1.0) for what, usual in QUIET.items()}
         self.complaints: list[str] = []
         self.passing = 0
-        """Long waits that did not occur again."""
+        """The number of long waits that did not occur again."""
         self._send = send
         self._next_look = next_look
         self._asked = deque[tuple[float, Input]](maxlen=20)
@@ -59,13 +62,13 @@ class Waits:
                 self._try_again(look)
 
     def judge_last(self) -> None:
-        """Check the observations during the last inputs."""
+        """Check the observations that were made during the last inputs."""
         for look in self._round():
             if self._is_long(look):
                 self._try_again(look)
 
     def _try_again(self, look: Look) -> None:
-        """Report an observation if the inputs during it make the other client wait again."""
+        """Report an observation if the second client waits too long again when the inputs of that time are repeated."""
         begins, ends = look.ended_at - look.took - _BEFORE, look.ended_at
         inputs = [given for at, given in self._asked if begins <= at <= ends]
         if not inputs or not self._waits_again(inputs):
@@ -85,7 +88,7 @@ class Waits:
         return any(self._is_long(each) for each in self._round())
 
     def _becomes_quiet(self) -> bool:
-        """Wait until the other client is answered in time; return False if that does not happen."""
+        """Wait until the second client has no long waits; return False if this takes too long."""
         ends_at = time.monotonic() + PATIENCE
         while time.monotonic() < ends_at:
             if not any(self._is_long(each) for each in self._round()):
@@ -93,7 +96,7 @@ class Waits:
         return False
 
     def _round(self) -> list[Look]:
-        """Return the finished observations and the next ones, at least `_ROUND`."""
+        """Return the finished observations and the next `_ROUND` observations."""
         ended = list[Look]()
         while (look := self._next_look(0.0)) is not None:
             ended.append(look)
