@@ -1,15 +1,17 @@
-"""Overlays a controller's own recent writes on its cache, which may not contain them yet.
+"""Overlays a controller's own recent writes on its cache, because the cache may not contain these writes yet.
 
-A cache is slightly behind the log. A controller that reads it right after its own write would create an object twice,
-or miss one that it has to delete. Kubernetes' trackers (`EndpointSliceTracker`, `staleEndpointsTracker`) block workers
-until the cache has caught up. Here the missing writes are added to the cached objects instead, so workers do not wait.
+A cache always lags slightly behind the log. A controller that reads the cache right after its own write would create an
+object twice, or miss an object that it has to delete. Kubernetes' trackers (`EndpointSliceTracker`,
+`staleEndpointsTracker`) block workers until the cache has caught up. In ctrlmgr, the missing writes are added to the
+cached objects instead, so workers do not wait.
 
 Guarantees:
-- `lay_over` replaces each cached object with the controller's newer write. The result lacks later writes of other
-  clients. The controller's next write then conflicts, and when it is retried, the cache contains these writes.
-- A write is kept until the cache has caught up, which `lay_over` and `is_own` detect.
+- The function `lay_over` replaces each cached object with the controller's newer write. The result of `lay_over` lacks
+  later writes of other clients. If another client has written later, the controller's next write conflicts; when it is
+  retried, the cache contains the other client's writes.
+- A write is kept until the cache has caught up, which the methods `lay_over` and `is_own` detect.
 - A controller need not reconcile for its own writes, nor for older changes, because the controller knew these changes
-  when it wrote. `is_own` returns True for such changes.
+  when it made its own write. `is_own` returns True for a controller's own writes and for older changes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from ctrlmgr.informer import Change
 
 @dataclass(slots=True)
 class _Writes:
-    """The writes that the cache may lack, by key; `deleted` contains the last states of deleted objects."""
+    """The writes that the cache may lack, by the key of the object.
+
+    `deleted` contains the last states of deleted objects.
+    """
 
     written: dict[Key, Object] = field(default_factory=dict)
     deleted: dict[Key, Object] = field(default_factory=dict)
@@ -35,9 +40,9 @@ class _Writes:
         return bool(self.written or self.deleted)
 
     def overlay(self, cached: dict[Key, Object], seen: Revision) -> None:
-        """Update `cached`, which was read at revision `seen` or later, with these writes.
+        """Update `cached`, which was read at revision `seen` or later, with the writes that the cache may lack.
 
-        Drop the writes that the cache contains.
+        Remove the writes that the cache already contains.
         """
         for key, obj in [*self.written.items()]:
             there = cached.get(key)
@@ -70,10 +75,10 @@ class _Writes:
 
 
 class OwnWrites:
-    """The recent writes of one controller, by owner: the object that it reconciles, such as a Service.
+    """The recent writes of one controller, by the owner: the reconciled object, such as a Service.
 
-    An instance is thread-safe, but two threads must not write for the same owner at once. The workers of a controller
-    never do this.
+    An instance is thread-safe, but two threads must not write for the same owner at the same time. The workers of a
+    controller never write for the same owner at the same time.
     """
 
     def __init__(self) -> None:
@@ -82,13 +87,13 @@ class OwnWrites:
         self._writes: dict[Key, _Writes] = {}
 
     def __len__(self) -> int:
-        """Return the number of owners with writes."""
+        """Return the number of owners for which writes are kept."""
         return len(self._writes)
 
     def overlay(self, owner: Key, cached: dict[Key, Object], seen: Revision) -> None:
         """Update `cached`, the owner's objects as read from the cache, with newer writes of this process.
 
-        `seen` is the revision that the cache had before it was read.
+        `seen` is the revision that the cache had before the objects were read from it.
         """
         if owner not in self._writes:
             return
@@ -98,9 +103,9 @@ class OwnWrites:
                 self._drop_if_empty(owner, writes)
 
     def is_own(self, owner: Key, change: Change) -> bool:
-        """Return whether a change is one of the kept writes, or is older than one.
+        """Return whether a change is one of the kept writes, or is older than a kept write.
 
-        If it is a kept write, the write is dropped.
+        If the change is a kept write, this write is no longer kept.
         """
         if owner not in self._writes:
             return False
@@ -112,15 +117,18 @@ class OwnWrites:
         return is_own
 
     def create(self, owner: Key, obj: Object, client: Client) -> None:
-        """Create an object for `owner`; raises the errors of `client`."""
+        """Create an object for `owner`; raises the errors of `client` if the write fails."""
         self._remember(owner, client.create(obj))
 
     def update(self, owner: Key, obj: Object, client: Client) -> None:
-        """Update the object that was read at `obj.revision`; raises the errors of `client`."""
+        """Update the object that was read at `obj.revision`; raises the errors of `client` if the write fails."""
         self._remember(owner, client.update(obj))
 
     def delete(self, owner: Key, obj: Object, client: Client) -> None:
-        """Delete an object. An object that is already deleted is not an error; raises the other errors of `client`."""
+        """Delete an object.
+
+        If the object is already deleted, no error is raised; other errors of `client` are raised.
+        """
         try:
             client.delete(obj)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Indexes pods by node; the controllers of nodes share this index."""
+"""Indexes pods by node; the controllers of nodes share the index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _INDEX: Final = "node"
 
 
 def index_by_node(pods: Informer) -> None:
-    """Add the index that `pods_of_node` reads; call it before the informer syncs. Repeated calls are allowed."""
+    """Add the index that `pods_of_node` reads; the caller must do this before the informer syncs.
+
+    The function may be called repeatedly.
+    """
     pods.add_index(_INDEX, _node_of)
 
 

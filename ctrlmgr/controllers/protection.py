@@ -1,8 +1,8 @@
-"""Protects claims and volumes from deletion while they are in use, with a finalizer.
+"""Protects claims and volumes with a finalizer from deletion while they are in use.
 
 Guarantees, as in Kubernetes (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being
-deleted gets the finalizer if it lacks the finalizer. The finalizer of an object that is being deleted is removed when
-the object is no longer used.
+deleted gets the finalizer if it lacks it. The finalizer of an object that is being deleted is removed when the object
+is no longer used.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def is_concerned(obj: Object, finalizer: str) -> bool:
 
 
 class Protector:
-    """Reconciles the finalizer of the objects of one kind."""
+    """Reconciles the protection finalizer of the objects of one kind."""
 
     def __init__(self, objects: Lister, finalizer: str, is_used: Callable[[Object], bool]) -> None:
-        """Call `is_used` to check whether an object that is being deleted is still in use."""
+        """Create a reconciler that calls `is_used` to check whether an object that is being deleted is still in use."""
         self._objects = objects
         self._finalizer = finalizer
         self._is_used = is_used
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Add or remove the finalizer; raises the errors of the API."""
+        """Add or remove the protection finalizer; raises the errors of the API if the write fails."""
         obj = self._objects.get(key)
         if obj is None or not is_concerned(obj, self._finalizer) or (obj.is_terminating and self._is_used(obj)):
             return
@@ -45,6 +45,6 @@ class Protector:
             return
 
     def concerned(self, change: Change) -> Iterable[Key]:
-        """Return the key of an object whose finalizer may have to change."""
+        """Return the key of an object whose protection finalizer may have to be added or removed."""
         obj = change.new
         return (obj.key,) if obj is not None and is_concerned(obj, self._finalizer) else ()

@@ -1,4 +1,4 @@
-"""The registry of all controllers, with one line for each.
+"""The registry of all controllers, with one line for each controller.
 
 An import of this module declares the controllers' options as settings, but does not load any controller.
 """
@@ -107,14 +107,15 @@ ALL: list[ControllerDescriptor[Any]] = [
     persistentvolume_protection.DESCRIPTOR,
     volumeattributesclass_protection.DESCRIPTOR,
 ]
-"""The controllers in the order in which they start, after those with `starts_first`."""
+"""The controllers in the order in which they start, after the controllers with `starts_first`."""
 
 ELSEWHERE: Mapping[str, str] = {
     "service-lb-controller": "service",
     "node-route-controller": "route",
     "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
 }
-"""Names and aliases of controllers that need a cloud; they are valid but skipped, as in kube-controller-manager."""
+"""Names and aliases of controllers that need a cloud; these names are valid but skipped, as in kube-controller-manager.
+"""
 
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
@@ -138,21 +139,21 @@ _ABSENT = {
 
 
 class Enabled(NamedTuple):
-    """The controllers that run, and warnings about the setting `controllers`."""
+    """The selection of controllers that run, and warnings about the setting `controllers`."""
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
 
 
 def add(descriptor: ControllerDescriptor[Any]) -> None:
-    """Add a user's controller, before settings are loaded; raises ValueError for a duplicate name."""
+    """Add a user's controller, before settings are loaded; raises ValueError if a name is already in use."""
     by_name([*ALL, descriptor])
     declare(descriptor.options, SECTION)
     ALL.append(descriptor)
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
-    """Return the controllers by name, in start order; raises ValueError for a duplicate name."""
+    """Return the controllers by name, in start order; raises ValueError if two controllers have the same name."""
     found: dict[str, ControllerDescriptor[Any]] = {}
     for each in sorted(descriptors, key=lambda each: not each.starts_first):
         if each.name in found:
@@ -162,11 +163,12 @@ def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str,
 
 
 def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
-    """Return the controllers that run; raises `SettingsError` for an unknown name.
+    """Return the controllers that run; raises `SettingsError` if the settings contain an unknown name.
 
-    Each entry is `name`, `-name` or `*`. A name may be an alias or a former name, and may omit `-controller`. An
-    explicit name overrides the star. If several entries name a controller, the first one counts. The star excludes
-    controllers that are off by default (kube-controller-manager's `IsControllerEnabled`).
+    Each entry of the setting is `name`, `-name` or `*`. A name in an entry may be an alias or a former name, and may
+    omit `-controller`. An explicit name of a controller overrides the star. If several entries name a controller, the
+    first entry counts. The star does not include controllers that are off by default (kube-controller-manager's
+    `IsControllerEnabled`).
     """
     known = by_name(descriptors)
     aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}

@@ -1,7 +1,8 @@
 """One reconcile of a Job, which creates or deletes pods, writes the status, and removes finalizers of counted pods.
 
-Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). `decide` and `pod_tracking` make the
-decisions. The order of the writes here allows the next reconcile to detect and finish interrupted work.
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and the functions that it calls). The modules
+`decide` and `pod_tracking` make the decisions. The order of the writes in a reconcile allows the next reconcile to
+detect and finish interrupted work.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 
 BATCH_PERIOD: Final = 100_000
-"""Microseconds for which changes of pods are batched; Kubernetes batches them for a second (`syncJobBatchPeriod`)."""
+"""The number of microseconds for which changes of pods are combined in a batch; Kubernetes batches them for a second
+(`syncJobBatchPeriod`).
+"""
 
 
 class Pods(NamedTuple):
@@ -52,7 +55,7 @@ class Run:
     """Performs a reconcile of one Job."""
 
     def __init__(self, snapshot: JobSnapshot, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Prepare the writes that `snapshot` requires, for the Job in `owner`."""
+        """Create an instance that makes the writes that `snapshot` requires, for the Job in `owner`."""
         self._snapshot = snapshot
         self._owner = owner
         self._object = owner.object
@@ -61,7 +64,7 @@ class Run:
         self._control = PodControl(owner, client, recorder)
         self._written = snapshot.status
         self.flushed = False
-        """Whether the status was written; if it was, the caller may store the new backoff."""
+        """Whether the status was written; if the status was written, the caller may store the new backoff."""
         self.action = RECONCILING
         """The action of this reconcile, as a label of metrics."""
         self.failure: CtrlmgrError | None = None
@@ -69,9 +72,10 @@ class Run:
         self._again: list[int] = []
 
     def reconcile(self) -> float | None:
-        """Run the reconcile; return the seconds until the next one, None if only a change triggers it.
+        """Run the reconcile; return the seconds until the next reconcile.
 
-        Raises an error if the status cannot be written or a finalizer cannot be removed.
+        None if only a change triggers the next reconcile. Raises an error if the status cannot be written or a
+        finalizer cannot be removed.
         """
         snapshot = self._snapshot
         status = _started(snapshot)
@@ -104,7 +108,7 @@ class Run:
     def _go_on(self) -> tuple[Pods, bool]:
         """Create or delete pods.
 
-        Also return whether the Job's pods are managed; they are, unless the Job is being deleted.
+        Also return whether the Job's pods are managed, which is the case unless the Job is being deleted.
         """
         snapshot = self._snapshot
         if snapshot.is_deleted:
@@ -161,7 +165,7 @@ class Run:
     def _with_suspension(self, status: JobStatus) -> JobStatus:
         """Return the status with the condition Suspended, and record an Event if the condition changed.
 
-        A resumed Job gets a new start time, so its deadline counts from the resumption.
+        A resumed Job gets a new start time, so the active deadline counts from the resumption.
         """
         now = self._snapshot.now
         if self._snapshot.spec.is_suspended:
@@ -223,7 +227,7 @@ class Run:
 
 
 def _started(snapshot: JobSnapshot) -> JobStatus:
-    """Return the status with a start time, or without one if the Job is suspended."""
+    """Return the status with a start time, or without a start time if the Job is suspended."""
     status = replace(snapshot.status, uncounted_terminated_pods=snapshot.uncounted)
     if status.start_time is None and not snapshot.spec.is_suspended:
         return replace(status, start_time=format_time_seconds(snapshot.now))

@@ -1,4 +1,4 @@
-"""The input of a Job's reconcile: the Job and its pods at one moment, and values derived from them.
+"""The input of a Job's reconcile: the Job and its pods at one point in time, and values derived from them.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJobCtx`, `getNewFinishedPods`, `isPodFailed`) and
 `indexed_job_utils.go`.
@@ -43,7 +43,7 @@ class JobSnapshot:
 
     @property
     def is_deleted(self) -> bool:
-        """Return whether the Job is being deleted."""
+        """Return whether the deletion of the Job has been requested."""
         return self.job.metadata.deletion_timestamp is not None
 
     @property
@@ -53,7 +53,7 @@ class JobSnapshot:
 
     @property
     def uncounted(self) -> Uncounted:
-        """The uids in the status of pods that have ended and are not included in the counts yet."""
+        """The uids, in the Job's status, of pods that have ended and are not included in the counts yet."""
         return self.status.uncounted_terminated_pods or Uncounted()
 
     @cached_property
@@ -74,25 +74,25 @@ class JobSnapshot:
     def has_failed(self, pod: JobPod) -> bool:
         """Return whether a pod counts as failed.
 
-        A deleted pod does too, unless the Job waits until a deleted pod has ended.
+        A deleted pod also counts as failed, unless the Job waits until a deleted pod has ended.
         """
         if pod.phase == "Failed":
             return True
         return not self.spec.waits_for_the_end and pod.is_deleted and pod.phase != "Succeeded"
 
     def index_of(self, pod: JobPod) -> int | None:
-        """Return a pod's completion index, None if the pod has no valid index."""
+        """Return a pod's completion index; None if the pod has no valid index."""
         index = completion_index(pod.annotations)
         return index if index is not None and index < self.completions else None
 
     @cached_property
     def newly_succeeded(self) -> Sequence[JobPod]:
-        """The pods that have succeeded and are not in the status yet."""
+        """The pods that have succeeded and are not recorded in the Job's status yet."""
         return self._new(self.uncounted.succeeded, lambda pod: pod.phase == "Succeeded")
 
     @cached_property
     def newly_failed(self) -> Sequence[JobPod]:
-        """The pods that have failed and are not in the status yet."""
+        """The pods that have failed and are not recorded in the Job's status yet."""
         return self._new(self.uncounted.failed, self.has_failed)
 
     def _new(self, known: Iterable[str] | None, test: Callable[[JobPod], bool]) -> Sequence[JobPod]:
@@ -101,13 +101,13 @@ class JobSnapshot:
 
     @cached_property
     def _counting(self) -> Sequence[JobPod]:
-        """The pods that are not counted yet and have a valid index."""
+        """The pods that are not counted yet and have a valid completion index."""
         tracked = [pod for pod in self.pods if pod.is_tracked]
         return [pod for pod in tracked if self.index_of(pod) is not None] if self.spec.is_indexed else tracked
 
     @cached_property
     def succeeded(self) -> int:
-        """The number of succeeded pods; for an Indexed Job, of succeeded indexes."""
+        """The number of succeeded pods; for an Indexed Job, the number of succeeded indexes."""
         if self.spec.is_indexed:
             return self.succeeded_indexes.total
         return self.status.succeeded + len(self.newly_succeeded) + len(self.uncounted.succeeded or ())
@@ -120,17 +120,17 @@ class JobSnapshot:
 
     @cached_property
     def backoff(self) -> Backoff:
-        """The backoff after the pods that have ended since the last reconcile."""
+        """The backoff of the Job after the pods that have ended since the last reconcile."""
         return self.waited.after(self.newly_succeeded, self.newly_failed)
 
     @cached_property
     def counted_indexes(self) -> Intervals:
-        """The succeeded indexes in the status."""
+        """The succeeded indexes in the Job's status."""
         return Intervals.parse(self.status.completed_indexes, self.completions)
 
     @cached_property
     def succeeded_indexes(self) -> Intervals:
-        """All succeeded indexes: those in the status, and those of pods that are not counted yet."""
+        """All succeeded indexes: those in the Job's status, and those of pods that are not counted yet."""
         new = (self.index_of(pod) for pod in self.pods if pod.is_tracked and pod.phase == "Succeeded")
         return self.counted_indexes.with_indexes(index for index in new if index is not None)
 
@@ -153,7 +153,10 @@ class JobSnapshot:
 
     @cached_property
     def delayed(self) -> dict[int, JobPod]:
-        """By index, the failed pod that is kept until it is replaced; its successor copies its failure count."""
+        """For each index, the failed pod that is kept until it is replaced.
+
+        The new pod copies the failure count of the failed pod.
+        """
         if self.failed_indexes is None:
             return {}
         taken = indexes_of(self.active)

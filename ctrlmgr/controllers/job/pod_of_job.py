@@ -23,7 +23,9 @@ from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_PREFIX: Final = 58
-"""This limit leaves room for the five generated characters (`names.MaxGeneratedNameLength`)."""
+"""The maximum length of a name's prefix, which leaves room for the five generated characters
+(`names.MaxGeneratedNameLength`).
+"""
 
 
 def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot, index: int | None) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot
 
 
 def name_prefix(job: str, index: int) -> str:
-    """Return the prefix of the generated names of an index's pods; the Job's name is cut if it is too long."""
+    """Return the prefix of the generated names of an index's pods; the Job's name is truncated if it is too long."""
     ending = f"-{index}-"
     return job[: _LONGEST_PREFIX - len(ending)] + ending
 
@@ -50,7 +52,7 @@ def _tracked(finalizers: list[str] | None) -> list[str]:
 
 
 def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a template with these metadata fields; fields that are maps are merged."""
+    """Return a template with the given metadata fields; fields that are maps are merged with the template's fields."""
     metadata = dict(template.get("metadata") or {})
     for field, value in fields.items():
         metadata[field] = {**(metadata.get(field) or {}), **value} if isinstance(value, dict) else value

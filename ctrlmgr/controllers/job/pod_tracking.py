@@ -1,11 +1,13 @@
-"""Counts the ended pods of a Job, each of them once.
+"""Counts the ended pods of a Job, and each pod only once.
 
-A pod has a finalizer until it is counted. When a pod has ended, its uid is written into the Job's status. Then its
-finalizer is removed. Finally, the uid is removed from the status and the count is increased. After an interruption, the
-state shows which steps were completed. If a pod of an Indexed Job succeeds, its index in the status is sufficient.
+A pod has a finalizer until it is counted. When a pod has ended, the pod's uid is written into the Job's status. After
+the uid of a pod was written into the Job's status, the pod's finalizer is removed. After the finalizer was removed, the
+uid is removed from the status and the count of pods is increased. After an interruption, the state of the Job and its
+pods shows which steps were completed. If a pod of an Indexed Job succeeds, the pod's index in the status is sufficient,
+and the uid is not written.
 
-Guarantees: at most 500 uids are in the status at a time. A Job finishes only when its status contains no uids and none
-of its pods is terminating.
+Guarantees: at most 500 uids are in the Job's status at a time. A Job finishes only when its status contains no uids and
+none of its pods is terminating.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`trackJobStatusAndRemoveFinalizers`, KEP-2307).
 """
@@ -24,23 +26,23 @@ from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.view import JobCondition, JobPod, JobStatus, Uncounted
 
 AT_ONCE: Final = 500
-"""The maximum number of uids in the status (`MaxUncountedPods`)."""
+"""The maximum number of uids in a Job's status (`MaxUncountedPods`)."""
 
 
 class TrackingUpdate(NamedTuple):
-    """The status to write first, the pods whose finalizers are removed next, and the final condition."""
+    """The status to write first, the pods whose finalizers are removed next, and the Job's final condition."""
 
     status: JobStatus
     release: Sequence[JobPod]
     final: JobCondition | None
     is_partial: bool
-    """Whether there are more pods to count than fit into the status."""
+    """Whether there are more pods to count than fit into the Job's status."""
 
 
 def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> TrackingUpdate:
-    """Return how ended pods are counted, starting from `status`, which has all other new values.
+    """Return the writes that count ended pods, starting from `status`, which already has all other new values.
 
-    `end` is the condition that says how the Job ends, None if the Job continues or cannot end yet.
+    `end` is the condition that says how the Job ends; None if the Job continues or cannot end yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
     uncounted = EndedPods(counted(status, held), snapshot)
@@ -72,7 +74,7 @@ class EndedPods:
     """Collects ended pods that are not counted yet."""
 
     def __init__(self, status: JobStatus, snapshot: JobSnapshot) -> None:
-        """Start with the uncounted pods in `status`."""
+        """Create a collection that starts with the uncounted pods in `status`."""
         known = status.uncounted_terminated_pods or Uncounted()
         self._status = status
         self._snapshot = snapshot
@@ -85,7 +87,7 @@ class EndedPods:
         return len(self._indexes) + len(self._succeeded) + len(self._failed)
 
     def add(self, pod: JobPod, end: JobCondition | None) -> None:
-        """Add a pod that loses its finalizer; if the Job fails, a pod that has not ended is added as failed."""
+        """Add a pod whose finalizer will be removed; if the Job fails, a pod that has not ended is added as failed."""
         snapshot = self._snapshot
         failed_before = pod.uid in (self._before.failed or ())
         if pod.phase == "Succeeded" and not failed_before:
@@ -106,7 +108,7 @@ class EndedPods:
             self._indexes.append(index)
 
     def status(self) -> JobStatus:
-        """Return the status with all added pods."""
+        """Return the Job's status with all added pods."""
         status = replace(
             self._status, uncounted_terminated_pods=Uncounted(self._succeeded or None, self._failed or None)
         )
@@ -123,7 +125,7 @@ class EndedPods:
 
 
 def _with_interim(status: JobStatus, end: JobCondition | None) -> JobStatus:
-    """Return the status with the new interim condition that says how the Job will end."""
+    """Return the Job's status with the new interim condition that says how the Job will end."""
     if end is None or end.type not in (FAILURE_TARGET, SUCCESS_CRITERIA_MET) or status.true(end.type) is not None:
         return status
     return replace(status, conditions=[*(status.conditions or ()), end])
@@ -139,9 +141,10 @@ def final(end: JobCondition | None, now: int) -> JobCondition | None:
 
 
 def counted(status: JobStatus, held: Collection[str]) -> JobStatus:
-    """Return the status after counting the pods that have lost the finalizer.
+    """Return the Job's status after counting the pods that have lost the finalizer.
 
-    `held` are the uids of pods that still have the finalizer. See `cleanUncountedPodsWithoutFinalizers`.
+    The argument `held` contains the uids of pods that still have the finalizer. See
+    `cleanUncountedPodsWithoutFinalizers`.
     """
     known = status.uncounted_terminated_pods or Uncounted()
     succeeded, failed = _still(known.succeeded, held), _still(known.failed, held)
@@ -169,9 +172,9 @@ def finished(status: JobStatus, tracked: TrackingUpdate, terminating: int) -> Jo
 
 
 def with_condition(status: JobStatus, wanted: JobCondition) -> tuple[JobStatus, bool]:
-    """Return the status with a condition, and whether this changed the status (`ensureJobConditionStatus`).
+    """Return the Job's status with a condition added, and whether this changed the status (`ensureJobConditionStatus`).
 
-    A condition with the status False is not added if the Job has no condition of its type.
+    A condition with the status False is added only if the Job already has a condition of that type.
     """
     conditions = list(status.conditions or ())
     for place, old in enumerate(conditions):

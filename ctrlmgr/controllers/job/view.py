@@ -1,7 +1,7 @@
 """Typed views of a Job and its pods, with the fields that the Job controller reads.
 
 Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-one, and a missing field as the API server's default.
+list, and a missing field is read as the API server's default.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Template(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a batch/v1 JobSpec that are read."""
+    """The fields of a batch/v1 JobSpec that the Job controller reads."""
 
     parallelism: int = 1
     completions: int | None = None
@@ -103,12 +103,12 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def waits_for_the_end(self) -> bool:
-        """Return whether pods are replaced, and counted as failed, only after their end (`onlyReplaceFailedPods`)."""
+        """Return whether pods are replaced, and count as failed, only after their end (`onlyReplaceFailedPods`)."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
     def foreign_manager(self) -> str | None:
-        """The name of the other controller that manages the Job, None if this controller does."""
+        """The name of the other controller that manages the Job, None if this controller manages the Job."""
         return self.managed_by if self.managed_by != JOB_CONTROLLER else None
 
 
@@ -124,7 +124,7 @@ class JobCondition(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_d
 
 
 class Uncounted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """batch/v1 UncountedTerminatedPods: uids of pods that have ended and may still have the finalizer."""
+    """batch/v1 UncountedTerminatedPods: the uids of pods that have ended and may still have the finalizer."""
 
     succeeded: list[str] | None = None
     failed: list[str] | None = None
@@ -146,22 +146,22 @@ class JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
     ready: int | None = None
 
     def condition(self, type: str) -> JobCondition | None:
-        """Return the Job's condition of this type, None if there is none."""
+        """Return the Job's condition of the given type; None if there is no such condition."""
         return next((each for each in self.conditions or () if each.type == type), None)
 
     def true(self, type: str) -> JobCondition | None:
-        """Return the Job's condition of this type if its status is True, otherwise None."""
+        """Return the Job's condition of the given type if the condition's status is True, otherwise None."""
         found = self.condition(type)
         return found if found is not None and found.status == "True" else None
 
     @property
     def finished(self) -> JobCondition | None:
-        """The condition of a finished Job, None if it has not finished."""
+        """The condition of a finished Job; None if the Job has not finished."""
         return self.true("Complete") or self.true("Failed")
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a batch/v1 Job that are read."""
+    """The fields of a batch/v1 Job that the Job controller reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
@@ -169,7 +169,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 ContainerStateTerminated that are read."""
+    """The fields of a v1 ContainerStateTerminated that the Job controller reads."""
 
     exit_code: int = 0
     finished_at: str | None = None
@@ -180,7 +180,7 @@ class _ContainerState(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 ContainerStatus that are read."""
+    """The fields of a v1 ContainerStatus that the Job controller reads."""
 
     name: str = ""
     state: _ContainerState = _ContainerState()
@@ -188,12 +188,12 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def terminated(self) -> Terminated | None:
-        """The terminated state of the container, None if it has not ended."""
+        """The terminated state of the container; None if the container has not ended."""
         return self.state.terminated
 
 
 class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodCondition that are read."""
+    """The fields of a v1 PodCondition that the Job controller reads."""
 
     type: str = ""
     status: str = ""
@@ -211,7 +211,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodStatus that are read."""
+    """The fields of a v1 PodStatus that the Job controller reads."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
@@ -229,7 +229,7 @@ class JobPod:
     """A pod of a Job, with its decoded fields."""
 
     def __init__(self, obj: Object) -> None:
-        """Wrap `obj`, which is a pod."""
+        """Create an instance for `obj`, which is a pod."""
         view = obj.view(_Pod)
         self.object = obj
         self.metadata = obj.metadata
@@ -278,7 +278,7 @@ class JobPod:
 
     @property
     def is_tracked(self) -> bool:
-        """Return whether the pod has the finalizer, because it was not counted for its Job yet."""
+        """Return whether the pod has the finalizer, because the pod was not counted for its Job yet."""
         return TRACKING in (self.metadata.finalizers or ())
 
     @cached_property
@@ -293,10 +293,11 @@ class JobPod:
 
     @cached_property
     def finished_at(self) -> int:
-        """When the pod ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
+        """The time when the pod ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
 
-        If all its containers (sidecars included) have ended, this is the last of their ends. Otherwise the time is that
-        when the pod became not ready, was deleted, or was created; the first known time is used.
+        If all containers of the pod (including sidecars) have ended, the time is the end of the last container. If some
+        containers have not ended, the end of the pod is the time when the pod became not ready, was deleted, or was
+        created; the first known time is used.
         """
         ended = self._last_container_end()
         if ended is not None:
@@ -337,10 +338,12 @@ _FIRST: Final = float("-inf")
 
 
 def by_rank(pod: JobPod) -> tuple[object, ...]:
-    """Return a sort key for active pods; pods whose deletion loses least are first (`controller.ActivePods`).
+    """Return a sort key for active pods.
 
-    The order is: unbound before bound, pending before running, not ready before ready, recently ready first, more
-    restarts first (of containers, then of sidecars), younger first. An unknown time is before any other time.
+    The pods whose deletion loses the least work are first (`controller.ActivePods`). Active pods are sorted in this
+    order: unbound before bound, pending before running, not ready before ready, recently ready first, more restarts
+    first (of containers, then of sidecars), younger pods first. In this order, an unknown time is before any other
+    time.
     """
     since = pod.ready.last_transition_time if pod.is_ready and pod.ready is not None else None
     created = pod.metadata.creation_timestamp

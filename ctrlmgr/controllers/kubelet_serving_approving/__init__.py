@@ -1,4 +1,7 @@
-"""The kubelet serving approving controller: approves kubelets' requests for serving certificates; off by default."""
+"""The kubelet serving approving controller: approves kubelets' requests for serving certificates.
+
+This controller is off by default.
+"""
 
 from __future__ import annotations
 
@@ -25,4 +28,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=NoOptions,
     enabled_by_default=False,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,11 +1,11 @@
 """The kubelet serving approving controller: approves requests that name exactly the addresses of the requesting node.
 
 Guarantees: a request is approved only if the requester is a node, in the group `system:nodes`, and the request is for
-this node's serving certificate. Its names must be exactly the addresses in the node's status. A node can set these
-addresses itself, so approval proves no more than that. No request is denied. Requests are checked again when their node
-changes.
+this node's serving certificate. The names in the request must be exactly the addresses in the node's status. A node can
+set these addresses itself, so an approval proves only that the node claims these addresses. The controller denies no
+request. Undecided requests are checked again when their node changes.
 
-Kubernetes has no such controller: administrators approve these requests.
+Kubernetes has no such controller: administrators approve the requests for serving certificates.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ class ServingApprover:
     """Reconciles a CertificateSigningRequest, whose name is the key."""
 
     def __init__(self, requests: Lister, nodes: Lister) -> None:
-        """Read requests and nodes from these caches."""
+        """Create a reconciler that reads requests and nodes from these caches."""
         self._requests = requests
         self._nodes = nodes
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Approve the request if it may be approved; raises the errors of `client`."""
+        """Approve the request if the rules for kubelets' serving certificates allow it.
+
+        Raises the errors of `client` if the write fails.
+        """
         request = self._requests.get(key)
         name = _node_of(request) if request is not None else ""
         node = self._nodes.get(Key("", name)) if name else None
@@ -56,12 +59,12 @@ class ServingApprover:
             return  # The request was deleted meanwhile.
 
     def keys_of(self, change: Change) -> Iterable[Key]:
-        """Return the keys of the undecided requests of a changed node."""
+        """Return the keys of the undecided requests that a changed node has sent."""
         return [each.key for each in self._requests.by_index(_INDEX, change.object.name)]
 
 
 def _node_of(request: Object) -> str:
-    """Return the name of the node of a request that may be approved, "" for any other request."""
+    """Return the name of the node that sent a request that may be approved; "" for any other request."""
     try:
         return requesting_node(request.view(SigningRequest))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Decides whether a kubelet may have a serving certificate.
+"""Decides whether a kubelet may get the serving certificate that it requests.
 
-Source: `pkg/apis/certificates/helpers.go` (ValidateKubeletServingCSR); names as kubelets request them:
+Source: `pkg/apis/certificates/helpers.go` (ValidateKubeletServingCSR); for the names that kubelets request,
 `pkg/kubelet/certificate/kubelet.go` (addressesToHostnamesAndIPs).
 """
 
@@ -44,10 +44,10 @@ class _Node(msgspec.Struct, frozen=True, gc=False):
 
 
 def requesting_node(request: SigningRequest) -> str:
-    """Return the name of the node that requests its own serving certificate; empty if the request is another's.
+    """Return the name of the node that requests its own serving certificate; empty if the request is not a node's own.
 
-    It is also empty for a request that is decided, or that the signer would not sign. Raises ValueError for a request
-    that cannot be parsed.
+    The name is also empty if the request is already decided, or if the signer would not sign it. Raises ValueError if
+    the request cannot be parsed.
     """
     spec = request.spec
     if request.status.certificate or request.is_("Approved") or request.is_("Denied"):
@@ -63,7 +63,7 @@ def requesting_node(request: SigningRequest) -> str:
 
 
 def has_names_of(request: SigningRequest, node: Object) -> bool:
-    """Return whether the requested names are exactly the addresses of a node."""
+    """Return whether the names in the certificate request are exactly the addresses of a node."""
     status = node.view(_Node).status
     addresses = (status.addresses if status is not None else None) or ()
     return set(alternative_names(parse_request(request.spec.request))) == set(_names(addresses))

@@ -1,4 +1,4 @@
-"""The legacy ServiceAccount token cleaner: invalidates and deletes generated tokens that were not used for a year."""
+"""The legacy ServiceAccount token cleaner: invalidates and deletes auto-generated tokens unused for a year."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.legacy_serviceaccount_token_cleaner.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

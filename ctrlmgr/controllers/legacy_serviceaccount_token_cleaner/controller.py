@@ -1,7 +1,8 @@
 """The legacy ServiceAccount token cleaner: invalidates and deletes unused auto-generated tokens, once a day.
 
 Guarantees: no token is invalidated before the use of tokens was tracked for a whole period. The ConfigMap
-`kube-system/kube-apiserver-legacy-service-account-token-tracking` has the start of tracking; it is created if missing.
+`kube-system/kube-apiserver-legacy-service-account-token-tracking` contains the day when tracking started; the
+controller creates the ConfigMap if it is missing.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
 `pkg/controlplane/controller/legacytokentracking/controller.go`.
@@ -50,7 +51,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_tracking(current: Object | None, now: int) -> Object | None:
-    """Return the ConfigMap with the time when tracking started, None if `current` is valid."""
+    """Return the ConfigMap with the time when tracking started; None if the ConfigMap `current` is valid."""
     since = ((current.view(_ConfigMap).data or {}) if current is not None else {}).get(_SINCE, "")
     if is_day(since) and since <= day(now):
         return None
@@ -59,7 +60,7 @@ def desired_tracking(current: Object | None, now: int) -> Object | None:
 
 
 class LegacyTokenCleaner:
-    """Checks all tokens once a day."""
+    """Checks all legacy tokens once a day."""
 
     def __init__(
         self,
@@ -72,9 +73,10 @@ class LegacyTokenCleaner:
         apiserver: Client,
         clock: Clock,
     ) -> None:
-        """Invalidate and delete tokens that were not used for `period` seconds.
+        """Create a reconciler that invalidates and deletes tokens that were not used for `period` seconds.
 
-        The ConfigMap is written with the client `apiserver`, because the API server tracks the use of tokens.
+        The ConfigMap is written with the client `apiserver`, because the API server, not the controller, tracks the use
+        of tokens.
         """
         self._apiserver = apiserver
         self._config_maps = config_maps
@@ -85,11 +87,11 @@ class LegacyTokenCleaner:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Yield the only key, which represents all tokens."""
+        """Yield the only keyof this controller, which stands for all tokens."""
         return [_TRACKING]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Invalidate or delete unused tokens; raises the errors of `client`."""
+        """Invalidate or delete unused tokens; raises the errors of `client` if a write fails."""
         now, current = self._clock.now(), self._config_maps.get(key)
         if (wanted := desired_tracking(current, now)) is not None:
             if current is None:

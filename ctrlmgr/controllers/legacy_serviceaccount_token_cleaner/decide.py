@@ -1,8 +1,8 @@
-"""Decides which tokens in Secrets are invalidated or deleted because they are not used.
+"""Decides which tokens in Secrets are invalidated or deleted because they were not used.
 
 Guarantees: only auto-generated tokens, which their ServiceAccounts list, are invalidated or deleted. An unused token is
-first marked as invalid, and deleted after another period. A token is kept if it was used, if a pod mounts it, or if its
-use was not tracked for long enough.
+first marked as invalid, and is deleted after another period without use. A token is kept if it was used, if a pod
+mounts it, or if its use was not tracked for long enough.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
 """
@@ -49,7 +49,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 def day(moment: int) -> str:
-    """Return the day (UTC) of a time in microseconds since 1970."""
+    """Return the day (UTC) that contains a time, given in microseconds since 1970."""
     return datetime.fromtimestamp(moment // 1_000_000, UTC).strftime("%Y-%m-%d")
 
 
@@ -79,7 +79,7 @@ def fate(
 ) -> TokenAction:
     """Return the action for the token in `secret` at `now` (microseconds since 1970).
 
-    `period` is the maximum time (seconds) without use.
+    `period` is the maximum time, in seconds, for which a token may be unused.
     """
     cutoff = now - round(period * 1_000_000)
     created = secret.metadata.creation_timestamp
@@ -99,6 +99,6 @@ def fate(
 
 
 def invalidation(secret: Object, now: int) -> dict[str, Any]:
-    """Return the patch that marks `secret` as invalid from today on, if it was not changed meanwhile."""
+    """Return the patch that marks `secret` as invalid from today on, on condition that the Secret is unchanged."""
     metadata = {"uid": secret.uid, "resourceVersion": str(secret.revision), "labels": {INVALID_SINCE: day(now)}}
     return {"metadata": metadata}

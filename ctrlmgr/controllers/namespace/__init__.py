@@ -1,4 +1,4 @@
-"""The namespace controller: deletes the content of a namespace that is being deleted, then its finalizer."""
+"""The namespace controller: deletes a terminating namespace's content, and then removes the namespace's finalizer."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.namespace.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,14 +1,15 @@
-"""The namespace controller: deletes the content of a terminating namespace, and then the namespace's finalizer.
+"""The namespace controller: deletes the content of a terminating namespace, and then removes the namespace's finalizer.
 
 Guarantees:
 
 - The controller deletes only objects of the terminating namespace. Every deletion has the object's uid as a
   precondition, so a new object of the same name is not deleted. The content of a new namespace of the same name is not
   deleted either.
-- Pods are deleted first: nothing else is deleted while a pod exists (KEP-5080, ordered namespace deletion).
-- The `kubernetes` finalizer is removed only after a pass that found no object of any kind. During that pass, the
-  namespace already accepts no new objects.
-- The five conditions report the remaining content and the reasons; they are written only when they change.
+- Pods are deleted first, and no other object is deleted while a pod exists (KEP-5080, ordered namespace deletion).
+- The `kubernetes` finalizer is removed only after a pass that found no object of any kind. During the pass that finds
+  no object, the namespace already accepts no new objects.
+- The five conditions of the namespace report the remaining content and the reasons, and are written only when they
+  change.
 - As in Kubernetes, the content is deleted only after a grace period of some seconds, so that clients that have just
   read the namespace can finish.
 
@@ -45,7 +46,7 @@ FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
 _SYNCING = 0.1
-"""Seconds until the retry if the content of a namespace could not be listed consistently."""
+"""The number of seconds until the retry if the content of a namespace could not be listed consistently."""
 
 
 class _RemainingObjects(NamedTuple):
@@ -56,7 +57,7 @@ class _RemainingObjects(NamedTuple):
 
 
 class _NamespaceChanged(Exception):
-    """The listed objects may belong to another namespace of the same name."""
+    """Raised if the listed objects may belong to another namespace of the same name."""
 
 
 class NamespaceReconciler:
@@ -65,10 +66,10 @@ class NamespaceReconciler:
     def __init__(
         self, informers: Informers, content: dict[Resource, tuple[str, Lister]], *, clock: Clock, grace: float
     ) -> None:
-        """Delete the objects of all kinds in `content`.
+        """Create a reconciler that deletes the objects of all kinds in `content`.
 
-        `content` has the API version (`v1`, `apps/v1`) and lister of every namespaced resource. `grace` is the time
-        (seconds) after a namespace's deletion during which its content is kept.
+        The argument `content` contains the API version (`v1`, `apps/v1`) and the lister of every namespaced resource.
+        The argument `grace` is the time (seconds) after a namespace's deletion during which its content is kept.
         """
         self._informers = informers
         self._namespaces = informers.informer(NAMESPACES).lister
@@ -81,7 +82,7 @@ class NamespaceReconciler:
         self._seen: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the next step for a terminating namespace."""
+        """Perform the next step of the deletion of a terminating namespace."""
         namespace = self._namespaces.get(key)
         if namespace is None or not namespace.is_terminating or FINALIZER not in _finalizers(namespace):
             if namespace is not None:
@@ -103,15 +104,15 @@ class NamespaceReconciler:
     def _grace_of(self, namespace: Object) -> float:
         """Return the remaining seconds of a namespace's grace period.
 
-        The result is rounded to microseconds, because a clock cannot wait for rounding errors of floats.
+        The remaining time is rounded to microseconds, because a clock cannot wait for rounding errors of floats.
         """
         now = self._clock.monotonic()
         return max(round(self._seen.setdefault(namespace.uid, now) + self._grace - now, 6), 0.0)
 
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
-        """Delete the content of a namespace.
+        """Perform one pass over the content of a terminating namespace, deleting objects.
 
-        Return the remaining content (None: none), and the seconds until the retry (0: no retry).
+        Perform one pass over the content of a terminating namespace, deleting objects.
         """
         content = Content()
         epoch = self._informers.epoch
@@ -134,9 +135,10 @@ class NamespaceReconciler:
     def _list(self, resource: Resource, namespace: Object, epoch: int) -> Sequence[Object]:
         """Return the objects of one kind in this namespace.
 
-        Raises `_NamespaceChanged` if they may belong to another namespace of the same name. The caches follow the log
-        in order. So if the namespace still exists after its content was listed, the content belongs to it. Only a sync
-        breaks that order, because it replaces the caches one after the other.
+        Raises `_NamespaceChanged` if the listed objects may belong to another namespace of the same name. The caches
+        follow the log in order. Because the caches follow the log in order, if the namespace still exists after its
+        content was listed, the content belongs to it. Only a sync breaks the order of the log, because it replaces the
+        caches one after the other.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)
@@ -163,7 +165,7 @@ class NamespaceReconciler:
         return max(deleted_at + pods.grace - self._clock.now() / 1_000_000, 0.0)
 
     def _report(self, namespace: Object, content: Content, client: Client) -> Object:
-        """Update the conditions of the namespace if they changed; return the current namespace."""
+        """Update the conditions of the namespace if the conditions have changed; return the current namespace."""
         fields = namespace.to_dict()
         status: dict[str, Any] = fields.setdefault("status", {})
         before = status.get("conditions") or []
@@ -213,7 +215,7 @@ def _unexpected(namespace: str, version: str, resource: Resource) -> str:
 
 
 def _namespace_of_deleted(namespaces: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change of an object to the key of its namespace, if the namespace is terminating."""
+    """Return a function that maps a change of an object to the key of its namespace if that is terminating."""
 
     def keys(change: Change) -> Iterable[Key]:
         key = Key("", change.object.namespace)
@@ -243,7 +245,7 @@ class _CustomContent:
         self._to_keys = to_keys
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """List and watch the instances of a definition."""
+        """List and watch the instances of a CustomResourceDefinition."""
         if definition.namespaced:
             if resource not in self._content:
                 self._controller.watch(Watch(instances, self._to_keys))
@@ -251,7 +253,7 @@ class _CustomContent:
             self._content[resource] = (version, instances.lister)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing: listing the deleted kind returns no objects, and the kind may be created again."""
+        """Do nothing, because a listing of the deleted kind returns no objects, and the kind may be created again."""
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

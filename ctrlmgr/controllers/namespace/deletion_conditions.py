@@ -1,9 +1,10 @@
 """The conditions of a namespace during the deletion of its content.
 
 Guarantees: `desired_conditions` is a pure function of the remaining content, the failures and the previous status. The
-same input gives the same result, including timestamps, so a repeated reconcile writes nothing.
+same input gives the same conditions, including timestamps, so a repeated reconcile writes nothing.
 
-The types, reasons and messages are Kubernetes' (`pkg/controller/namespace/deletion/status_condition_utils.go`).
+The types, reasons and messages of the conditions are those of Kubernetes
+(`pkg/controller/namespace/deletion/status_condition_utils.go`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Content:
     resources: Counter[Resource] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    """The reasons why content could not be deleted, one message per resource."""
+    """The reasons why content could not be deleted, with one message per resource."""
 
     def add(self, objects: Iterable[Object]) -> None:
         """Add the remaining objects of one kind to the counts."""

@@ -1,4 +1,4 @@
-"""The node IPAM controller: allocates a range of pod addresses to each node, one per IP family."""
+"""The node IPAM controller: allocates ranges of pod addresses to each node, one range per IP family."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _read_ranges(value: object) -> str:
 class Options:
     """The options of the node IPAM controller.
 
-    The sizes are prefix lengths; 0 stands for the default of the IP family.
+    The sizes of the ranges are prefix lengths; 0 stands for the default of the IP family.
     """
 
     allocate_node_cidrs: Annotated[
@@ -90,4 +90,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.node_ipam.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,7 +1,7 @@
-"""Divides a pool of addresses into ranges of equal size, and tracks which ranges are used.
+"""Divides a pool of addresses into ranges of equal size, and tracks which of these ranges are used.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in rotation, so that a
-released range is not reused at once. Ranges that overlap the network of another user are marked as used; networks
+released range is not reused immediately. Ranges that overlap the network of another user are marked as used; networks
 outside of the pool are ignored.
 """
 
@@ -20,10 +20,13 @@ _DEFAULT_MASK = {4: 24, 6: 64}
 
 
 class Pool:
-    """A pool, divided into ranges of one size."""
+    """A pool of addresses that is divided into ranges of one size."""
 
     def __init__(self, pool: Network, mask: int) -> None:
-        """Divide `pool` into ranges with the prefix length `mask`; raises `SettingsError` if that is impossible."""
+        """Create a set that divides `pool` into ranges with the prefix length `mask`.
+
+        Raises `SettingsError` if the prefix length is unsuitable for the pool.
+        """
         if not pool.prefixlen <= mask <= pool.max_prefixlen:
             raise SettingsError(f"controllers.cluster_cidr: {pool} cannot be cut into ranges with a mask of {mask}")
         if pool.version == 6 and mask - pool.prefixlen > MOST_BITS:
@@ -46,7 +49,7 @@ class Pool:
         self._taken.difference_update(self._indexes(network))
 
     def allocate(self) -> Network | None:
-        """Allocate the next free range; None if there is none."""
+        """Allocate the next free range; None if all ranges are used."""
         if len(self._taken) >= self._count:
             return None
         index = self._next
@@ -75,10 +78,10 @@ def _overlap(a: Network, b: Network) -> bool:
 
 
 def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
-    """Return the pools for `cluster`, one network or two, with these prefix lengths.
+    """Return the pools for `cluster`, one network or two, divided into ranges with these prefix lengths.
 
-    The prefix length 0 stands for the default of the IP family. Raises `SettingsError` for unsuitable prefix lengths,
-    or if `both` is set and there are two IP families.
+    The prefix length 0 stands for the default of the IP family. Raises `SettingsError` if a prefix length is
+    unsuitable, or if `both` is set and there are two IP families.
     """
     networks = [ipaddress.ip_network(part) for part in (cluster or "10.244.0.0/16").split(",")]
     if len(networks) > 1 and both:

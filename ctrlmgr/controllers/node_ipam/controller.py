@@ -1,8 +1,8 @@
-"""The node IPAM controller: sets `spec.podCIDR` and `spec.podCIDRs` of nodes that have none.
+"""The node IPAM controller: sets `spec.podCIDR` and `spec.podCIDRs` of nodes that lack these fields.
 
-Guarantees, those of Kubernetes' range allocator: existing ranges of nodes and of Services are marked as used before any
-range is allocated. A node keeps an existing range. The ranges of a deleted node become free. If no range is free, an
-Event reports this, and the node is retried. There is one worker, so no lock is needed.
+Guarantees, those of Kubernetes' range allocator: the existing ranges of nodes and Services are marked as used before
+any range is allocated. A node keeps an existing range. The ranges of a deleted node become free. If no range is free,
+an Event reports this, and the node is retried. The controller has only one worker, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _decode_service_cidr = msgspec.json.Decoder(_ServiceCidr).decode
 
 
 class NoRange(CtrlmgrError):
-    """All ranges of a pool are used."""
+    """Raised if all ranges of a pool are used."""
 
     retryable = True
 
 
 class NodeIpam:
-    """Reconciles the ranges of nodes."""
+    """Reconciles the pod address ranges of nodes."""
 
     def __init__(self, nodes: Lister, service_cidrs: Lister, pools: Sequence[Pool], recorder: Recorder) -> None:
-        """Allocate the ranges of nodes from `pools`."""
+        """Create a reconciler that allocates the ranges of nodes from `pools`."""
         self._nodes = nodes
         self._service_cidrs = service_cidrs
         self._pools = pools
@@ -69,7 +69,7 @@ class NodeIpam:
         self._held: dict[str, list[Network]] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Mark existing ranges as used before the first allocation, and yield all nodes."""
+        """Mark the existing ranges of nodes as used before the first allocation, and yield the keys of all nodes."""
         for service_cidr in self._service_cidrs.list():
             for text in _decode_service_cidr(service_cidr.body).spec.cidrs or ():
                 self._occupy(ipaddress.ip_network(text))
@@ -78,7 +78,10 @@ class NodeIpam:
         yield from (node.key for node in self._nodes.list())
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Allocate a node's ranges, or release the ranges of a deleted node; raises `NoRange`."""
+        """Allocate a node's ranges, or release the ranges of a deleted node.
+
+        Raises `NoRange` if all ranges are used.
+        """
         node = self._nodes.get(key)
         if node is None:
             self._release(self._held.pop(key.name, []))
@@ -86,7 +89,7 @@ class NodeIpam:
             self._give(node, client)
 
     def _hold(self, node: Object) -> bool:
-        """Mark the ranges of a node as used; return False if the node has no ranges."""
+        """Mark the existing ranges of a node as used; return False if the node has no ranges."""
         texts = _decode_node(node.body).spec.ranges
         if not texts:
             return False
@@ -129,10 +132,10 @@ class NodeIpam:
 
 
 class _Idle:
-    """The reconciler that is used if node ranges are disabled."""
+    """The reconciler that is used if the allocation of node ranges is disabled."""
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Do nothing; this is never called, because the controller has no watches."""
+        """Do nothing; this method is never called, because the controller has no watches."""
 
 
 def node_keys(change: Change) -> Iterator[Key]:
@@ -142,7 +145,10 @@ def node_keys(change: Change) -> Iterator[Key]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build the controller from its context and options; without `allocate_node_cidrs` the controller does nothing."""
+    """Build the controller from its context and options.
+
+    If `allocate_node_cidrs` is not set, the controller does nothing.
+    """
     if not options.allocate_node_cidrs or options.cidr_allocator_type != "RangeAllocator":
         return assemble(DESCRIPTOR, context, _Idle())
     nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)

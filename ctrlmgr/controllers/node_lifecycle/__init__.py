@@ -13,7 +13,7 @@ from ctrlmgr.settings.setting_types import DURATION, decimal, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the node lifecycle controller; durations in seconds, rates in nodes per second."""
+    """The options of the node lifecycle controller; durations are in seconds, and rates are in nodes per second."""
 
     node_monitor_period: Annotated[
         float,
@@ -94,4 +94,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.node_lifecycle.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,10 +1,10 @@
-"""The node lifecycle controller: checks all nodes every few seconds, and each node when it changes.
+"""The node lifecycle controller: checks all nodes every few seconds, and each node when the node changes.
 
-`decide` and `zones` state the guarantees. The controller has one worker, so its state needs no lock. A write that fails
-is retried in the next round.
+The modules `decide` and `zones` state the guarantees of the controller. The controller has one worker, so its state
+needs no lock. A write that fails is retried in the next round.
 
-There are three kinds of keys. The key `*` stands for the round over all nodes. A name without a namespace stands for a
-node, and a namespace and name for a pod that was bound to a node.
+The controller has three kinds of keys. The key `*` stands for the round over all nodes. A name without a namespace
+stands for a node, and a namespace and name stand for a pod that was bound to a node.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _GONE: Final = {
     "False": ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)),
     "Unknown": ((UNREACHABLE, NO_EXECUTE), (NOT_READY, NO_EXECUTE)),
 }
-"""By the status of Ready: the taint that evicts pods, and the opposite taint, which must be removed."""
+"""For each status of Ready, the taint that evicts pods, and the opposite taint, which must be removed."""
 
 
 class NodeLifecycle:
@@ -60,7 +60,7 @@ class NodeLifecycle:
     def __init__(
         self, nodes: Lister, pods: Lister, leases: Lister, recorder: Recorder, options: Options, *, clock: Clock
     ) -> None:
-        """Read objects from these caches; `pods` is indexed by node."""
+        """Create a reconciler that reads objects from these caches; `pods` is indexed by node."""
         self._nodes = nodes
         self._pods = pods
         self._leases = leases
@@ -79,7 +79,7 @@ class NodeLifecycle:
         self._unmarked: set[str] = set()  # The names of nodes with pods that could not be marked as not ready.
 
     def on_start(self) -> Iterator[Key]:
-        """Reset all state, because it may be outdated, and start with a round over all nodes."""
+        """Reset all state, because the state may be outdated, and yield the key of a round over all nodes."""
         for kept in (self._known, self._health, self._zones, self._queues):
             kept.clear()
         self._unmarked.clear()
@@ -87,7 +87,7 @@ class NodeLifecycle:
         yield _ROUND
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Handle a round, a node or a pod."""
+        """Reconcile the round over all nodes, one node, or one pod, depending on the key."""
         if key == _ROUND:
             return Result(requeue_after=self._round(client))
         if key.namespace:
@@ -123,7 +123,7 @@ class NodeLifecycle:
             spec["taints"] = taints
 
     def _swap(self, node: Object, change: TaintChange, client: EngineClient) -> bool:
-        """Change the taints of a node; return False if the change must be retried."""
+        """Change the taints of a node; return False if the write failed and must be retried."""
         fields = node.to_dict()
         self._put_taints(fields, change)
         try:
@@ -140,7 +140,7 @@ class NodeLifecycle:
     def pod_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that was bound to a node that is not ready.
 
-        When a node becomes not ready later, all cached pods on it are marked at that time.
+        If a node becomes not ready later, all cached pods on the node are marked at that time.
         """
         if change.new is None:
             return
@@ -161,7 +161,7 @@ class NodeLifecycle:
             self._mark(pod, client)
 
     def _mark(self, pod: Object, client: EngineClient) -> None:
-        """Set a pod's condition Ready to False, if it is not False already."""
+        """Set a pod's condition Ready to False, if the condition is not False already."""
         fields = pod.to_dict()
         ready = condition_of(fields.get("status", {}).get("conditions"), "Ready")
         if ready is None or ready["status"] == "False":
@@ -176,7 +176,7 @@ class NodeLifecycle:
         self._recorder.event(pod, WARNING, "NodeNotReady", "Node is not ready")
 
     def _mark_all(self, name: str, client: EngineClient) -> None:
-        """Mark all pods of a node as not ready; if a write fails, the next round retries the node."""
+        """Mark all pods of a node as not ready; if the write for a pod fails, the next round retries the node."""
         self._unmarked.discard(name)
         for pod in pods_of_node(self._pods, name):
             try:
@@ -190,9 +190,9 @@ class NodeLifecycle:
     # The round
 
     def _round(self, client: EngineClient) -> float:
-        """Check all nodes if the period is over, and taint the nodes that are due.
+        """Check all nodes if the monitoring period has passed, and taint the queued nodes that are due.
 
-        Return the seconds until the next round.
+        Return the seconds until the next round over the nodes.
         """
         if self._clock.monotonic() >= self._next_look:
             self._look(client)
@@ -284,7 +284,7 @@ class NodeLifecycle:
         self._queue_of(view.zone).remove(node.name)
 
     def _unreachable(self, node: Object, status: str, client: EngineClient) -> None:
-        """Queue a node for tainting; taint it at once if it already has the opposite NoExecute taint."""
+        """Queue a node for tainting; taint the node immediately if it already has the opposite NoExecute taint."""
         wanted, opposite = _GONE.get(status, _GONE["Unknown"])
         view = node.view(HealthNode)
         if view.has_taint(*opposite):
@@ -296,7 +296,10 @@ class NodeLifecycle:
         queue.add(node.name)
 
     def _give_up(self, name: str, client: EngineClient) -> bool:
-        """Taint a node so that its pods are evicted, unless it is ready again; return False if this must be retried."""
+        """Taint a node so that its pods are evicted, unless the node is ready again.
+
+        Return False if the write failed and must be retried.
+        """
         node = self._nodes.get(Key("", name))
         if node is None:
             return True

@@ -1,13 +1,13 @@
-"""Decides when a node counts as silent, and a node's conditions, taints and labels. All functions are pure.
+"""Decides when a node counts as silent, and which conditions, taints and labels a node gets. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
 - A node is alive as long as its condition Ready or its lease is renewed. The time of a renewal is the time when this
-  process reads it, so the kubelet's clock does not matter.
-- The conditions of a silent node become Unknown, and missing conditions are added. NetworkUnavailable is not changed,
-  because kubelets do not report it.
-- NoSchedule taints follow the conditions and `unschedulable`; other taints are not changed.
+  process reads the renewal, so the kubelet's clock does not matter.
+- The conditions of a silent node become Unknown, and missing conditions are added. The condition NetworkUnavailable is
+  not changed, because kubelets do not report it.
+- NoSchedule taints follow the node's conditions and `unschedulable`; other taints are not changed.
 
-Times are in microseconds since 1970, periods in seconds.
+In this module, times are in microseconds since 1970, and periods are in seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
     "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
 }
-"""The taint for each condition, by the condition's type and status."""
+"""The taint that belongs to a condition of a node, by the condition's type and status."""
 
 _OURS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values()) | {UNSCHEDULABLE}
 
@@ -37,7 +37,7 @@ MIRRORED_LABELS: Final = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 )
-"""Labels of nodes, and the former names to which their values are copied."""
+"""Labels of nodes, and the former label names to which the values are copied."""
 
 
 class Health(NamedTuple):
@@ -50,18 +50,18 @@ class Health(NamedTuple):
 
 
 class NodeCheck(NamedTuple):
-    """The result of checking a node; `conditions` are the conditions to write, None if they do not change."""
+    """The result of checking a node; `conditions` are the conditions to write, or None if they do not change."""
 
     health: Health
     observed: str
-    """The status of Ready before the check; Unknown if the node had no such condition."""
+    """The status of Ready before the check; Unknown if the node had no condition Ready."""
     current: str | None
-    """The status of Ready after the check; None if the node still has no such condition."""
+    """The status of Ready after the check; None if the node still has no condition Ready."""
     conditions: list[dict[str, Any]] | None = None
 
 
 class GracePeriods(NamedTuple):
-    """The seconds for which a node may be silent: if it has reported before, and if it has never reported."""
+    """The seconds for which a node may be silent if it has reported before, and if it has never reported."""
 
     running: float
     starting: float
@@ -75,9 +75,9 @@ def judge(
     grace: GracePeriods,
     raw: Sequence[Mapping[str, Any]] = (),
 ) -> NodeCheck:
-    """Check a node whose lease was last `renewed` (RFC 3339, "" without a lease).
+    """Check a node whose lease was last renewed at `renewed` (RFC 3339; "" if there is no lease).
 
-    `raw` are the complete conditions of the node.
+    The argument `raw` contains the complete conditions of the node.
     """
     ready, created = node.ready, _time(node.metadata.creation_timestamp)
     health = _seen(ready, before, created, now)
@@ -136,7 +136,7 @@ def condition_taints(node: HealthNode) -> list[str]:
 
 
 class TaintChange(NamedTuple):
-    """Taints to add and to remove, by key and effect."""
+    """The taints to add to a node and the taints to remove, by key and effect."""
 
     add: tuple[tuple[str, str], ...] = ()
     remove: tuple[tuple[str, str], ...] = ()

@@ -55,13 +55,13 @@ class HealthNode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def zone(self) -> str:
-        """The region and zone as one key, "" for a node that lacks both labels (`GetZoneKey`)."""
+        """The region and zone as one key; "" for a node that lacks both labels (`GetZoneKey`)."""
         labels = self.metadata.labels or {}
         region, zone = _first(labels, REGION_LABELS), _first(labels, ZONE_LABELS)
         return f"{region}:\0:{zone}" if region or zone else ""
 
     def has_taint(self, key: str, effect: str) -> bool:
-        """Return whether the node has a taint of this key and effect."""
+        """Return whether the node has a taint with this key and effect."""
         return any(each.key == key and each.effect == effect for each in self.spec.taints or ())
 
 

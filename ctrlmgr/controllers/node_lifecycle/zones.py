@@ -1,13 +1,14 @@
 """Zones: determines the health of each zone, and the rate at which its unhealthy nodes are tainted.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
-- A zone without ready nodes is fully disrupted. A zone is partially disrupted if at least three of its nodes are not
-  ready, and their share reaches the threshold. The nodes of a partially disrupted zone are tainted slowly; in a small
-  zone no node is tainted.
-- While every zone is fully disrupted, no node is tainted: the cause is probably the network or the control plane.
+- A zone without ready nodes counts as fully disrupted. A zone is partially disrupted if at least three of its nodes are
+  not ready, and the share of these nodes reaches the threshold. The nodes of a partially disrupted zone are tainted
+  slowly; in a small zone no node is tainted.
+- While every zone is fully disrupted, no node is tainted, because the cause is probably the network or the control
+  plane.
 - A node is in the queue at most once. A tainted node is queued again only after it was healthy.
 
-Seconds are those of a monotonic clock.
+In this module, seconds are read from a monotonic clock.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from enum import Enum
 from typing import NamedTuple
 
 DISRUPTED_FROM = 3
-"""The minimum number of unhealthy nodes in a partially disrupted zone."""
+"""The number of unhealthy nodes from which on a zone counts as partially disrupted."""
 
 
 class ZoneState(Enum):
-    """The health of a zone."""
+    """The health of a zone: normal, partially disrupted or fully disrupted."""
 
     INITIAL = "Initial"
     NORMAL = "Normal"
@@ -45,19 +46,19 @@ class Bucket:
     """A token bucket that holds one token."""
 
     def __init__(self, rate: float, now: float) -> None:
-        """Start with one token, and add `rate` tokens per second."""
+        """Create a bucket that starts with one token and gets `rate` tokens per second."""
         self._rate = rate
         self._tokens = 1.0
         self._at = now
         self._closed = False
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Change the rate, and start with one token; if the rate is 0, no token can be taken."""
+        """Change the rate, and put one token into the bucket; if the rate is 0, no token can be taken."""
         if rate != self._rate or self._closed != (rate == 0):
             self._rate, self._tokens, self._at, self._closed = rate, 1.0, now, rate == 0
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one; return whether one was taken."""
+        """Take a token if the bucket has one; return whether a token was taken."""
         if self._closed:
             return False
         self._tokens = min(1.0, self._tokens + (now - self._at) * self._rate)
@@ -68,17 +69,17 @@ class Bucket:
         return True
 
     def wait(self) -> float | None:
-        """Return the seconds from the last attempt until the next token, None if there will be no token."""
+        """Return the seconds from the last attempt until the next token; None if the rate is 0."""
         if self._closed or not self._rate:
             return None
         return max((1.0 - self._tokens) / self._rate, 0.0)
 
 
 class TaintQueue:
-    """A FIFO queue of the nodes of one zone that are to be tainted."""
+    """A FIFO queue of the nodes of one zone that will be tainted."""
 
     def __init__(self, rate: float, now: float) -> None:
-        """Taint `rate` nodes per second."""
+        """Create a queue from which `rate` nodes per second are tainted."""
         self.bucket = Bucket(rate, now)
         self._waiting: dict[str, None] = {}
         self._known: set[str] = set()
@@ -90,14 +91,14 @@ class TaintQueue:
             self._waiting[name] = None
 
     def remove(self, name: str) -> None:
-        """Remove a node from the queue, and allow it to be queued again."""
+        """Remove a node from the queue, and allow that the node is queued again."""
         self._waiting.pop(name, None)
         self._known.discard(name)
 
     def work(self, give_up: Callable[[str], bool], now: float) -> float | None:
         """Taint as many nodes as the rate allows; return the seconds until the next call, None if the queue is empty.
 
-        `give_up` taints a node. If it returns False, the next call retries the node.
+        The function `give_up` taints a node. If `give_up` returns False, the next call retries the node.
         """
         failed = False
         for name in [*self._waiting]:
@@ -111,37 +112,45 @@ class TaintQueue:
 
 
 class Rates(NamedTuple):
-    """Nodes tainted per second: in a healthy zone, and in a partially disrupted zone of more than `large` nodes."""
+    """The number of nodes that are tainted per second, in a healthy zone and in a partially disrupted zone.
+
+    The second rate applies to zones of more than `large` nodes.
+    """
 
     normal: float
     reduced: float
     large: int
 
     def of(self, state: ZoneState, size: int) -> float:
-        """Return the rate of a zone of `size` nodes with the health `state`."""
+        """Return the rate at which nodes are tainted in a zone of `size` nodes with the health `state`."""
         if state is ZoneState.PARTIAL:
             return self.reduced if size > self.large else 0.0
         return self.normal
 
 
 class ZoneChanges(NamedTuple):
-    """The changes that follow after all zones were checked."""
+    """The changes of rates and taints that follow from a check of all zones."""
 
     states: Mapping[str, ZoneState]
     rates: Mapping[str, float]
     """The new rates of zones, in nodes per second."""
     entered: bool = False
-    """Whether all zones have just become fully disrupted. If so, the taints are removed."""
+    """Whether all zones have just become fully disrupted. If all zones have just become fully disrupted, the taints are
+    removed.
+    """
     left: bool = False
-    """Whether full disruption has just ended. If so, every node counts as renewed now."""
+    """Whether the full disruption of all zones has just ended. If the full disruption has just ended, every node counts
+    as renewed now.
+    """
 
 
 def passage(
     before: Mapping[str, ZoneState], now: Mapping[str, ZoneState], sizes: Mapping[str, int], rates: Rates
 ) -> ZoneChanges:
-    """Return the changes of all zones.
+    """Return the changes that follow from the health of all zones.
 
-    `before` and `now` are the health of zones. `before` may lack zones, `now` has every zone with nodes.
+    The arguments `before` and `now` contain the earlier and the current health of zones. The argument `before` may lack
+    zones, but `now` has every zone with nodes.
     """
     known = {zone: before.get(zone, ZoneState.INITIAL) for zone in now}
     all_are = all(state is ZoneState.FULL for state in now.values())

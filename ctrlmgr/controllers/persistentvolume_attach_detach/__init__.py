@@ -64,4 +64,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.persistentvolume_attach_detach.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

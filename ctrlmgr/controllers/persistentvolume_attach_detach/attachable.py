@@ -1,9 +1,9 @@
 """Reads from the caches which volumes the pods of a node need, and which volumes are attached.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach/util`, `pkg/volume/csi`): only volumes of CSI drivers
-are attached, through bound claims. A volume is not attached if the CSIDriver says that attaching is not required, or if
-the node lacks the kubelet's annotation. A pod needs its volumes until it has ended, or until it is being deleted and
-none of its containers runs.
+are attached, and only through bound claims. A volume is not attached if the CSIDriver says that attaching is not
+required, or if the node lacks the annotation with which kubelets delegate attaching. A pod needs its volumes until it
+has ended, or until it is being deleted and none of its containers runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VOLUMES: Final = Resource("", "persistentvolumes")
 DRIVERS: Final = Resource("storage.k8s.io", "csidrivers")
 ATTACHMENTS: Final = Resource("storage.k8s.io", "volumeattachments")
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
-"""The annotation of nodes whose kubelet delegates attaching to this controller."""
+"""The annotation that marks nodes whose kubelet delegates attaching to this controller."""
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ENDED: Final = ("Succeeded", "Failed")
 _BY_NODE: Final = "node"
@@ -168,7 +168,7 @@ decode_node = msgspec.json.Decoder(NodeVolumes).decode
 
 
 def has_ended(pod: Object) -> bool:
-    """Return whether a pod no longer needs its volumes (`IsPodTerminated`)."""
+    """Return whether a pod has terminated and no longer needs its volumes (`IsPodTerminated`)."""
     status = _decode_pod(pod.body).status
     if status.phase in _ENDED:
         return True
@@ -177,18 +177,18 @@ def has_ended(pod: Object) -> bool:
 
 
 def claim_of(volume: Object) -> Key | None:
-    """Return the claim that is bound to a PersistentVolume, None if there is none."""
+    """Return the claim that is bound to a PersistentVolume; None if no claim is bound."""
     reference = volume.view(_Volume).spec.claim_ref
     return None if reference is None else Key(reference.namespace, reference.name)
 
 
 def node_of(attachment: Object) -> str:
-    """Return the name of the node of a VolumeAttachment."""
+    """Return the name of the node that a VolumeAttachment names."""
     return attachment.view(_Attachment).spec.node_name
 
 
 def volume_name_of(attachment: Object) -> str:
-    """Return the name of the PersistentVolume of a VolumeAttachment, "" if it has none."""
+    """Return the name of the PersistentVolume that a VolumeAttachment names; "" if it names none."""
     return attachment.view(_Attachment).spec.source.persistent_volume_name
 
 
@@ -205,7 +205,10 @@ class Attachable:
     """Reads nodes, pods and the volumes of pods."""
 
     def __init__(self, informers: Informers) -> None:
-        """Read objects from these caches, and add the indexes that this class needs; call it before they sync."""
+        """Create an instance that reads these caches, and add the indexes that it needs.
+
+        The caller must do this before the caches sync.
+        """
         pods, attachments = informers.informer(PODS), informers.informer(ATTACHMENTS)
         index_by_claim(pods)
         index_by_node(pods)
@@ -244,7 +247,10 @@ class Attachable:
         return found
 
     def elsewhere(self, volume: CsiVolume, node: str) -> list[tuple[str, bool]]:
-        """Return the other nodes to which a volume is attached or being attached, and whether each has it already."""
+        """Return the other nodes to which a volume is attached or being attached.
+
+        For each node, return whether the volume is attached already.
+        """
         found = []
         for each in self._attachments.by_index(_BY_VOLUME, volume.persistent_volume):
             other = node_of(each)
@@ -253,7 +259,7 @@ class Attachable:
         return found
 
     def attachment(self, volume: CsiVolume, node: str) -> Attachment | None:
-        """Return the VolumeAttachment of a volume for a node, None if there is none."""
+        """Return the VolumeAttachment of a volume for a node; None if it does not exist."""
         found = self._attachments.get(Key("", volume.attachment(node)))
         if found is None:
             return None
@@ -319,5 +325,5 @@ _decode_placed = msgspec.json.Decoder(_Placed).decode
 
 
 def node_name(pod: Object) -> str:
-    """Return the name of a pod's node, "" if the pod is not bound."""
+    """Return the name of the node to which a pod is bound; "" if the pod is not bound."""
     return _decode_placed(pod.body).spec.node_name

@@ -2,10 +2,11 @@
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
 - A VolumeAttachment exists for each volume that a pod with a node needs. When the volume's driver reports that the
-  volume is attached, the controller adds it to the node's status. An Event of each pod reports this.
+  volume is attached, the controller adds the volume to the node's status. An Event of each pod that needs the volume
+  reports the attachment.
 - Before a VolumeAttachment is deleted, the volume is removed from the node's status.
-- If a volume that only one node may use is attached to another node, or if its driver fails, an Event of each pod
-  contains the reason. `decide` contains the rules for detaching.
+- A volume may be attached to another node although only one node may use it, or its driver may fail. In both cases, an
+  Event of each pod that needs the volume contains the reason. The module `decide` contains the rules for detaching.
 
 All state is derived from the objects, except how long volumes have been unused or attaching. In-tree volumes that were
 migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached. The keys of this controller are the
@@ -56,21 +57,21 @@ from ctrlmgr.workqueue import ExponentialBackoff
 
 _WORKERS: Final = 4
 _MENTIONS: Final = (b'"volumesInUse"', b'"volumesAttached"')
-"""The body of every node with volumes contains one of these byte strings."""
+"""The body of every node with volumes contains at least one of these byte sequences."""
 _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
-"""Seconds between attempts to attach a volume (`exponentialbackoff`)."""
+"""The number of seconds between attempts to attach a volume (`exponentialbackoff`)."""
 
 
 @dataclass
 class _Memory:
-    """The state of a node that its objects do not contain; times are monotonic seconds, by volume."""
+    """The state of a node that its objects do not contain; the times are in monotonic seconds, by volume."""
 
     unused: dict[str, float] = field(default_factory=dict)
-    """For each attached volume that no pod needs: since when no pod needs it."""
+    """For each attached volume that no pod needs, the time since which no pod needs it."""
     attaching: dict[str, float] = field(default_factory=dict)
-    """For each volume that a driver is attaching: the time since when."""
+    """For each volume that a driver is attaching, the time since which it is attaching."""
     reported: set[str] = field(default_factory=set)
-    """The volumes for which it was reported that another node has them."""
+    """The volumes for which an Event has reported that another node has the volume."""
     compared: float | None = None
     """The time when attached volumes were last compared with their VolumeAttachments."""
 
@@ -84,7 +85,7 @@ class _NodeReconcile:
     client: EngineClient
     now: float
     dues: list[float] = field(default_factory=list)
-    """The seconds until each of the next actions is due."""
+    """The seconds until the next actions for the node are due."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -92,15 +93,15 @@ class AttachDetach:
     """Reconciles the volumes of a node."""
 
     def __init__(self, attachable: Attachable, recorder: Recorder, options: Options, *, clock: Clock) -> None:
-        """Read from the caches of `attachable`."""
+        """Create a reconciler that reads from the caches of `attachable`."""
         self._attachable, self._recorder, self._options, self._clock = attachable, recorder, options, clock
         # The state of nodes, by name. Only one worker handles a node at a time.
         self._memories: dict[str, _Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Attach and detach the volumes of a node.
+        """Attach and detach volumes of a node so that it has the volumes that its pods need.
 
-        Raises the errors of the API, and `CtrlmgrError` for errors of drivers.
+        Raises the errors of the API if a request fails, and `CtrlmgrError` if a driver reports an error.
         """
         node = self._attachable.state(key.name)
         if not node.needed and not node.present:
@@ -119,7 +120,7 @@ class AttachDetach:
         return Result(requeue_after=min(work.dues, default=None))
 
     def _leaving(self, work: _NodeReconcile) -> list[str]:
-        """Return the volumes to detach now."""
+        """Return the volumes that must be detached from the node now."""
         node, memory = work.node, work.memory
         unused = [name for name in node.present if name not in node.needed]
         memory.unused = {name: memory.unused.get(name, work.now) for name in unused}
@@ -129,7 +130,10 @@ class AttachDetach:
         return [*found.volumes]
 
     def _is_attached(self, work: _NodeReconcile, name: str, needed: NeededVolume) -> bool:
-        """Return whether a needed volume counts as attached; create its VolumeAttachment if that is possible."""
+        """Return whether a needed volume counts as attached.
+
+        If it does not, create its VolumeAttachment if that is possible.
+        """
         found = self._attachable.attachment(needed.volume, work.node.name)
         was = name in work.node.reported
         if found is not None and found.is_attached and not found.object.is_terminating:
@@ -199,9 +203,9 @@ class AttachDetach:
             self._recorder.event(pod, type_, reason, f'{what} for volume "{needed.volume.persistent_volume}" {why}')
 
     def _report(self, work: _NodeReconcile, attached: list[str]) -> None:
-        """Write a node's attached volumes; those that its status already lists are first.
+        """Write a node's attached volumesto the node's status; volumes that the status already lists are first.
 
-        A deleted node has no status.
+        If the node was deleted, nothing is written, because a deleted node has no status.
         """
         before = [*work.node.reported]
         ordered = [name for name in before if name in attached] + [name for name in attached if name not in before]
@@ -214,7 +218,7 @@ class AttachDetach:
     # Changes
 
     def of_pod(self, change: Change) -> Iterator[Key]:
-        """Yield the name of the node of a changed pod with claims."""
+        """Yield the name of the node to which a changed pod with claims is bound."""
         if any(True for _ in claims_of(change.object)) and (node := node_name(change.object)):
             yield Key("", node)
 
@@ -234,7 +238,7 @@ class AttachDetach:
             yield from _keys(self._attachable.nodes_of_claim(claim))
 
     def of_attachment(self, change: Change) -> Iterator[Key]:
-        """Yield the name of the node of a changed VolumeAttachment.
+        """Yield the name of the node that a changed VolumeAttachment names.
 
         If the VolumeAttachment was deleted, yield all nodes that need its volume.
         """

@@ -1,4 +1,4 @@
-"""Decides which volumes to attach to a node and which to detach. All functions are pure.
+"""Decides which volumes to attach to a node and which volumes to detach. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
 - A volume that no pod of the node needs is detached when the node no longer uses it. If the node is out of service, or
@@ -16,9 +16,11 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 
 UNMOUNT: Final = 360.0
-"""Seconds after which a volume is detached although an unready node uses it (`ReconcilerMaxWaitForUnmountDuration`)."""
+"""The number of seconds after which a volume is detached although an unready node uses it
+(`ReconcilerMaxWaitForUnmountDuration`).
+"""
 ATTACH: Final = 120.0
-"""Seconds that a driver may take to attach a volume before a delay is reported (`csiTimeout`)."""
+"""The number of seconds that a driver may take to attach a volume before a delay is reported (`csiTimeout`)."""
 _PREFIX: Final = "kubernetes.io/csi/"
 
 
@@ -28,13 +30,13 @@ class CsiVolume(NamedTuple):
     driver: str
     handle: str
     persistent_volume: str = ""
-    """The name of the volume's PersistentVolume, "" if it is unknown."""
+    """The name of the volume's PersistentVolume; "" if it is unknown."""
     is_shared: bool = False
     """Whether the volume may be attached to several nodes."""
 
     @property
     def unique_name(self) -> str:
-        """The volume's name in the statuses of nodes."""
+        """The unique name by which the statuses of nodes list the volume."""
         return f"{_PREFIX}{self.driver}^{self.handle}"
 
     def attachment(self, node: str) -> str:
@@ -43,7 +45,10 @@ class CsiVolume(NamedTuple):
 
 
 def volume_of(unique_name: str) -> CsiVolume | None:
-    """Return the volume with this name in a node's status; None if the name belongs to another volume plugin."""
+    """Return the volume to which a unique name in a node's status belongs.
+
+    None if the name belongs to another volume plugin.
+    """
     driver, mark, handle = unique_name.removeprefix(_PREFIX).partition("^")
     return CsiVolume(driver, handle) if mark and unique_name.startswith(_PREFIX) else None
 
@@ -54,11 +59,11 @@ class Attachment(NamedTuple):
     object: Object
     is_attached: bool
     error: str = ""
-    """The driver's error message if it could not attach the volume."""
+    """The error message of the driver if it could not attach the volume, otherwise an empty string."""
 
 
 class NeededVolume(NamedTuple):
-    """A volume that pods of a node need, and these pods."""
+    """A volume that pods of a node need, together with these pods."""
 
     volume: CsiVolume
     pods: Sequence[Object]
@@ -71,7 +76,9 @@ class NodeState:
     name: str
     needed: Mapping[str, NeededVolume] = field(default_factory=dict)
     present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
-    """The volumes that are attached or may be attached; the value is None if the VolumeAttachment does not exist."""
+    """The volumes that are attached or may be attachedby unique name; the value is None if the VolumeAttachment does
+    not exist.
+    """
     reported: Sequence[str] = ()
     """The volumes that the node's status lists as attached."""
     in_use: Collection[str] = ()
@@ -80,16 +87,19 @@ class NodeState:
 
 
 class Detaching(NamedTuple):
-    """The volumes to detach now, and the seconds until the next one may be due (None: after the next change)."""
+    """The volumes to detach now, and the seconds until the next volume may be due.
+
+    None if only a change makes one due.
+    """
 
     volumes: Mapping[str, Attachment | None]
     due: float | None = None
 
 
 def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> Detaching:
-    """Return the volumes to detach; `unused` has the seconds for which each volume has not been needed.
+    """Return the volumes to detach; `unused` contains the seconds for which each volume has not been needed.
 
-    With `forces`, volumes that an unready node uses are detached after `UNMOUNT` seconds.
+    If `forces` is set, volumes that an unready node uses are detached after `UNMOUNT` seconds.
     """
     found: dict[str, Attachment | None] = {}
     left: list[float] = []
@@ -103,9 +113,9 @@ def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> 
 
 
 def multi_attach_problem(pod: Object, others: Sequence[Object]) -> str:
-    """Return the message about a pod whose volume is attached to another node, where the pods `others` need it.
+    """Return the message about a pod whose volume is attached to another node, where the pods `others` need the volume.
 
-    The message does not contain names of pods in other namespaces.
+    The message about a volume that is attached elsewhere does not contain names of pods in other namespaces.
     """
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"

@@ -41,4 +41,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.persistentvolume_binder.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""An annotation of a claim: the claim was bound to its volume before."""
+"""The annotation that marks a claim that was bound to its volume before."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""An annotation of a claim or volume: the controller, not the user, set its reference to the other object."""
+"""The annotation that marks a claim or volume whose reference to the other object was set by the controller, not by the
+user.
+"""
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -35,7 +37,7 @@ MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""The CSI drivers that replaced in-tree plugins."""
+"""The CSI driver that replaced each in-tree plugin."""
 SOURCES: Final[Mapping[str, str]] = {
     "awsElasticBlockStore": "kubernetes.io/aws-ebs",
     "azureDisk": "kubernetes.io/azure-disk",
@@ -51,7 +53,7 @@ ELSEWHERE: Final = frozenset({"csi", *SOURCES})
 
 
 def class_of(obj: Mapping[str, Any]) -> str:
-    """Return the storage class of a claim or a volume; "" if it has none."""
+    """Return the storage class of a claim or a volume; "" if the object names no class."""
     annotations = obj["metadata"].get("annotations") or {}
     if BETA_CLASS in annotations:
         return str(annotations[BETA_CLASS])
@@ -65,6 +67,6 @@ def names_class(claim: Mapping[str, Any]) -> bool:
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str | None:
-    """Return the value of an annotation, None if the annotation is missing."""
+    """Return the value of an annotation; None if the annotation is missing."""
     found: str | None = (obj["metadata"].get("annotations") or {}).get(name)
     return found

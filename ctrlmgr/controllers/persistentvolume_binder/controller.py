@@ -1,10 +1,10 @@
 """The reconciler of the PersistentVolume binder: writes the decisions of `decide` about claims and volumes.
 
 Guarantees: the controller reconciles one key at a time. A reconcile sees all earlier writes of the controller, even if
-the caches do not contain them yet. After a conflict the key is retried. A claim or volume that is not in a final phase
-is checked again after a period.
+the caches do not contain them yet. After a conflict the reconcile of the key is retried. A claim or volume that has not
+reached a final phase is checked again after a period.
 
-A key with a namespace and a name stands for a claim, a key with only a name for a volume.
+A key with a namespace and a name stands for a claim, and a key with only a name stands for a volume.
 """
 
 from __future__ import annotations
@@ -71,16 +71,19 @@ class VolumeBinder:
     def __init__(
         self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
     ) -> None:
-        """Read objects from these caches; claims are indexed by volume, volumes and pods by claim."""
+        """Create a reconciler that reads objects from these caches.
+
+        Claims are indexed by volume, volumes and pods by claim.
+        """
         self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
         self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
         self._recorder = recorder
         self._period = period
         self.wake: Callable[[Key], None] = lambda key: None
-        """A function that enqueues a key."""
+        """The type of a function that enqueues a key."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Reconcile a claim or a volume."""
+        """Reconcile the claim or the volume that the key names."""
         seen = self._claims if key.namespace else self._volumes
         obj = seen.get(key)
         if obj is None:
@@ -108,7 +111,10 @@ class VolumeBinder:
     def _write(
         self, resource: Resource, seen: _CurrentObjects, wanted: Fields | None, client: EngineClient
     ) -> Object | None:
-        """Write an object's fields, then its status, if they differ; return the current object."""
+        """Write an object's fields, then its status, if these differ from the stored object.
+
+        Return the current object.
+        """
         if wanted is None:
             return None
         meta = wanted["metadata"]
@@ -144,30 +150,30 @@ class VolumeBinder:
     # The reads that decisions need.
 
     def volume(self, name: str) -> Fields | None:
-        """Return a volume, None if it does not exist."""
+        """Return the volume with this name; None if the volume does not exist."""
         found = self._volumes.get(Key("", name))
         return None if found is None else found.to_dict()
 
     def volumes(self) -> list[Fields]:
-        """Return all volumes, by name."""
+        """Return all PersistentVolumes by their names."""
         return [each.to_dict() for each in self._volumes.list()]
 
     def claim(self, namespace: str, name: str) -> Fields | None:
-        """Return a claim, None if it does not exist."""
+        """Return the claim with this key; None if the claim does not exist."""
         found = self._claims.get(Key(namespace, name))
         return None if found is None else found.to_dict()
 
     def storage_class(self, name: str) -> Fields | None:
-        """Return a storage class, None if it does not exist."""
+        """Return the storage class with this name; None if it does not exist."""
         found = self._classes.get(Key("", name))
         return None if found is None else found.to_dict()
 
     def default_class(self) -> str | None:
-        """Return the name of the default storage class, None if there is none."""
+        """Return the name of the default storage class; None if no class is the default."""
         return default_class(_View(self._classes), CLASSES, *DEFAULT_CLASS)
 
     def waiting_pods(self, claim: Fields) -> list[str]:
-        """Return the names of the unscheduled pods that use a claim."""
+        """Return the names of the pods that use a claim and are not scheduled yet."""
         meta = claim["metadata"]
         pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
@@ -175,9 +181,9 @@ class VolumeBinder:
     # The mapping from changes to keys.
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a created or changed claim, and volumes.
+        """Yield the keys of a created or changed claim and of the volumes that the change affects.
 
-        Volumes are yielded if the claim was deleted, or if its volume changed.
+        Keys of volumes are yielded if the claim was deleted, or if its volume changed.
         """
         if change.new is not None:
             yield change.new.key
@@ -187,7 +193,7 @@ class VolumeBinder:
             yield from (each.key for each in self._volume_cache.by_index(_BY_CLAIM, str(change.object.key)))
 
     def volume_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a created or changed volume, and the claims that refer to it or to which it refers."""
+        """Yield the keys of a created or changed volume and of the claims that refer to it or to which it refers."""
         if change.new is not None:
             yield change.new.key
         for each in (change.old, change.new):
@@ -209,13 +215,13 @@ class _View:
 
 
 def volume_name(claim: Object) -> list[str]:
-    """Return a list with the name of a claim's volume, empty if the claim has none."""
+    """Return a list with the name of a claim's volume; the list is empty if the claim has no volume."""
     name = claim.to_dict()["spec"].get("volumeName")
     return [name] if name else []
 
 
 def claim_name(volume: Object) -> list[str]:
-    """Return a list with the claim of a volume, as `NAMESPACE/NAME`, empty if the volume has none."""
+    """Return a list with the claim of a volume, as `NAMESPACE/NAME`; the list is empty if the volume has no claim."""
     reference = volume.to_dict()["spec"].get("claimRef")
     return [f"{reference.get('namespace', '')}/{reference.get('name', '')}"] if reference else []
 

@@ -1,11 +1,10 @@
-"""Decides the writes for a claim or a volume. All functions are pure.
+"""Decides the writes that bind or reclaim a claim or a volume. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
-- Binding writes the volume first, then the claim; the fields of each are written before its status. After an
-  interruption at any step, the next reconcile continues.
-- The references between a claim and a volume determine whether both are bound; the uid in a volume's `claimRef`
-  identifies the claim.
-- References that a user set are kept: the controller only removes bindings that it has marked as its own with
+- A binding is written to the volume first, and then to the claim; the fields of each object are written before its
+  status. If a binding is interrupted at any step, the next reconcile continues it.
+- A claim and a volume are bound if they refer to each other; the uid in a volume's `claimRef` identifies the claim.
+- References that a user set are kept, because the controller only removes bindings that it has marked as its own with
   annotations.
 - A claim that has lost its volume stays Lost. A volume whose claim was deleted is never bound to another claim.
 """
@@ -47,25 +46,25 @@ _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
 
 
 class BinderLookups(Protocol):
-    """The lookups that decisions need."""
+    """The interface of the lookups that decisions need."""
 
     def volume(self, name: str) -> Fields | None:
-        """Return a volume, None if it does not exist."""
+        """Return the volume with this name; None if the volume does not exist."""
 
     def volumes(self) -> list[Fields]:
-        """Return all volumes, by name."""
+        """Return all PersistentVolumes by their names."""
 
     def claim(self, namespace: str, name: str) -> Fields | None:
-        """Return a claim, None if it does not exist."""
+        """Return the claim with this key; None if the claim does not exist."""
 
     def storage_class(self, name: str) -> Fields | None:
-        """Return a storage class, None if it does not exist."""
+        """Return the storage class with this name; None if it does not exist."""
 
     def default_class(self) -> str | None:
-        """Return the name of the default storage class, None if there is none."""
+        """Return the name of the default storage class; None if no class is the default."""
 
     def waiting_pods(self, claim: Fields) -> list[str]:
-        """Return the names of the unscheduled pods that use a claim."""
+        """Return the names of the pods that use a claim and are not scheduled yet."""
 
 
 class BinderEvent(NamedTuple):
@@ -78,16 +77,16 @@ class BinderEvent(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The writes in their order: the volume, the claim, the Events."""
+    """The writes in their order: first the volume, then the claim, then the Events."""
 
     volume: Fields | None = None
-    """The volume in its desired state, None if it does not change."""
+    """The volume in its desired state; None if the volume does not change."""
     claim: Fields | None = None
     events: tuple[BinderEvent, ...] = ()
     deletes: bool = False
-    """Whether to delete the volume."""
+    """Whether the volume must be deleted."""
     wakes_claim: bool = False
-    """Whether to reconcile the claim that the volume names."""
+    """Whether the claim must be reconciled to which the volume refers."""
 
 
 _NOTHING: Final = Plan()
@@ -97,7 +96,7 @@ _NOTHING: Final = Plan()
 
 
 def for_claim(claim: Fields, around: BinderLookups) -> Plan:
-    """Return the writes for a claim."""
+    """Return the writes that a claim needs."""
     claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
         return _bound(claim, around)
@@ -165,7 +164,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
 
 
 def _bound(claim: Fields, around: BinderLookups) -> Plan:
-    """Return the writes for a claim that was bound before."""
+    """Return the writes that a claim needs that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
         return _lose(
@@ -196,7 +195,7 @@ def _bind(volume: Fields, claim: Fields) -> Plan:
 
 
 def reserved(volume: Fields, claim: Fields) -> Fields:
-    """Return a volume that refers to a claim, annotated if the controller set the reference."""
+    """Return a volume that refers to a claim, with an annotation if the controller set the reference."""
     meta = claim["metadata"]
     reference = volume["spec"].get("claimRef") or {}
     bound = volume
@@ -226,7 +225,7 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
 
 
 def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
-    """Return a claim in a phase, with the status fields that are copied from its volume.
+    """Return a copy of a claim with the given phase, with the status fields that are copied from its volume.
 
     The capacity is copied only when the claim becomes bound.
     """
@@ -249,7 +248,7 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 
 
 def for_volume(volume: Fields, around: BinderLookups) -> Plan:
-    """Return the writes for a volume."""
+    """Return the writes that a volume needs."""
     volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
     reference = volume["spec"].get("claimRef")
     if reference is None or not reference.get("uid"):
@@ -289,9 +288,10 @@ def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
 
 
 def _unbound(volume: Fields) -> Fields:
-    """Return a volume whose claim is bound to another volume.
+    """Return the changed state of a volume whose claim is bound to another volume.
 
-    If the controller set the volume's reference, it is removed; otherwise only its uid is removed.
+    If the controller set the volume's reference, the reference is removed; otherwise only the uid in the reference is
+    removed.
     """
     found = deepcopy(dict(volume))
     if annotation(volume, BOUND_BY_CONTROLLER) is not None:
@@ -303,7 +303,7 @@ def _unbound(volume: Fields) -> Fields:
 
 
 def _reclaim(volume: Fields) -> Plan:
-    """Return the writes for a volume whose claim was deleted, according to the volume's reclaim policy."""
+    """Return the writes that a volume needs whose claim was deleted, according to the volume's reclaim policy."""
     if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
         volume = _in_phase(volume, RELEASED)
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
@@ -320,7 +320,10 @@ def _reclaim(volume: Fields) -> Plan:
 
 
 def _undeletable(volume: Fields) -> str | None:
-    """Return why a volume cannot be deleted; "" if it can, None if an external provisioner deletes it."""
+    """Return the reason why a volume cannot be deleted.
+
+    "" if it can be deleted, None if an external provisioner deletes it.
+    """
     provisioner, spec = annotation(volume, PROVISIONED_BY), volume["spec"]
     if provisioner and provisioner != "kubernetes.io/host-path":
         return f"no volume plugin matched name: {provisioner}" if provisioner.startswith(IN_TREE) else None
@@ -360,7 +363,7 @@ def _annotated(obj: Fields, wanted: Mapping[str, str]) -> Fields:
 
 
 def _migrated(obj: Fields, plugin: str | None) -> Fields:
-    """Return a claim or volume with the annotation of the CSI driver that replaced its plugin."""
+    """Return a copy of a claim or volume with the annotation of the CSI driver that replaced its plugin."""
     driver = MIGRATED.get(plugin or "")
     if driver is None or annotation(obj, MIGRATED_TO) == driver:
         return obj

@@ -1,4 +1,4 @@
-"""Finds the volume for a claim. All functions are pure.
+"""Finds the PersistentVolume to which a claim can be bound. All functions are pure.
 
 Guarantees, as in Kubernetes (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
 volume that is reserved for the claim is preferred. If no volume is reserved, the candidates are the volumes with the
@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 
 
 def is_bound_to(volume: Fields, claim: Fields) -> bool:
-    """Return whether a volume refers to a claim; if the reference has a uid, it must be that of the claim."""
+    """Return whether a volume refers to a claim; if the reference has a uid, the uid must be that of the claim."""
     reference = volume["spec"].get("claimRef")
     if reference is None:
         return False
@@ -29,7 +29,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 
 def mismatch(volume: Fields, claim: Fields) -> str:
-    """Return why the volume that a claim requests by name is unsuitable; "" if it is suitable."""
+    """Return the reason why the volume that a claim requests by name is unsuitable; "" if the volume is suitable."""
     if size(volume) < requested_storage(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
@@ -42,16 +42,16 @@ def mismatch(volume: Fields, claim: Fields) -> str:
 
 
 def modes_differ(volume: Fields, claim: Fields) -> bool:
-    """Return whether the volume modes (file system or block device) differ."""
+    """Return whether the volume modes (file system or block device) of a claim and a volume differ."""
     one, other = (each["spec"].get("volumeMode") or "Filesystem" for each in (volume, claim))
     return bool(one != other)
 
 
 def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields | None:
-    """Return the volume for a claim, None if there is none.
+    """Return the volume for a claim; None if no volume is suitable.
 
-    If the claim's storage class waits for a pod (`delayed`), only a reserved volume is returned. Without one, the
-    scheduler chooses the volume.
+    If the claim's storage class waits for a pod (`delayed`), only a reserved volume is returned. If no volume is
+    reserved, the scheduler chooses the volume.
     """
     wanted = _modes(claim)
     by_modes: dict[tuple[str, ...], list[Fields]] = {}
@@ -66,7 +66,7 @@ def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields |
 
 
 def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
-    """Return the volumes that the scheduler may choose for a claim, smallest first.
+    """Return the volumes that the scheduler may choose for a claim, the smallest volume first.
 
     If a volume is reserved for the claim, return only that volume.
     """
@@ -125,10 +125,10 @@ def _attributes(obj: Fields) -> str:
 
 
 def size(volume: Fields) -> int:
-    """Return a volume's capacity, in billionths of bytes."""
+    """Return a volume's capacity, in billionths of a byte."""
     return parse((volume["spec"].get("capacity") or {}).get("storage") or "0")
 
 
 def requested_storage(claim: Fields) -> int:
-    """Return a claim's requested storage, in billionths of bytes."""
+    """Return a claim's requested storage, in billionths of a byte."""
     return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")

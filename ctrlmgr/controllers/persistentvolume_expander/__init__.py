@@ -18,4 +18,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.persistentvolume_expander.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

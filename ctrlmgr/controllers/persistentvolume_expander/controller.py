@@ -23,7 +23,7 @@ class VolumeExpander:
     """Reconciles a claim."""
 
     def __init__(self, claims: Lister, volumes: Lister, recorder: Recorder) -> None:
-        """Read objects from these caches."""
+        """Create a reconciler that reads objects from these caches."""
         self._claims, self._volumes, self._recorder = claims, volumes, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
@@ -43,7 +43,7 @@ class VolumeExpander:
 
 
 def claim_keys(change: Change) -> Iterator[Key]:
-    """Yield a claim that was created, or whose request or capacity has grown."""
+    """Yield the key of a claim that was created, or whose request or capacity has grown."""
     new, old = change.new, change.old
     if new is None:
         return

@@ -1,8 +1,8 @@
 """Decides whether a claim waits for the expansion of its volume, and which component must expand it.
 
-Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. No volume is expanded here, because all in-tree
-plugins were removed. External resizers expand volumes. If a resizer replaced an in-tree plugin, an annotation contains
-its name.
+Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. This controller expands no volume, because all
+in-tree plugins were removed. External resizers expand the volumes of CSI drivers. If a resizer replaced an in-tree
+plugin, an annotation of the claim contains the name of the resizer.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Expansion(NamedTuple):
 
 
 def requested_storage(claim: Mapping[str, Any]) -> int:
-    """Return a claim's requested storage, in billionths of bytes."""
+    """Return a claim's requested storage, in billionths of a byte."""
     return _amount((claim["spec"].get("resources") or {}).get("requests"))
 
 
 def held(claim: Mapping[str, Any]) -> int:
-    """Return a claim's capacity, in billionths of bytes."""
+    """Return a claim's capacity, in billionths of a byte."""
     return _amount((claim.get("status") or {}).get("capacity"))
 
 
 def expansion(claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Expansion | None:
-    """Return the expansion that a claim waits for, None if it waits for none."""
+    """Return the expansion that a claim waits for; None if it waits for none."""
     if (claim.get("status") or {}).get("phase") != BOUND or volume is None:
         return None
     reference = volume["spec"].get("claimRef") or {}

@@ -14,4 +14,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.persistentvolumeclaim_protection.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -7,8 +7,8 @@ Guarantees, as in Kubernetes (`pkg/controller/volume/pvcprotection/pvc_protectio
 - A pod without a node does not use a terminating claim, because no kubelet will start it.
 
 Before Kubernetes releases a claim, it reads all pods from the API server, because its cache of pods may be older than
-its cache of claims. Here all caches are at one revision: if they contain the deletion of a claim, they contain all
-earlier bindings of pods.
+its cache of claims. In ctrlmgr, all caches are at one revision: if the caches contain the deletion of a claim, they
+contain all earlier bindings of pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 
 def uses(pod: Object, claim: Object) -> bool:
-    """Return whether a pod uses a claim, so that the pod must be deleted before the claim."""
+    """Return whether a pod uses a claim, so that the claim must not be deleted before the pod."""
     if not pod.view(Pod).spec.node_name:
         return False
     for each in claims_of(pod):
@@ -51,7 +51,7 @@ def _is_shut_down(pod: Object) -> bool:
 
 
 def released_by(change: Change) -> Iterator[Key]:
-    """Yield the claims that may no longer be used after a pod's change: it was deleted, has ended, or has no node."""
+    """Yield the claims that may no longer be used because a pod was deleted, has ended, or has no node."""
     pods = [change.object]
     if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
         pods.append(change.old)

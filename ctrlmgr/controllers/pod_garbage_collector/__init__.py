@@ -40,4 +40,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.pod_garbage_collector.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

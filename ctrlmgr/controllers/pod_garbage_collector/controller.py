@@ -1,14 +1,14 @@
 """The pod garbage collector: deletes pods that no other component deletes.
 
-Guarantees, all as in Kubernetes (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds the controller
-deletes
-- terminated pods beyond a threshold, evicted ones first, then the oldest;
+Guarantees, all as in Kubernetes (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds, the controller deletes
+these pods:
+- terminated pods that exceed a threshold, first evicted pods, then the oldest pods;
 - terminating pods on a node that is not ready and has the out-of-service taint;
 - pods whose node has not existed for forty seconds, after setting a condition that says so;
 - terminating pods that were never bound to a node.
 
-A pod that has not ended is marked as failed before its deletion. The grace period of the deletion is 0. If the pod has
-finalizers, it exists until they are removed.
+A pod that has not ended is marked as failed before the controller deletes it. The grace period of the deletions is 0. A
+pod with finalizers still exists until its finalizers are removed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ctrlmgr.metrics import POD_DELETIONS
 log = structlog.get_logger(__name__)
 
 PERIOD: Final = 20.0
-"""Seconds between two rounds over all pods (`gcCheckPeriod`)."""
+"""The number of seconds between two rounds over all pods (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
-"""Seconds for which a node must be missing before its pods are deleted (`quarantineTime`)."""
+"""The number of seconds for which a node must be missing before its pods are deleted (`quarantineTime`)."""
 
 TERMINATED: Final = "terminated"
 OUT_OF_SERVICE: Final = "out-of-service"
@@ -46,8 +46,8 @@ ORPHANED: Final = "orphaned"
 UNSCHEDULED: Final = "unscheduled"
 
 _AT_ONCE: Final = 100
-"""The maximum number of pods that one reconcile deletes, so that a stopping server does not wait long. The next
-reconcile continues immediately.
+"""The maximum number of pods that one reconcile deletes, so that a stopping server does not wait long. If there are
+more pods to delete, the next reconcile continues immediately.
 """
 
 _ALL: Final = Key("", "pods")
@@ -111,7 +111,7 @@ class DecodedPod(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """A pod to delete, and the reason."""
+    """A pod to delete, and the reason for its deletion."""
 
     pod: Object
     reason: str
@@ -120,9 +120,9 @@ class Removal(NamedTuple):
 def desired_removals(
     pods: Sequence[DecodedPod], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
 ) -> list[Removal]:
-    """Return the pods to delete, each once; `gone` are the names of nodes that no longer exist.
+    """Return the pods to delete, each pod once; `gone` contains the names of nodes that no longer exist.
 
-    `threshold` is the number of terminated pods that may stay; 0 keeps all.
+    `threshold` is the number of terminated pods that may stay; 0 means that all may stay.
     """
     missing = frozenset(gone)
     found = {pod.key: Removal(pod, TERMINATED) for pod in _beyond(threshold, pods)}
@@ -134,7 +134,7 @@ def desired_removals(
 
 
 def _beyond(threshold: int, pods: Iterable[DecodedPod]) -> list[Object]:
-    """Return the terminated pods that exceed the threshold: evicted pods first, then the oldest."""
+    """Return the terminated pods that exceed the threshold: evicted pods first, then the oldest pods."""
     if threshold <= 0:
         return []
     ended = [each for each in pods if each.view.status.phase not in _NOT_ENDED]
@@ -148,7 +148,10 @@ def _order(pod: _Pod) -> tuple[bool, str, str]:
 
 
 def _reason(pod: _Pod, nodes: Mapping[str, Object], gone: frozenset[str]) -> str:
-    """Return the reason to delete a pod, "" if there is none; the threshold is checked elsewhere."""
+    """Return the reason why a pod must be deleted, "" if there is none.
+
+    The threshold of terminated pods is checked elsewhere.
+    """
     place = pod.spec.node_name
     if place in gone:
         return ORPHANED
@@ -166,17 +169,20 @@ def _is_out_of_service(node: Object) -> bool:
 
 
 class Quarantine:
-    """The nodes that are named in pods but do not exist, and since when they are missing."""
+    """The nodes that are named in pods but do not exist, and the time since which each is missing."""
 
     def __init__(self, exists: Callable[[str], bool], *, clock: Clock) -> None:
-        """Call `exists` before a node counts as deleted, because the cache of nodes may be outdated."""
+        """Create an instance that calls `exists` before a node counts as deleted.
+
+        The call is needed because the cache of nodes may be outdated.
+        """
         self._exists = exists
         self._clock = clock
         # The time when each node was first missing, in monotonic seconds.
         self._missed: dict[str, float] = {}
 
     def clear(self) -> None:
-        """Forget all missing nodes, because the times are outdated after a pause."""
+        """Remove all missing nodes, because their times are outdated after a pause."""
         self._missed.clear()
 
     def gone(self, missing: Iterable[str]) -> list[str]:
@@ -188,10 +194,13 @@ class Quarantine:
 
 
 class PodGarbageCollector:
-    """Reconciles a single key, which represents all pods."""
+    """Reconciles a single key, which stands for all pods."""
 
     def __init__(self, pods: Lister, nodes: Lister, quarantine: Quarantine, threshold: int, *, clock: Clock) -> None:
-        """Read objects from these caches; keep `threshold` terminated pods (0: all of them)."""
+        """Create a reconciler that reads objects from these caches, and keeps `threshold` terminated pods.
+
+        0 means all of them.
+        """
         self._pods = pods
         self._nodes = nodes
         self._quarantine = quarantine
@@ -206,7 +215,7 @@ class PodGarbageCollector:
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Start or continue a round; a pod that cannot be deleted now is retried in the next round."""
+        """Start or continue a round over all pods; a pod that cannot be deleted now is retried in the next round."""
         if not self._left:
             self._left.extend(self._removals())
         for _ in range(min(len(self._left), _AT_ONCE)):
@@ -238,7 +247,7 @@ class PodGarbageCollector:
 def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
     """Return the patch that sets the phase of `pod` to Failed.
 
-    If its node does not exist, the patch also sets a condition. `now` is RFC 3339.
+    If the node of the pod does not exist, the patch also sets a condition. The time `now` is in RFC 3339.
     """
     generation = pod.to_dict()["metadata"].get("generation", 0)
     status: dict[str, Any] = {"phase": "Failed", "observedGeneration": generation}

@@ -1,11 +1,11 @@
 """Finds inconsistencies between Services' ClusterIPs and IPAddress objects.
 
-Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go` (ServiceCIDRFull:
-of its predecessor `repair.go`). An IPAddress that the allocator did not create is ignored unless a Service has its
-address. Every address in a Service's spec counts as used, whether it is valid or not.
+Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go` , except for
+ServiceCIDRFull, which comes from its predecessor `repair.go`. An IPAddress that the allocator did not create is ignored
+unless a Service uses its address. Every address in a Service's spec counts as used, whether it is valid or not.
 
-In Kubernetes, ServiceCIDRFull cannot occur, because an allocation of a specific address never reports a full range.
-Here it is reported if a Service needs another address and no address is free.
+In Kubernetes, ServiceCIDRFull cannot occur, because the allocation of a specific address never reports that the range
+is full. In ctrlmgr, ServiceCIDRFull is reported if a Service needs another address and no address is free.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ class _Service(msgspec.Struct, gc=False):
 
 
 class _Checked(NamedTuple):
-    """The ClusterIPs of the Services."""
+    """The ClusterIPs that Services use."""
 
     held: list[ServiceValue]
-    """The valid addresses within the ranges, with their Services."""
+    """The valid ClusterIPs within the ranges, with their Services."""
     used: set[str]
-    """All addresses in Services, in canonical form."""
+    """All ClusterIPs in the specs of Services, in canonical form."""
     holders: set[ParentReference]
     """All existing Services."""
     findings: list[Finding]
-    """The findings about addresses that are invalid or outside of the ranges."""
+    """The findings about ClusterIPs that are invalid or outside of the ranges."""
 
 
 def find_address_findings(
     services: Iterable[Object], addresses: Sequence[Object], configured: Ranges, service_cidrs: Iterable[Object] = ()
 ) -> list[Finding]:
-    """Return the findings; `addresses` are the IPAddress objects.
+    """Return the findings about ClusterIPs; `addresses` are the IPAddress objects.
 
     A ClusterIP may come from the `configured` ranges and from every ServiceCIDR, in any state.
     """
@@ -108,7 +108,7 @@ def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
 
 
 def _use(text: str, service: Object, ranges: _Ranges) -> ServiceValue | None:
-    """Return a Service's use of an address, in canonical form; None if the address is invalid."""
+    """Return the use of an address by a Service, with the address in canonical form; None if the address is invalid."""
     if _is_in_range(text, ranges):
         return ServiceValue(text, service)
     address = parse_ip(text)
@@ -121,7 +121,7 @@ def _is_in_range(text: str, ranges: _Ranges) -> bool:
 
 
 def _addresses(service: Object) -> Sequence[str]:
-    """Return the addresses in a Service's spec (`helper.IsServiceIPSet`)."""
+    """Return the ClusterIPs in a Service's spec (`helper.IsServiceIPSet`)."""
     spec = service.view(_Service).spec
     if spec.type == "ExternalName" or spec.cluster_ip in ("", _NONE):
         return ()
@@ -140,7 +140,7 @@ def address_claim(use: ServiceValue) -> Object:
 
 
 def describe_address(address: str) -> str:
-    """Format an address as in Kubernetes' messages."""
+    """Return an address formatted as in Kubernetes' messages."""
     return f"ClusterIP [{_family(address)}]: {address}"
 
 
@@ -187,7 +187,7 @@ def _blemished(use: ServiceValue, claim: Object) -> Finding | None:
 
 
 def _corrected(reason: str, subject: Object, use: ServiceValue, message: str, claim: Object) -> Finding:
-    """Return a finding that replaces the object, because an IPAddress's parent is immutable (`recreateIPAddress`)."""
+    """Return a finding that replaces an IPAddress, whose parent is immutable (`recreateIPAddress`)."""
     return Finding("repair", reason, subject, use.value, message, Action.CORRECT, address_claim(use), claim)
 
 

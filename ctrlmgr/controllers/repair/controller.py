@@ -1,17 +1,17 @@
-"""The repair controllers: every three minutes, correct the claims on addresses and node ports to match the Services.
+"""The repair controllers, which correct the claims on addresses and node ports every three minutes.
 
 Guarantees:
 
-- A round reads one revision of the log, so it sees a concurrent change of a Service completely or not at all. A round
-  reads the log, not a cache, so it also finds manual changes in the database.
+- A round of repairs reads one revision of the log, so it sees a concurrent change of a Service completely or not at
+  all. A round of repairs reads the log, not a cache, so it also finds manual changes in the database.
 - A missing claim is created. A claim with the wrong Service is replaced in one append, so that the value is free at no
-  revision. Both writes succeed only if the claim has not changed since it was read; after a conflict the round starts
-  again.
+  revision. A write of a claim succeeds only if the claim has not changed since it was read; after a conflict, the round
+  starts again.
 - IPAddresses are written through the API. Claims on node ports are written directly to the log, because no API contains
   them.
-- An unused claim is released after it was found unused three times in a row.
-- A value that two Services have, a value out of range, and an invalid address are reported with an Event. Services are
-  not changed.
+- An unused claim is released after it was found unused three times consecutively.
+- An Event reports a value that two Services have, a value out of range, or an invalid address. The repairs do not
+  change Services.
 
 Source: Kubernetes' `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
 """
@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 ADDRESSES_NAME: Final = "ipallocator-repair-controller"
 PORTS_NAME: Final = "portallocator-repair-controller"
 INTERVAL: Final = 180.0
-"""Seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
+"""The number of seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
 SIGHTINGS: Final = 3
 """The number of rounds that must find a leaked claim before it is released (`numRepairsBeforeLeakCleanup`)."""
 ATTEMPTS: Final = 5
@@ -58,7 +58,7 @@ _LOST: Final = (AlreadyExists, Conflict, NotFound)
 
 
 class Outcome(enum.Enum):
-    """The outcome of a finding."""
+    """The outcome of the repair of a finding."""
 
     REPORTED = "reported"
     REPAIRED = "repaired"
@@ -75,7 +75,7 @@ _OUTCOMES: Final = {
 
 
 class HandledFinding(NamedTuple):
-    """A finding, and its outcome in this round."""
+    """A finding, and its outcome in the current round."""
 
     finding: Finding
     outcome: Outcome
@@ -86,7 +86,7 @@ C = TypeVar("C", EngineClient, LogClient)
 
 
 def _identity(claim: Object) -> _Identity:
-    """Return a claim's name and uid, which distinguish it from another claim of the same name."""
+    """Return a claim's name and uid, which distinguish it from another claim with the same name."""
     return claim.name, claim.uid
 
 
@@ -99,9 +99,9 @@ class RepairInput(NamedTuple):
 
 
 def read_listings(event_log: EventLog, claims: Resource) -> RepairInput:
-    """Return the listings of one revision.
+    """Return the Services, the claims of one kind and the ServiceCIDRs, as of one revision.
 
-    If a compaction removes that revision meanwhile, read a newer one.
+    If a compaction removes that revision during the read, a newer revision is read.
     """
     while True:
         at = event_log.head().revision
@@ -112,7 +112,10 @@ def read_listings(event_log: EventLog, claims: Resource) -> RepairInput:
 
 
 class Claims(Protocol):
-    """Writes claims of one kind; methods raise `Conflict` and similar errors if another client wrote first."""
+    """Writes claims of one kind.
+
+    Its methods raise `Conflict` or a similar error if another client has written first.
+    """
 
     def create(self, claim: Object) -> None:
         """Create a claim."""
@@ -125,7 +128,10 @@ class Claims(Protocol):
 
 
 class AddressClaims:
-    """Writes IPAddresses through the API. The parent of an IPAddress is immutable, so a wrong one is recreated."""
+    """Writes IPAddresses through the API.
+
+    The parent of an IPAddress is immutable, so a wrong IPAddress is deleted and created again.
+    """
 
     def __init__(self, client: EngineClient) -> None:
         """Write through `client`."""
@@ -136,7 +142,7 @@ class AddressClaims:
         self._client.create(claim)
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Delete `wrong` and create `claim`, in one append."""
+        """Delete `wrong` and create `claim`, in one append to the log."""
         self._client.recreate(wrong, claim)
 
     def release(self, claim: Object) -> None:
@@ -156,7 +162,7 @@ class PortClaims:
         self._client.create(claim)
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Update the claim `wrong` to `claim`, which has the same name."""
+        """Replace the claim `wrong` by `claim`, which has the same name."""
         self._client.update(claim)
 
     def release(self, claim: Object) -> None:
@@ -165,7 +171,7 @@ class PortClaims:
 
 
 class Repair(Generic[C]):
-    """One of the two repairs; it stores how often it has found each leak."""
+    """One of the two repairs, which stores how often it has found each leaked claim."""
 
     def __init__(
         self,
@@ -178,9 +184,9 @@ class Repair(Generic[C]):
         recorder: Recorder,
         metrics: RepairMetrics,
     ) -> None:
-        """Correct the findings of `find` in the listings of Services and `claims`; `describe` formats a value.
+        """Create a repair that corrects what `find` finds in the listings of Services and `claims`.
 
-        `writing` returns the writer of claims for a client.
+        `describe` formats a value. The function `writing` returns the writer of claims for a client.
         """
         self.name = name
         self.key = Key("", name)
@@ -195,13 +201,13 @@ class Repair(Generic[C]):
         self._sightings: dict[_Identity, int] = {}
 
     def findings(self) -> Sequence[Finding]:
-        """Return the findings in the current state of the log."""
+        """Return the inconsistencies in the current state of the log."""
         return self._find(read_listings(self._log, self._claims))
 
     def run(self, client: C) -> list[HandledFinding]:
         """Run one round and return its findings.
 
-        Raises `Conflict` and similar errors after repeated conflicts, and the errors of `client`.
+        Raises `Conflict` or a similar error after repeated conflicts, and the errors of `client` if a write fails.
         """
         done: list[HandledFinding] = []
         for attempt in range(1, ATTEMPTS + 1):
@@ -214,7 +220,10 @@ class Repair(Generic[C]):
         raise lost
 
     def _round(self, claims: Claims, done: list[HandledFinding]) -> list[HandledFinding]:
-        """Handle all findings; return `done`, the findings repaired by earlier attempts, and those of this attempt."""
+        """Handle all findings of an attempt.
+
+        Return `done`, the findings that earlier attempts have repaired, together with those of this attempt.
+        """
         findings = self.findings()
         seen = self._seen(findings)
         left = []
@@ -228,7 +237,7 @@ class Repair(Generic[C]):
         return done + [self._leave(finding) for finding in left]
 
     def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
-        """Return the number of consecutive rounds, including this one, in which each leak was found."""
+        """Return the number of consecutive rounds, including this one, in which each leaked claim was found."""
         leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
         return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
 
@@ -253,7 +262,7 @@ class Repair(Generic[C]):
             raise
 
     def _leave(self, finding: Finding) -> HandledFinding:
-        """Handle a finding that cannot be corrected, or cannot be corrected yet."""
+        """Handle a finding that cannot be corrected, or that cannot be corrected yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
         log.info("possibly leaked allocation, checking again later", repair=self.name, value=finding.value)
@@ -282,7 +291,7 @@ def event_action(finding: Finding) -> str:
 def cluster_ip_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[EngineClient]:
-    """Return the repair of ClusterIPs in `ranges` and in the ServiceCIDRs; Events are written through `client`."""
+    """Return a repair of the ClusterIPs in `ranges` and in the ServiceCIDRs; Events are written through `client`."""
 
     def find(listings: RepairInput) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
@@ -295,7 +304,7 @@ def cluster_ip_repair(
 def node_port_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[LogClient]:
-    """Return the repair of node ports in `ranges`; Events are written through `client`."""
+    """Return a repair of the node ports in `ranges`; Events are written through `client`."""
 
     def find(listings: RepairInput) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
@@ -305,7 +314,7 @@ def node_port_repair(
 
 
 class _Reconciler(Generic[C]):
-    """Runs a repair. The only key of this reconciler is the name of the repair, which a timer enqueues."""
+    """Runs a repair. The only key of this reconciler is the name of the repair; a timer enqueues this key."""
 
     def __init__(self, repair: Repair[C]) -> None:
         self._repair: Repair[C] = repair

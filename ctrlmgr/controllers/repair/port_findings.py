@@ -1,12 +1,12 @@
 """Finds inconsistencies between Services' node ports and the claims on ports.
 
-Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. A Service's node ports
-are those of its spec and its health check, independently of its type. Every node port in a Service's spec counts as
-used.
+Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. The node ports of a
+Service are the ports in its spec and the port of its health check, regardless of its type. Every node port in a
+Service's spec counts as used.
 
-A claim on a port is in the log but not in the API. So a leaked claim is logged and not recorded as an Event. Kubernetes
-does the same, because its claims are bits in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported
-if a Service needs another port and no port is free.
+A claim on a node port is in the log but not in the API. Therefore a leaked claim on a node port is logged and not
+recorded as an Event. Kubernetes only logs leaked node ports, too, because its claims are bits in a bitmap. In
+Kubernetes, PortRangeFull cannot occur; in ctrlmgr, it is reported if a Service needs another port and no port is free.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Service(msgspec.Struct, gc=False):
 
 
 def find_port_findings(services: Iterable[Object], claims: Sequence[Object], ports: PortRange) -> list[Finding]:
-    """Return the findings; `claims` are the claims on node ports, `ports` is the allowed range."""
+    """Return the findings about node ports; `claims` are the claims on node ports, and `ports` is the allowed range."""
     held, used, findings = list[ServiceValue](), set[str](), list[Finding]()
     for service in services:
         for port in collect_ports(service):
@@ -65,15 +65,15 @@ def find_port_findings(services: Iterable[Object], claims: Sequence[Object], por
 
 
 def describe_port(port: str) -> str:
-    """Format a port as in Kubernetes' messages."""
+    """Return a port formatted as in Kubernetes' messages."""
     return f"port {port}"
 
 
 def collect_ports(service: Object) -> list[int]:
     """Return the node ports of a Service (`collectServiceNodePorts`).
 
-    A port that a Service uses for two protocols counts once. A port that it uses twice for the same protocol counts
-    twice.
+    A port that a Service uses for two protocols is returned once. A port that a Service uses twice for the same
+    protocol is returned twice.
     """
     spec = service.view(_Service).spec
     protocols: dict[int, set[str]] = {}
@@ -115,7 +115,7 @@ def _misclaimed(use: ServiceValue, claim: Object) -> Finding:
 
 
 def _blemished(use: ServiceValue, claim: Object) -> None:
-    """Return None: a claim on a port has no other fields that could be wrong."""
+    """Return None, because a claim on a port has no other fields that could be wrong."""
 
 
 def _duplicate(use: ServiceValue) -> Finding:
@@ -127,7 +127,7 @@ _WORDS = FindingTexts(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ports: PortRange) -> list[Finding]:
-    """Return a finding for each Service that needs another port, if no port is free."""
+    """Return a finding for each Service that needs another port, if no port is free in the range."""
     if len(taken) < ports.count or sum(ports.index(name) is not None for name in taken) < ports.count:
         return []
     message = f"Port range {ports} is full; you must widen the port range in order to create new services"

@@ -1,13 +1,14 @@
 """Compares the values in Services with the claims in the log, and returns findings.
 
 Guarantees:
-- All functions are pure: the same listings give the same findings in the same order.
-- If several Services have a value, it belongs to the Service that the claim on the value refers to. If there is no such
-  claim, it belongs to the first Service of the listing. There is never a finding against the Service to which a value
-  belongs.
-- An unused claim is a finding in every round; `controllers.repair` counts how often it was found.
+- All functions of this module are pure: the same listings give the same findings in the same order.
+- If several Services have the same value, the value belongs to the Service that the claim on the value refers to. If no
+  Service with the value has the claim, the value belongs to the first Service of the listing. The functions never
+  return a finding against the Service to which a value belongs.
+- An unused claim is a finding in every round; `controllers.repair` counts how often each claim was found unused.
 
-`address_findings` and `port_findings` read the values of a Service, and format findings with Kubernetes' messages.
+The modules `address_findings` and `port_findings` read the values of a Service, and format findings with Kubernetes'
+messages.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ class Action(enum.Enum):
     """The action of a repair for a finding."""
 
     REPORT = "report"
-    """No action, because an administrator must decide."""
+    """No action is taken, because an administrator must decide."""
     CLAIM = "claim"
-    """Create the missing claim."""
+    """The missing claim is created."""
     CORRECT = "correct"
-    """Replace the existing claim with a claim of the Service."""
+    """The existing claim is replaced by a claim of the Service."""
     RELEASE = "release"
-    """Delete the claim, after it was found in enough rounds."""
+    """The claim is deleted after it was found in enough rounds."""
 
 
 class Finding(NamedTuple):
@@ -39,7 +40,7 @@ class Finding(NamedTuple):
     problem: str
     """The category of the finding in Kubernetes' metrics: `repair`, `duplicate`, `outOfRange` …"""
     reason: str
-    """The reason of the Event."""
+    """The reason in the Event about the finding."""
     subject: Object
     """The Service or claim that the finding is about."""
     value: str
@@ -51,11 +52,11 @@ class Finding(NamedTuple):
     wrong: Object | None = None
     """The wrong claim that must be replaced."""
     silent: bool = False
-    """Whether no Event is recorded, as in Kubernetes."""
+    """Whether no Event is recorded about the finding, as in Kubernetes."""
 
 
 class ServiceValue(NamedTuple):
-    """A value, and a Service that uses it."""
+    """A value, such as an address or port, and a Service that uses the value."""
 
     value: str
     service: Object
@@ -64,26 +65,28 @@ class ServiceValue(NamedTuple):
 class FindingTexts(NamedTuple):
     """The functions that return the findings about one kind of value.
 
-    Each attribute says when its function is called.
+    The docstring of each attribute says when its function is called.
     """
 
     unclaimed: Callable[[ServiceValue], Finding]
-    """Called if the claim is missing."""
+    """The function that is called if the claim on a used value is missing."""
     misclaimed: Callable[[ServiceValue, Object], Finding]
-    """Called if the claim refers to a Service that does not use the value."""
+    """The function that is called if the claim refers to a Service that does not use the value."""
     blemished: Callable[[ServiceValue, Object], Finding | None]
-    """Called if the claim refers to the right Service; it returns None if the claim is correct otherwise too."""
+    """The function that is called if the claim refers to the right Service; it returns None if all fields of the claim
+    are correct.
+    """
     duplicate: Callable[[ServiceValue], Finding]
-    """Called for each other Service, if the value belongs to another Service."""
+    """The function that is called for each Service that has the value although the value belongs to another Service."""
 
 
 def parent_of(service: Object) -> ParentReference:
-    """Return the parent reference of a Service's claims."""
+    """Return the parent reference that the claims of a Service have."""
     return ParentReference("", "services", service.namespace, service.name)
 
 
 def find_misheld(uses: Sequence[ServiceValue], claims: Mapping[str, Object], words: FindingTexts) -> Iterator[Finding]:
-    """Yield the findings about used values; `claims` are the claims by value."""
+    """Yield the findings about used values; `claims` contains the claims by value."""
     users: dict[str, list[Object]] = {}
     for use in uses:
         users.setdefault(use.value, []).append(use.service)

@@ -37,4 +37,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.replicaset.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,12 +1,14 @@
 """The controllers of ReplicaSets and ReplicationControllers; both kinds use the same code.
 
 Guarantees, as in Kubernetes (`pkg/controller/replicaset`, `pkg/controller/replication`):
-- The controller changes the number of active pods (not ended and not being deleted) to the desired number. Surplus pods
-  are deleted in `deletion_order`; missing pods are created with slow start, up to `BURST` at a time.
-- Matching orphans are adopted, and pods that no longer match are released. A set that is being deleted creates no pods.
-- The status is written if the status or the generation has changed. After a failure the status is written too, with the
-  reason in the condition ReplicaFailure, and the reconcile is retried with backoff.
-- A set is reconciled only after the caches contain its last writes, so it never creates too many pods.
+- The controller changes the number of active pods (pods that have not ended and are not being deleted) to the desired
+  number. Surplus pods are deleted in the order of `deletion_order`; missing pods are created with slow start, up to
+  `BURST` at a time.
+- Pods that match the selector and have no controller are adopted, and pods that no longer match are released. No pods
+  are created for a ReplicaSet or ReplicationController that is being deleted.
+- The status is written if its content or the observed generation has changed. After a failure, the status is written,
+  too, with the reason in the condition ReplicaFailure, and the reconcile is retried with backoff.
+- A ReplicaSet is reconciled only after the caches contain its last writes, so it never creates too many pods.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 
 class Flavour(NamedTuple):
-    """One of the two kinds, and its differences from the other."""
+    """The properties in which the kinds ReplicaSet and ReplicationController differ."""
 
     descriptor: ControllerDescriptor[Any]
     resource: Resource
@@ -86,7 +88,10 @@ class ReplicaSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read objects from these caches, which need `index_by_controller`; create `at_once` pods concurrently."""
+        """Create a reconciler that reads these caches, and creates `at_once` pods concurrently.
+
+        The caches need `index_by_controller`.
+        """
         self._at_once = at_once
         self._flavour = flavour
         self._sets = sets
@@ -96,7 +101,7 @@ class ReplicaSetReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Create or delete pods, and write the status; raises the errors of the API."""
+        """Create or delete pods, and write the status; raises the errors of the API if a request fails."""
         obj = self._sets.get(key)
         if obj is None:
             return None
@@ -114,7 +119,7 @@ class ReplicaSetReconciler:
         return None if due is None else Result(requeue_after=due)
 
     def _manage(self, owner: Owner, pods: list[Object], client: EngineClient) -> CtrlmgrError | None:
-        """Take the next step of a set; return the error of that step."""
+        """Perform the next step for a ReplicaSet; return the error of that step, if any."""
         view = owner.object.view(ReplicaSet)
         related = self._related(owner.object) if len(pods) > view.replicas > 0 else ()
         step = next_step(view.replicas, pods, related, self._clock.now())
@@ -129,12 +134,12 @@ class ReplicaSetReconciler:
         return control.delete_each(step.delete)
 
     def _ready_ages(self, pods: Iterable[Object]) -> list[int]:
-        """Return the ages of the ready pods: the milliseconds since each was created."""
+        """Return the ages of the ready pods: the milliseconds since the creation of each pod."""
         created = (pod.metadata.creation_timestamp for pod in pods if is_ready(pod))
         return [(self._clock.now() - parse_time(each)) // 1000 for each in created if each]
 
     def _related(self, obj: Object) -> list[Object]:
-        """Return the pods that any set of the same controlling owner selects."""
+        """Return the pods that any ReplicaSet with the same controller selects."""
         reference = controller_of(obj)
         if reference is None:
             return []

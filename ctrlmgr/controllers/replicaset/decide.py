@@ -16,19 +16,19 @@ from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition, without
 
 BURST: Final = 500
-"""The maximum number of pods that are created or deleted at a time (`BurstReplicas`)."""
+"""The maximum number of pods that are created or deleted in one reconcile (`BurstReplicas`)."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 class Step(NamedTuple):
-    """The next step: the number of pods to create, or the pods to delete."""
+    """The next step for a ReplicaSet: the number of pods to create, or the pods to delete."""
 
     create: int = 0
     delete: Sequence[Object] = ()
 
 
 def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], now: int) -> Step:
-    """Return the step towards the desired number of pods; `deletion_order` uses `related` and `now`."""
+    """Return the next step towards the desired number of pods; `related` and `now` determine the order of deletion."""
     surplus = len(pods) - replicas
     if surplus < 0:
         return Step(create=min(-surplus, BURST))
@@ -42,10 +42,10 @@ def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], 
 def desired_status(
     owner: Object, pods: Sequence[Object], terminating: int | None, failure: str | None, now: int
 ) -> dict[str, Any]:
-    """Return the status for the active `pods`, without the observed generation.
+    """Return the status of a ReplicaSet for the active `pods`, without the observed generation.
 
-    `terminating` is the number of terminating pods, None if the kind does not report it; `failure` is the error of
-    creating or deleting pods. Zeros are omitted, as in Go's encoding.
+    `terminating` is the number of terminating pods; None if the kind does not report it. `failure` is the error of
+    creating or deleting pods. Zeros in the status are omitted, as in Go's encoding.
     """
     view = owner.view(ReplicaSet)
     labels = ((view.template.get("metadata") or {}).get("labels") or {}).items()
@@ -63,7 +63,10 @@ def desired_status(
 
 
 def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: int) -> list[dict[str, Any]]:
-    """Return the conditions; a failure condition is set once and stays unchanged until the failure ends."""
+    """Return the conditions of a ReplicaSet.
+
+    A failure condition is set once and stays unchanged until the failure ends.
+    """
     conditions = view.status.conditions
     if failure is None:
         return without(conditions, REPLICA_FAILURE)
@@ -81,7 +84,7 @@ def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: in
 
 
 def with_status(owner: Object, status: Mapping[str, Any]) -> Object | None:
-    """Return the owner with a status and its observed generation; None if the owner has both already."""
+    """Return the ReplicaSet with a status and its observed generation; None if it has both already."""
     fields = owner.to_dict()
     current = dict(fields.get("status") or {})
     observed = current.pop("observedGeneration", 0)

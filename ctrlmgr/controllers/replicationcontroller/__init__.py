@@ -39,4 +39,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.replicaset.controller:build_for_replication_controllers",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

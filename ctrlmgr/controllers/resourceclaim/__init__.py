@@ -1,4 +1,4 @@
-"""The resource claim controller: creates the claims of pods' templates, and releases claims that no pod uses."""
+"""The resource claim controller: creates ResourceClaims from templates for pods, and releases unused claims."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.resourceclaim.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,20 +1,21 @@
-"""The resource claim controller: creates claims from pods' templates, and deallocates claims that no pod uses.
+"""The resource claim controller: creates ResourceClaims from templates for pods, and deallocates unused claims.
 
 Guarantees, as in Kubernetes (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose feature gate is
 off:
-- For each entry of a pod with a template, a claim that the pod controls is created. The pod's status contains the name
-  of the claim. A claim that was deleted is created again. Problems are recorded as Events of the pod, and the pod's
-  later entries wait.
+- For each entry in a pod that names a template, a claim that the pod controls is created. The pod's status contains the
+  name of the claim that was created. A claim of a pod that was deleted is created again. Problems are recorded as
+  Events of the pod, and the pod's later entries wait.
 - An allocated claim of a pod that has a node is reserved for the pod, if the scheduler did not reserve it.
-- A pod that has ended, was replaced, or was deleted is removed from the claim's users. When the last user is removed,
-  the claim's allocation and finalizer are removed too.
+- A pod that has ended, was replaced, or was deleted is removed from the users of its claims. When the last user is
+  removed, the claim's allocation and finalizer are removed too.
 - A claim from a template is deleted when its pod has ended, even if the pod still exists.
 
-There are two differences. Each write of the pod's status contains all its claims from templates. Kubernetes writes only
-the new claims, and server-side apply then drops the others. No claims are created for a pod that has ended. In
-Kubernetes such claims are not created again either, because its controller caches its own claims for an hour.
+There are two differences from Kubernetes. Each write of a pod's status contains all claims from templates. Kubernetes
+writes only the new claims, and server-side apply then drops the other claims from the status. No claims are created for
+a pod that has ended. In Kubernetes the claims of ended pods are not created again either, because its controller caches
+its own claims for an hour.
 
-A key is a namespace and the name `claim/NAME` or `pod/NAME`.
+A key of this controller consists of a namespace and the name `claim/NAME` or `pod/NAME`.
 """
 
 from __future__ import annotations
@@ -64,12 +65,15 @@ class ResourceClaims:
     """Reconciles pods and claims; the module's docstring lists the keys."""
 
     def __init__(self, pods: Lister, claims: Lister, templates: Lister, log: EventLog, recorder: Recorder) -> None:
-        """Read objects from these caches; read a pod that the cache lacks from `log`."""
+        """Create a reconciler that reads objects from these caches, and a pod that the cache lacks from `log`."""
         self._pods, self._claims, self._templates = pods, claims, templates
         self._log, self._recorder = log, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Reconcile a pod's claims, or a claim's users; raises the errors of the API, and `CtrlmgrError`."""
+        """Reconcile a pod's claims, or a claim's users.
+
+        Raises the errors of the API if a request fails, and `CtrlmgrError` if a pod's entry is invalid.
+        """
         kind, _, name = key.name.partition("/")
         where = Key(key.namespace, name)
         if kind == _POD:
@@ -163,7 +167,7 @@ class ResourceClaims:
     def _is_gone(self, namespace: str, consumer: Consumer) -> bool:
         """Return whether a pod no longer uses a claim.
 
-        Users of other kinds are unknown to this controller and remain.
+        Users of a claim that are not pods always remain.
         """
         if not consumer.is_pod:
             return False
@@ -175,7 +179,10 @@ class ResourceClaims:
         return found is not None and found.is_done
 
     def _release(self, claim: Object, remaining: list[Consumer], client: EngineClient) -> None:
-        """Write the remaining users; if there are none, remove the allocation and then the scheduler's finalizer."""
+        """Write the remaining users of a claim.
+
+        If there are none, remove the allocation and then the scheduler's finalizer.
+        """
         finalizers = claim.metadata.finalizers or []
         status = {**claim.to_dict().get("status", {})}
         status.pop("reservedFor", None)
@@ -203,7 +210,7 @@ class ResourceClaims:
             client.delete(claim)
 
     def of_pod(self, change: Change) -> Iterator[Key]:
-        """Yield the keys that a changed pod affects."""
+        """Yield the keys of the pods and claims that a changed pod affects."""
         pod = ClaimingPod.of(change.object)
         if pod is None:
             return
@@ -220,7 +227,7 @@ class ResourceClaims:
             yield _key(_POD, namespace, pod.pod.name)
 
     def of_claim(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a changed claim, and the keys of the pods that use it."""
+        """Yield the key of a changed claim, and the keys of the pods that use the claim."""
         claim = change.object
         if change.new is not None:
             yield _key(_CLAIM, claim.namespace, claim.name)
@@ -243,7 +250,7 @@ def _key(kind: str, namespace: str, name: str) -> Key:
 
 
 def _status_of(pod: Object, names: dict[str, str]) -> Object:
-    """Return the pod to apply: for each entry, its status contains the name of the claim."""
+    """Return the pod to apply, whose status contains the name of the claim for each entry."""
     statuses = [{"name": entry, "resourceClaimName": name} for entry, name in names.items()]
     metadata = {"name": pod.name, "namespace": pod.namespace}
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}

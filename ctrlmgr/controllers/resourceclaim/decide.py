@@ -1,4 +1,4 @@
-"""Decides about the resource claims of pods: their names, the claims to create, and the consumers that remain.
+"""Decides about the resource claims of pods: their names, the claims to create, and the users that remain.
 
 Source: Kubernetes' `pkg/controller/resourceclaim/controller.go`, and `resourceclaim` of `dynamic-resource-allocation`.
 """
@@ -15,14 +15,14 @@ from ctrlmgr.controllers.workloads.controlled_pods import is_controlled_by
 from ctrlmgr.errors import CtrlmgrError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""The finalizer of claims that the scheduler has allocated."""
+"""The finalizer of ResourceClaims that the scheduler has allocated."""
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim from a template that contains the name of the pod's entry."""
+"""The annotation which, on a claim from a template, contains the name of the pod's entry."""
 _LONGEST_BASE: Final = 57
 """The maximum length of the base of a generated name, which leaves room for a hyphen and five random characters."""
 _ENDED: Final = ("Succeeded", "Failed")
 _MENTIONS: Final = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
-"""The body of every pod with resource claims contains one of these byte strings."""
+"""The body of every pod with resource claims contains at least one of these byte sequences."""
 
 
 class PodClaim(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -62,7 +62,7 @@ _decode = msgspec.json.Decoder(_Pod).decode  # The view is not cached, because o
 
 
 class NotCreatedError(CtrlmgrError):
-    """The claim for a template has not been created yet."""
+    """Raised if the claim for a template has not been created yet."""
 
 
 class ClaimingPod(NamedTuple):
@@ -82,7 +82,7 @@ class ClaimingPod(NamedTuple):
 
     @property
     def claims(self) -> list[PodClaim]:
-        """The pod's entries for claims."""
+        """The pod's entries for resource claims."""
         return self.view.spec.resource_claims
 
     @property
@@ -92,18 +92,19 @@ class ClaimingPod(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Return whether none of the pod's containers runs or will ever run (`isPodDone`)."""
+        """Return whether no container of the pod runs or will ever run (`isPodDone`)."""
         return self.view.status.phase in _ENDED or (self.pod.is_terminating and not self.is_bound)
 
     @property
     def may_get_claims(self) -> bool:
-        """Return whether claims are created for the pod: it has neither ended nor been deleted."""
+        """Return whether claims are created for the pod, because it has neither ended nor been deleted."""
         return not self.pod.is_terminating and self.view.status.phase not in _ENDED
 
     def name_of(self, claim: PodClaim) -> str | None:
-        """Return the name of an entry's claim, None if it needs none.
+        """Return the name of the claim for an entry; None if the entry needs no claim.
 
-        Raises `NotCreatedError`, and `CtrlmgrError` for an entry of an unknown form.
+        Raises `NotCreatedError` if the claim does not exist yet, and `CtrlmgrError` if the form of the entry is
+        unknown.
         """
         if claim.resource_claim_name is not None:
             return claim.resource_claim_name
@@ -127,12 +128,12 @@ class ClaimingPod(NamedTuple):
 
     @property
     def extended(self) -> str:
-        """The name of the claim for the pod's extended resources, "" if there is none."""
+        """The name of the claim for the pod's extended resources; "" if there is none."""
         status = self.view.status.extended_resource_claim_status
         return status.resource_claim_name if status is not None else ""
 
     def work(self, claim_of: Callable[[str], Object | None]) -> bool:
-        """Return whether the pod has to be reconciled: a claim must be created or reserved (`podNeedsWork`)."""
+        """Return whether the pod has to be reconciled, because a claim must be created or reserved (`podNeedsWork`)."""
         return self.may_get_claims and any(self._needs(each, claim_of) for each in self.claims)
 
     def _needs(self, entry: PodClaim, claim_of: Callable[[str], Object | None]) -> bool:
@@ -160,7 +161,7 @@ class Consumer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_pod(self) -> bool:
-        """Return whether the user is a pod."""
+        """Return whether the user of the claim is a pod."""
         return not self.api_group and self.resource == "pods"
 
 
@@ -170,7 +171,7 @@ class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a claim that are decoded."""
+    """The fields of a ResourceClaim that the controller reads."""
 
     status: _ClaimStatus = _ClaimStatus()
 
@@ -187,7 +188,7 @@ def needs_reservation(claim: Object, pod: Object) -> bool:
 
 
 def reserved(claim: Object, pod: Object) -> dict[str, Any]:
-    """Return a claim that is reserved for a pod too."""
+    """Return a copy of a claim that is also reserved for the pod."""
     fields = claim.to_dict()
     consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
     status = fields["status"]
@@ -195,7 +196,7 @@ def reserved(claim: Object, pod: Object) -> dict[str, Any]:
 
 
 def owning_pod(claim: Object) -> tuple[str, str] | None:
-    """Return the name and the uid of the pod for which a claim was created, None if there is none."""
+    """Return the name and the uid of the pod for which a claim was created; None if there is none."""
     for each in claim.metadata.owner_references or ():
         if each.controller and each.api_version == "v1" and each.kind == "Pod":
             return each.name, each.uid
@@ -218,9 +219,9 @@ def claim_for(pod: Object, entry: str, template: Object) -> dict[str, Any]:
 
 
 def _base_name(pod: str, entry: str) -> str:
-    """Return the base of a claim's name, `POD-ENTRY-`.
+    """Return the base of a generated claim's name, `POD-ENTRY-`.
 
-    If it is too long, both names are cut in proportion to their lengths.
+    If the base of the name is too long, the names of pod and entry are truncated in proportion to their lengths.
     """
     base = f"{pod}-{entry}-"
     if len(base) <= _LONGEST_BASE:

@@ -1,4 +1,4 @@
-"""The ResourceQuota controller: counts the usage of namespaces with ResourceQuotas."""
+"""The ResourceQuota controller: counts the resources that are used in namespaces with ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.resourcequota.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

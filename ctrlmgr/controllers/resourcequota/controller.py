@@ -2,11 +2,12 @@
 
 Guarantees:
 - Admission adds a created object to the usage in the same append. This controller corrects the usage when objects were
-  deleted, have ended, shrunk or left a scope, when a quota is created or changed, and periodically.
-- The controller never overwrites an addition of admission that it has not counted. Each addition changes the revision
-  of the quota, and the controller writes only if the quota still has the revision that was read.
-- Writes that were admitted before a quota existed may still be in progress. So a new quota is counted again a few
-  times.
+  deleted, have ended, have shrunk or have left a scope, when a quota is created or changed, and periodically.
+- The controller never overwrites an amount that admission has added and the controller has not counted. Each addition
+  by admission changes the revision of the quota, and the controller writes only if the quota still has the revision
+  that was read.
+- Writes that were admitted before a quota existed may still be in progress. Therefore a new quota is counted again a
+  few times.
 - Objects of all kinds are counted, including custom kinds.
 """
 
@@ -33,14 +34,14 @@ from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _AGAIN: Final = (1.0, 5.0, 30.0)
-"""Seconds until each recount of a quota whose limits are new or have changed."""
+"""The numbers of seconds until each recount of a quota whose limits are new or have changed."""
 
 
 class QuotaCounter:
     """Reconciles ResourceQuotas."""
 
     def __init__(self, quotas: Lister, *, clock: Clock, period: float) -> None:
-        """Read the quotas from `quotas`, and count the usage of each at least every `period` seconds."""
+        """Create a reconciler that reads `quotas`, and counts each quota's usage at least every `period` seconds."""
         self._quotas = quotas
         self._clock = clock
         self._period = period
@@ -52,7 +53,7 @@ class QuotaCounter:
     def count(self, resource: Resource, objects: Lister) -> Evaluator | None:
         """Start counting the objects of a resource.
 
-        Return the evaluator of the resource, None if no quota counts it.
+        Return the evaluator of a resource; None if no quota counts the resource.
         """
         evaluator = self._evaluators.of(resource)
         if evaluator is not None:
@@ -63,11 +64,11 @@ class QuotaCounter:
         return evaluator
 
     def forget(self, resource: Resource) -> None:
-        """Stop counting a resource."""
+        """Stop counting the objects of a resource."""
         self._counted = {each: found for each, found in self._counted.items() if each != resource}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Write the usage if it differs from the quota's status; raises the errors of `client`."""
+        """Write the usage if it differs from the quota's status; raises the errors of `client` if the write fails."""
         obj = self._quotas.get(key)
         if obj is None:
             self._left.pop(key, None)
@@ -105,7 +106,7 @@ class QuotaCounter:
     def freed(self, evaluator: Evaluator, change: Change) -> Iterable[Key]:
         """Return the keys of the quotas that an object's change affects.
 
-        A new object affects none, because admission has counted it.
+        A new object affects no quota, because admission has counted it.
         """
         if change.old is None:
             return ()
@@ -116,7 +117,7 @@ class QuotaCounter:
 
 
 class _Kinds:
-    """Adds the objects of all kinds to the counter."""
+    """Counts the objects of all kinds, including custom kinds."""
 
     def __init__(self, counter: QuotaCounter, quotas: Lister) -> None:
         self._counter = counter
@@ -125,14 +126,14 @@ class _Kinds:
         self.controller: Controller | None = None
 
     def watch(self, resource: Resource, informer: Informer) -> Watch | None:
-        """Return a watch on the objects of a resource, None if no quota counts them."""
+        """Return a watch on the objects of a resource; None if no quota counts these objects."""
         evaluator = self._counter.count(resource, informer.lister)
         if evaluator is None:
             return None
         return Watch(informer, lambda change: self._counter.freed(evaluator, change))
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Start counting the instances of a definition."""
+        """Start counting the instances of a CustomResourceDefinition."""
         if not definition.namespaced or resource in self._custom:
             return
         self._custom.add(resource)
@@ -143,7 +144,7 @@ class _Kinds:
                 self.controller.queue.add(quota.key)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Stop counting the kind."""
+        """Stop counting the instances of a deleted custom kind."""
         self._counter.forget(resource)
         self._custom.discard(resource)
 

@@ -1,6 +1,7 @@
 """Computes a quota's status from the objects of its namespace.
 
-Guarantees: all functions are pure. If a resource has no evaluator, the status does not contain its usage.
+Guarantees: all functions are pure. If a resource has no evaluator, the quota's status does not contain the usage of the
+resource.
 
 Source: apiserver's `pkg/quota/v1/resources.go` (`CalculateUsage`) and Kubernetes'
 `pkg/controller/resourcequota/resource_quota_controller.go`.
@@ -27,7 +28,7 @@ class Status(NamedTuple):
 def counted(
     quota: Quota, evaluators: Iterable[Evaluator], objects: Callable[[Evaluator], Sequence[Object]], now: str
 ) -> Status:
-    """Return the usage of a quota by the `objects` in its namespace; `now` is the current time (RFC 3339)."""
+    """Return the amounts of a quota that the `objects` in its namespace use; `now` is the current time (RFC 3339)."""
     names: set[str] = set()
     used: dict[str, str] = {}
     for evaluator in evaluators:
@@ -44,7 +45,7 @@ def counted(
 
 
 def differs(quota: Quota, status: Status) -> bool:
-    """Return whether a quota's status differs from the desired one; amounts are compared by value."""
+    """Return whether a quota's status differs from the desired status; amounts are compared by value."""
     return not quota.is_counted or not (are_equal(quota.hard, status.hard) and are_equal(quota.used, status.used))
 
 

@@ -15,4 +15,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.root_ca_certificate_publisher.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,8 +1,8 @@
-"""The root CA certificate publisher: every active namespace has a ConfigMap with this server's CA certificate.
+"""The root CA certificate publisher, which gives every active namespace a ConfigMap with this server's CA certificate.
 
 Guarantees, all as in Kubernetes (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
-again, and changed data is corrected. A missing description is added. In a namespace that is being deleted, no ConfigMap
-is created.
+again, and changed data is corrected. A missing annotation that describes the ConfigMap is added. In a namespace that is
+being deleted, no ConfigMap `kube-root-ca.crt` is created.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class RootCAPublisher:
     """Reconciles the ConfigMap `kube-root-ca.crt` of a namespace, whose name is the key."""
 
     def __init__(self, namespaces: Lister, config_maps: Lister, authority: str) -> None:
-        """Publish the CA certificate `authority` (PEM)."""
+        """Create a reconciler that publishes the CA certificate `authority` (PEM)."""
         self._namespaces = namespaces
         self._config_maps = config_maps
         self._authority = authority
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Create or correct the ConfigMap; raises the errors of `client`."""
+        """Create or correct the ConfigMap; raises the errors of `client` if the write fails."""
         if not namespace_is_active(self._namespaces.get(key)):
             return
         current = self._config_maps.get(Key(key.name, NAME))
@@ -81,7 +81,10 @@ class RootCAPublisher:
 
 
 def _namespace_of_changed(change: Change) -> Iterable[Key]:
-    """Return the key of the namespace whose ConfigMap was changed or deleted; only this controller creates it."""
+    """Return the key of the namespace whose ConfigMap was changed or deleted.
+
+    Creations are ignored, because only this controller creates it.
+    """
     old = change.old
     return (
         (Key("", old.namespace),) if change.type is not EventType.ADDED and old is not None and old.name == NAME else ()

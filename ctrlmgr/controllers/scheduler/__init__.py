@@ -56,4 +56,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=Options,
     enabled_by_default=False,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,12 +1,12 @@
 """The scheduler: takes unscheduled pods one by one, decides with `ctrlmgr.scheduling`, and writes the decision.
 
 Guarantees:
-- The scheduler decides about one pod at a time; each decision includes all earlier ones. The pod with the highest
-  priority is first. Bindings are written concurrently with later decisions, which already count the bound pods on their
-  nodes.
+- The scheduler decides about one pod at a time; each decision takes all earlier decisions into account. The pod with
+  the highest priority is scheduled first. Bindings are written concurrently with later decisions, which already count
+  the bound pods on their nodes.
 - If a node is found, the pod is bound through `pods/NAME/binding`. If no node is found, the condition PodScheduled and
   an Event contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a
-  condition.
+  condition on them.
 - Pods of other schedulers, pods with scheduling gates, and pods whose resource claims do not exist yet are ignored.
 
 The key `*` stands for the processing of pending changes. A key with a namespace and a name stands for a pod to
@@ -50,7 +50,9 @@ from ctrlmgr.scheduling.volume_binding import allotted
 log = structlog.get_logger(__name__)
 
 Wake = Callable[[Key, float, tuple[Revision, ...]], None]
-"""A function that adds a key to the controller's queue after a number of seconds; the revisions are its triggers."""
+"""The type of a function that adds a key to the controller's queue after a number of seconds; the revisions are
+recorded as triggers of the reconcile.
+"""
 
 _CHANGES: Final = Key("", "*")
 _WORKERS: Final = 8
@@ -58,7 +60,7 @@ _WORKERS: Final = 8
 
 
 _CUT: Final = " ..."
-"""The last characters of a message that was truncated."""
+"""The ending of a message that was truncated."""
 
 
 class _Chosen(NamedTuple):
@@ -83,9 +85,9 @@ class Scheduler:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Read from the caches; `random` chooses among equally good nodes.
+        """Create a scheduler that reads from the caches; `random` chooses among equally good nodes.
 
-        `watched` are the caches whose changes are passed to `keys`.
+        The argument `watched` contains the caches whose changes are passed to `keys`.
         """
         self._watched = watched
         self.world = SchedulerCache(options.scheduler_name)
@@ -112,12 +114,15 @@ class Scheduler:
         yield _CHANGES
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Queue a change and yield the key that processes it; called on the informers' thread."""
+        """Queue a change and yield the key that processes it; only the informers' thread may call this method."""
         self.world.note(change)
         yield _CHANGES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Process pending changes. Then schedule a pod, unless a more important pod is waiting."""
+        """Process pending changes.
+
+        After pending changes have been processed, schedule a pod, unless a more important pod is waiting.
+        """
         with self._deciding:
             self._catch_up()
             if key == _CHANGES:
@@ -159,9 +164,9 @@ class Scheduler:
             log.debug("queueing pod failed", pod=str(pod.key), reason=lacks)
 
     def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
-        """Decide about a pod.
+        """Find a node for a pod, and bind the pod to it.
 
-        Return its node, or the seconds until the retry (None: no retry).
+        Return the pod's node, or the seconds until the retry; None means no retry.
         """
         pod = self._pods.get(entry.pod.key)
         if pod is None or pod.uid != entry.pod.uid:
@@ -201,7 +206,10 @@ class Scheduler:
         )
 
     def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> bool:
-        """Bind or provision the pod's delayed claims for its node; return whether a claim is not bound yet."""
+        """Bind the pod's delayed claims to volumes of its node, or request their provisioning.
+
+        Return whether a claim is not bound yet.
+        """
         delayed = self._surroundings.volumes(entry.pod).delayed
         if not delayed:
             return False
@@ -326,7 +334,7 @@ class Scheduler:
 
 
 def as_note(message: str) -> str:
-    """Return a message within the length limit of an Event (`truncateMessage`)."""
+    """Return a message, truncated to the length limit of an Event (`truncateMessage`)."""
     text = message.encode()
     if len(text) <= NOTE_LENGTH:
         return message

@@ -1,4 +1,4 @@
-"""Reads additional input of scheduling decisions: disruption budgets, volumes, and default selectors.
+"""Reads additional input of scheduling decisions: PodDisruptionBudgets, volumes, and the default selectors of pods.
 
 Guarantees: each call reads the current state of the caches.
 """
@@ -100,20 +100,20 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 class Listing(Protocol):
-    """A lister of one resource: a cache, or a snapshot of an earlier revision."""
+    """The interface of a lister of one resource: a cache, or a snapshot of an earlier revision."""
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all namespaces)."""
+        """Return the objects of one namespace ; None means all namespaces."""
 
 
 class DecisionInputs:
-    """Reads the additional input of a decision."""
+    """Reads the additional input of scheduling decisions."""
 
     def __init__(self, listing: Callable[[Resource], Listing]) -> None:
-        """Read the listers that the function `listing` returns for each resource."""
+        """Create an instance that reads the listers that the function `listing` returns for each resource."""
         self._services = listing(SERVICES)
         self._budgets = listing(BUDGETS)
         self._claims = listing(CLAIMS)
@@ -123,7 +123,7 @@ class DecisionInputs:
         self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
 
     def budgets(self) -> list[Budget]:
-        """Return all disruption budgets."""
+        """Return all PodDisruptionBudgets."""
         found = []
         for each in self._budgets.list():
             view = each.view(_Budget)
@@ -156,7 +156,7 @@ class DecisionInputs:
         return found.view(_Owner).spec.selector
 
     def volumes(self, pod: PodInfo) -> Volumes:
-        """Return the node requirements of a pod's volume claims, or the problem with them."""
+        """Return the node requirements of a pod's volume claims, or the problem with these claims."""
         if not pod.claims:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
@@ -170,7 +170,7 @@ class DecisionInputs:
         return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed))
 
     def _zones(self, claims: Sequence[Object]) -> Zones:
-        """Return the zones of the volumes of bound claims."""
+        """Return the zones of the volumes to which a pod's claims are bound."""
         names = (each.view(_Claim).spec.volume_name for each in claims)
         found = (self._volumes.get(Key("", name)) for name in names if name)
         return tuple(zone for each in found if each is not None for zone in zones_of(each.labels))
@@ -199,7 +199,7 @@ class DecisionInputs:
     def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
         """Reserve a volume for a claim, or request provisioning for a node if the volume is "".
 
-        Raises the errors of `client`.
+        Raises the errors of `client` if the write fails.
         """
         claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
         if claim is None:

@@ -5,10 +5,10 @@ Guarantees, as in Kubernetes (`pkg/scheduler/framework/plugins/dynamicresources`
 - A pod with a missing claim is not queued (`PreEnqueue`): it stays pending, without a condition or an Event, until all
   its claims exist.
 - A pod is bound only to a node that can access the devices of all its claims, and only after the claims are allocated
-  and reserved for it.
+  and reserved for the pod.
 - A claim whose devices no node of its pod can reach is deallocated if no other pod uses it.
 
-Extended resources of device classes are not allocated here, and binding does not wait for binding conditions.
+Extended resources of device classes are not allocated by this module, and binding does not wait for binding conditions.
 """
 
 from __future__ import annotations
@@ -107,24 +107,24 @@ class _Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 class _MissingError(Exception):
-    """A claim of a pod cannot be used; the message contains the reason."""
+    """Raised if a claim of a pod cannot be used; the message contains the reason."""
 
 
 class Listed(Protocol):
-    """A lister of one resource."""
+    """The interface of a lister of one resource."""
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all namespaces)."""
+        """Return the objects of one namespace ; None means all namespaces."""
 
 
 class AllocatedDevices:
-    """The devices that are allocated to claims; it is updated with each change of a claim."""
+    """The devices that are allocated to claims; this state is updated with each change of a claim."""
 
     def __init__(self) -> None:
-        """Start without any claims."""
+        """Create the state without any claims."""
         self.taken = UsedDevices()
         # The last known state of each claim.
         self._known: dict[Key, Object] = {}
@@ -135,7 +135,7 @@ class AllocatedDevices:
         return known if known is not None and known.uid == claim.uid and known.revision > claim.revision else claim
 
     def put(self, claim: Object) -> None:
-        """Replace a claim's state, unless a newer state is known."""
+        """Replace the recorded state of a claim, unless a newer state is known."""
         known = self._known.get(claim.key)
         if known is not None and known.uid == claim.uid and known.revision >= claim.revision:
             return
@@ -145,7 +145,7 @@ class AllocatedDevices:
             self.taken.add(each.id, _portions(each), 1)
 
     def drop(self, key: Key) -> None:
-        """Remove a claim and its devices."""
+        """Remove a claim and its devices from the state."""
         known = self._known.pop(key, None)
         for each in known.view(_Claim).results if known is not None else ():
             self.taken.add(each.id, _portions(each), -1)
@@ -161,7 +161,7 @@ class DeviceClaims:
     """Finds, allocates and reserves the resource claims of pods."""
 
     def __init__(self, listing: Callable[[Resource], Listed]) -> None:
-        """Read the listers that the function `listing` returns for each resource."""
+        """Create an instance that reads the listers that the function `listing` returns for each resource."""
         self._claims = listing(RESOURCE_CLAIMS)
         self._classes = listing(DEVICE_CLASSES)
         self._slices = listing(RESOURCE_SLICES)
@@ -169,7 +169,7 @@ class DeviceClaims:
         self._index: SliceIndex | None = None
 
     def follow(self) -> None:
-        """Keep the state of claims and slices from now on.
+        """Start to keep the state of ResourceClaims and ResourceSlices.
 
         The caller must call `note` for each change of a claim or slice.
         """
@@ -187,7 +187,7 @@ class DeviceClaims:
             self._allocated.put(obj)
 
     def missing(self, pod: PodInfo) -> str:
-        """Return why a pod cannot be queued yet; "" if all its claims exist and belong to it."""
+        """Return the reason why a pod cannot be queued yet; "" if all its claims exist and belong to the pod."""
         try:
             for _ in self._of(pod):
                 pass
@@ -196,7 +196,7 @@ class DeviceClaims:
         return ""
 
     def of(self, pod: PodInfo) -> Devices:
-        """Return the node requirements of a pod's claims, or the problem with them."""
+        """Return the node requirements of a pod's claims, or the problem with these claims."""
         if not pod.view.spec.resource_claims:
             return NO_DEVICES
         try:
@@ -213,9 +213,9 @@ class DeviceClaims:
     def reserve(
         self, pod: PodInfo, node: NodePlace, devices: Devices, client: EngineClient, now: str, new_id: Callable[[], str]
     ) -> None:
-        """Allocate the pod's claims for a node with the devices that were chosen, and reserve them; `now` is RFC 3339.
+        """Allocate the pod's claims for a node with the devices that were chosen, and reserve these claims.
 
-        Raises `Conflict` for an unusable claim, and the errors of `client`.
+        `now` is RFC 3339. Raises `Conflict` if a claim is unusable, and the errors of `client` if a write fails.
         """
         try:
             claims = [*self._of(pod)]
@@ -228,7 +228,7 @@ class DeviceClaims:
                 self._written(_reserve(claim, pod, result, client, now))
 
     def deallocate(self, key: Key, client: EngineClient) -> None:
-        """Remove the allocation of a claim; raises the errors of `client`."""
+        """Remove the allocation of a claim; raises the errors of `client` if the write fails."""
         claim = self._newest(self._claims.get(key))
         if claim is None or claim.view(_Claim).status.allocation is None:
             return
@@ -238,7 +238,7 @@ class DeviceClaims:
         self._written(client.update(claim.with_field("status", status), "status"))
 
     def _results(self, node: NodePlace, devices: Devices, new_id: Callable[[], str]) -> dict[str, dict[str, Any]]:
-        """Return the allocations that were found on a node, by claim."""
+        """Return the possible allocations of devices on a node, by claim."""
         if devices.allocating is None:
             return {}
         claims = devices.allocating.claims
@@ -281,7 +281,7 @@ class DeviceClaims:
         return ""
 
     def _of(self, pod: PodInfo) -> Iterator[Object]:
-        """Yield the claims of a pod.
+        """Yield the resource claims of a pod.
 
         Raises `_MissingError` if a claim does not exist or belongs to another pod.
         """
@@ -311,7 +311,10 @@ def _allocated(claim: Object, pod: PodInfo) -> Allocated:
 
 
 def _reserve(claim: Object, pod: PodInfo, result: dict[str, Any] | None, client: EngineClient, now: str) -> Object:
-    """Write a claim with its new allocation, if there is one, and with the pod as a user; return the stored claim."""
+    """Write a claim with its new allocation, if there is a new allocation, and with the pod as a user.
+
+    Return the stored claim.
+    """
     if result is not None and FINALIZER not in (claim.metadata.finalizers or ()):
         claim = client.update(claim.with_metadata(finalizers=[*(claim.metadata.finalizers or ()), FINALIZER]))
     status = {**(claim.to_dict().get("status") or {})}
@@ -325,7 +328,7 @@ def _reserve(claim: Object, pod: PodInfo, result: dict[str, Any] | None, client:
 
 
 def _name(pod: PodInfo, reference: PodClaimView) -> str | None:
-    """Return the name of a pod's claim, None if no claim was needed (`Name` of `resourceclaim`)."""
+    """Return the name of the claim for an entry of a pod; None if no claim was needed (`Name` of `resourceclaim`)."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     for each in pod.view.status.resource_claim_statuses or ():

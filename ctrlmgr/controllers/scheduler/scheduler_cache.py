@@ -1,8 +1,8 @@
-"""The scheduler's model of the cluster, updated from the caches' changes.
+"""The scheduler's model of the cluster, which is updated when the caches change.
 
-Guarantees: the informers' thread queues changes. The scheduler processes queued changes in log order before a decision
-(`catch_up`), so the model does not change during a decision. A pod counts on its node as soon as it is assigned, before
-the caches contain its binding, unless the binding fails.
+Guarantees: the informers' thread only queues changes. The scheduler processes queued changes in log order before a
+decision (`catch_up`); therefore the model does not change during a decision. A pod counts for its node as soon as the
+scheduler has chosen the node, before the caches contain its binding, unless the binding fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.scheduling.scheduling_view import decode_node
 
 
 class PodPlacement(NamedTuple):
-    """The node of a pod, and whether its binding is only assumed."""
+    """The node of a pod, and whether the pod's binding is only assumed."""
 
     node: str
     pod: PodInfo
@@ -29,12 +29,12 @@ class PodPlacement(NamedTuple):
 
 
 class ChangeEffect(NamedTuple):
-    """The effect of a change: the kind of event, and the unscheduled pod that it affects, if any."""
+    """The effect of a change: the kind of event, and the unscheduled pod that the change affects, if any."""
 
     happening: ClusterEvent | None = None
     waiting: PodInfo | None = None
     gone: Key | None = None
-    """The key of a pod that no longer waits."""
+    """The key of a pod that no longer waits to be scheduled."""
     claim: Change | None = None
     """A change of a resource claim or of an object that describes devices."""
     revision: int = 0
@@ -47,7 +47,7 @@ class SchedulerCache:
     """The model of the cluster; all methods except `note` must be called on the scheduling thread."""
 
     def __init__(self, scheduler_name: str) -> None:
-        """Model a cluster in which the scheduler has the name `scheduler_name`."""
+        """Create a model for the scheduler with the name `scheduler_name`."""
         self._name = scheduler_name
         self._changes: deque[Change] = deque()
         self._places: dict[Key, PodPlacement] = {}
@@ -56,18 +56,18 @@ class SchedulerCache:
         self.cluster = Cluster()
 
     def restart(self) -> None:
-        """Reset the model; after that, the caller passes all existing objects to `note` again."""
+        """Reset the model; after a reset, the caller must pass all existing objects to `note` again."""
         self._changes.clear()
         self._places.clear()
         self._elsewhere.clear()
         self.cluster = Cluster()
 
     def note(self, change: Change) -> None:
-        """Queue a change; called on the informers' thread."""
+        """Queue a change; only the informers' thread may call this method."""
         self._changes.append(change)
 
     def catch_up(self) -> Iterator[ChangeEffect]:
-        """Process queued changes, and yield their effects."""
+        """Process queued changes, and yield the effects of these changes."""
         pending = []
         while self._changes:
             pending.append(self._changes.popleft())
@@ -89,12 +89,12 @@ class SchedulerCache:
                 yield seen._replace(revision=change.revision)
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """Count a pod on a node to which it is being bound."""
+        """Count a pod for the node to which it is being bound."""
         self._put(PodPlacement(node, pod, assumed=True))
         self.cluster.drop_nomination(pod.key)
 
     def withdraw(self, key: Key) -> None:
-        """Remove a pod from its node after a failed binding."""
+        """Remove a pod from its node in the model after a failed binding."""
         place = self._places.get(key)
         if place is not None and place.assumed:
             self._take(key)

@@ -1,14 +1,15 @@
-"""The scheduling queue: the waiting pods, which of them is next, and the events after which a failed pod is retried.
+"""The scheduling queuecontains the waiting pods, and decides which pod is next and after which events a pod is retried.
 
 Guarantees, those of kube-scheduler's queue:
 
 - Pods are sorted by priority, then by the time when they were added.
-- A pod that fits on no node waits for an event that concerns the plugin that refused it, at most for five minutes. Then
-  its backoff must be over; it is one second, and doubles with each failure up to ten seconds.
-- Events during a pod's decision count for that pod too, so no change is missed between two attempts.
+- A pod that fits on no node waits for an event that concerns the plugin that refused it, but for at most five minutes.
+  A pod is retried only after its backoff, which is one second and doubles with each failure up to ten seconds.
+- Events that occur during the decision about a pod count for that pod, too, so no change is missed between two
+  attempts.
 - A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
-Seconds are those of a monotonic clock.
+In this module, seconds are read from a monotonic clock.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 PATIENCE: Final = 300.0
-"""Seconds after which a pod is tried again even if there was no event."""
+"""The number of seconds after which a pod is tried again even if there was no event."""
 
 
 class ClusterEvent(Enum):
-    """An event after which a pod that fits on no node may fit."""
+    """An event after which a pod may fit on a node although it fitted on no node before."""
 
     NODE_ADDED = "a node was added"
     NODE_CHANGED = "a node changed"
@@ -55,17 +56,19 @@ HINTS: Final[Mapping[str, frozenset[ClusterEvent]]] = {
     "InterPodAffinity": _BESIDE,
     "DynamicResources": _NODES | {ClusterEvent.DEVICES},
 }
-"""The events that concern each plugin. If no plugin refused a pod, all events concern it."""
+"""The events after which each plugin may accept a pod that it refused. If no plugin refused a pod, all events concern
+the pod.
+"""
 
 
 def backoff(attempts: int) -> float:
-    """Return the backoff in seconds after this number of attempts."""
+    """Return the backoff of a pod, in seconds, after this number of attempts."""
     return float(min(FIRST_BACKOFF * 2 ** min(attempts - 1, 16), LONGEST_BACKOFF))
 
 
 @dataclass
 class Entry:
-    """A pod that waits in the queue."""
+    """The entry of a pod that waits in the queue."""
 
     pod: PodInfo
     since: float
@@ -76,17 +79,17 @@ class Entry:
     patience_ends: float = 0.0
     """The time when the pod is tried again even if there was no event."""
     is_active: bool = True
-    """Whether the pod should be tried now, or when its backoff is over."""
+    """Whether the pod should be tried as soon as its backoff is over."""
 
     @property
     def order(self) -> tuple[int, float, Key]:
-        """Return the sort key of the pod."""
+        """Return the sort key of the pod in the queue."""
         return -self.pod.priority, self.since, self.pod.key
 
 
 @dataclass
 class Waiting:
-    """The waiting pods; only one thread may use the queue at a time."""
+    """The queue of waiting pods; only one thread at a time may use the queue."""
 
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
@@ -97,9 +100,9 @@ class Waiting:
     _meanwhile: set[ClusterEvent] = field(default_factory=set)
 
     def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
-        """Add or update a pod; return whether to try it now.
+        """Add a pod to the queue or update it; return whether the pod should be tried now.
 
-        A pod that `lacks` a claim is not queued.
+        If `lacks` is set, the pod lacks a claim and is not queued.
         """
         if pod.view.spec.scheduling_gates or lacks:
             self.forget(pod.key)
@@ -123,12 +126,12 @@ class Waiting:
         self.gated.pop(key, None)
 
     def must_wait(self, key: Key, now: float) -> bool:
-        """Return whether a waiting pod with a higher priority than this one should be tried now."""
+        """Return whether a waiting pod with a higher priority than the given pod should be tried now."""
         first = self.first(now)
         return first is not None and self.entries[first].pod.priority > self.entries[key].pod.priority
 
     def first(self, now: float) -> Key | None:
-        """Return the next pod, None if no pod should be tried now; pods whose backoff is not over are skipped."""
+        """Return the next pod; None if no pod should be tried now; pods whose backoff is not over are skipped."""
         while self._ready:
             order = self._ready[0]
             entry = self.entries.get(order[2])
@@ -138,7 +141,10 @@ class Waiting:
         return None
 
     def seconds_until(self, key: Key, now: float) -> float | None:
-        """Return the seconds until a pod should be tried, 0 if now; None if the pod is not in the queue."""
+        """Return the seconds until a pod should be tried.
+
+        0 if it should be tried now, None if the pod is not in the queue.
+        """
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -192,5 +198,8 @@ class Waiting:
 
 
 def concerns(happening: ClusterEvent, refused_by: frozenset[str]) -> bool:
-    """Return whether an event concerns a pod that these plugins refused; if there are none, every event does."""
+    """Return whether an event concerns a pod that the given plugins refused.
+
+    If no plugins are given, every event concerns the pod.
+    """
     return not refused_by or any(happening in HINTS.get(plugin, frozenset(ClusterEvent)) for plugin in refused_by)

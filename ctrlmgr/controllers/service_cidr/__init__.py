@@ -13,4 +13,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.service_cidr.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

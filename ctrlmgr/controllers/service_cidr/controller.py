@@ -1,15 +1,15 @@
-"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use addresses of a range.
+"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use the range's addresses.
 
 Guarantees:
 - A ServiceCIDR that is not being deleted has the finalizer and the condition Ready.
 - The finalizer of a ServiceCIDR that is being deleted is removed when no address depends on that ServiceCIDR alone. The
-  finalizer is removed at the earliest `GRACE` seconds after the deletion, because by then no process allocates
-  addresses from the range. Until then the condition Ready contains the reason.
-- An address does not depend on a ServiceCIDR alone if another one contains the address too. The other ServiceCIDR does
-  not count if it is being deleted as well and its range is not larger.
+  finalizer is removed at the earliest `GRACE` seconds after the deletion, because after this time no process allocates
+  addresses from the range. As long as a ServiceCIDR cannot be deleted, its condition Ready contains the reason.
+- An address does not depend on a ServiceCIDR alone if another ServiceCIDR contains the address, too. A ServiceCIDR that
+  also contains the address does not count if it is being deleted and its range is not larger.
 
-Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` (with a difference: if two equal ranges are
-deleted at the same time there, both finalizers are removed).
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` ; one difference is that Kubernetes removes
+both finalizers if two equal ranges are deleted at the same time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
-"""Seconds until every process has read the deletion (`deletionGracePeriod`)."""
+"""The number of seconds after which every process has read the deletion of a ServiceCIDR (`deletionGracePeriod`)."""
 MAX_RETRIES: Final = 15
 
 IS_READY: Final = Condition(READY, "True", "", "Kubernetes Service CIDR is ready")
@@ -64,7 +64,7 @@ def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterabl
 
 
 def _stays(other: Object, network: Network, own: Iterable[Network]) -> bool:
-    """Return whether another range will remain: it is not being deleted, or it is larger than a range of `own`."""
+    """Return whether another range will remain, because it is not being deleted or is larger than a range of `own`."""
     return not other.is_terminating or any(_contains(network, each) and network != each for each in own)
 
 
@@ -80,14 +80,14 @@ class ServiceCIDRReconciler:
     """Reconciles a ServiceCIDR, whose name is the key."""
 
     def __init__(self, service_cidrs: Lister, addresses: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read objects from these caches; `recorder` records failures as Events."""
+        """Create a reconciler that reads objects from these caches; `recorder` records failures as Events."""
         self._service_cidrs = service_cidrs
         self._addresses = addresses
         self._recorder = recorder
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the next step for the ServiceCIDR; raises the errors of `client`."""
+        """Perform the next step for the ServiceCIDR; raises the errors of `client` if a write fails."""
         service_cidr = self._service_cidrs.get(key)
         if service_cidr is None:
             return None
@@ -120,7 +120,7 @@ class ServiceCIDRReconciler:
         return None
 
     def _say(self, service_cidr: Object, condition: Condition, client: Client) -> None:
-        """Set the condition Ready, unless it is unchanged."""
+        """Set the condition Ready, unless the condition is unchanged."""
         known = service_cidr.view(ServiceCIDR).ready
         if known == condition:
             return
@@ -143,12 +143,12 @@ def _with_finalizers(service_cidr: Object, finalizers: Sequence[str]) -> Object:
 
 
 def _keys(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the keys of the changed ServiceCIDR and of all terminating ones."""
+    """Return a function that maps a changed ServiceCIDR to its key and the keys of all terminating ServiceCIDRs."""
     return lambda change: {change.object.key, *_terminating(service_cidrs)}
 
 
 def _keys_of_address(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a created or deleted address to the keys of all terminating ServiceCIDRs."""
+    """Return a function that maps a created or deleted IPAddress to the keys of all terminating ServiceCIDRs."""
     return lambda change: () if change.type is EventType.MODIFIED else _terminating(service_cidrs)
 
 

@@ -1,7 +1,7 @@
-"""The ServiceAccount controller: every active namespace has a ServiceAccount `default`.
+"""The ServiceAccount controller, which gives every active namespace a ServiceAccount `default`.
 
 Guarantees, all as in Kubernetes (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted
-ServiceAccount is created again, and an existing one is not changed. In a namespace that is being deleted, no
+ServiceAccount is created again, and an existing ServiceAccount is not changed. In a namespace that is being deleted, no
 ServiceAccount is created.
 """
 
@@ -30,7 +30,7 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
 _NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
-"""These errors mean that the ServiceAccount exists already, or that the namespace is terminating or deleted."""
+"""The errors that are ignored: the ServiceAccount exists already, or the namespace is terminating or deleted."""
 
 
 def namespace_is_active(namespace: Object | None) -> bool:
@@ -53,12 +53,12 @@ class ServiceAccountReconciler:
     """Reconciles the ServiceAccount of a namespace, whose name is the key."""
 
     def __init__(self, namespaces: Lister, service_accounts: Lister) -> None:
-        """Read objects from these caches."""
+        """Create a reconciler that reads objects from these caches."""
         self._namespaces = namespaces
         self._service_accounts = service_accounts
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Create the ServiceAccount `default` if it is missing; raises the errors of `client`."""
+        """Create the ServiceAccount `default` if it is missing; raises the errors of `client` if the creation fails."""
         if not namespace_is_active(self._namespaces.get(key)):
             return
         if self._service_accounts.get(Key(key.name, NAME)) is not None:

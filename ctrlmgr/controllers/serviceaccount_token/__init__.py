@@ -39,4 +39,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=Options,
     starts_first=True,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,11 +1,11 @@
-"""The ServiceAccount token controller: fills token Secrets, and deletes those of deleted ServiceAccounts.
+"""The ServiceAccount token controller: fills token Secrets, and deletes the token Secrets of deleted ServiceAccounts.
 
 Guarantees:
-- If the annotation of a Secret of type `kubernetes.io/service-account-token` names a ServiceAccount, the
-  ServiceAccount's token, the CA certificate and the namespace are written to the Secret. No such Secret is created
-  automatically.
-- A Secret whose ServiceAccount was deleted, or replaced by another of the same name, is deleted. Deleted Secrets are
-  removed from the list of their ServiceAccount.
+- If the annotation of a Secret of type `kubernetes.io/service-account-token` names an existing ServiceAccount, then the
+  ServiceAccount's token, the CA certificate and the namespace are written to the Secret. The controller creates no
+  token Secrets.
+- A Secret whose ServiceAccount was deleted, or replaced by a ServiceAccount of the same name, is deleted. Deleted
+  Secrets are removed from the list of their ServiceAccount.
 
 Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
@@ -34,7 +34,7 @@ from ctrlmgr.manager import Controller, Watch
 RETRIES: Final = 10
 
 _BY_ACCOUNT: Final = "service account"
-"""The index of token Secrets by their ServiceAccount, as namespace/name."""
+"""The name of the index of token Secrets by their ServiceAccount (namespace/name)."""
 
 _ACCOUNT, _SECRET, _GONE = "account", "secret", "gone"
 
@@ -44,7 +44,7 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 class _DeletedSecret(NamedTuple):
-    """A token Secret that was deleted, with the fields that the key contains."""
+    """A token Secret that was deleted, with the fields of it that a key contains."""
 
     secret: str
     account: str
@@ -52,17 +52,17 @@ class _DeletedSecret(NamedTuple):
 
 
 class TokenReconciler:
-    """Reconciles what the key names: a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret."""
+    """Reconciles, depending on the key, a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret."""
 
     def __init__(self, accounts: Lister, secrets: Lister, root_ca: bytes, new_token: NewToken) -> None:
-        """Write the CA certificate `root_ca` (PEM), and tokens that `new_token` returns, into Secrets."""
+        """Create a reconciler that writes into Secrets the CA `root_ca` (PEM) and tokens that `new_token` returns."""
         self._accounts = accounts
         self._secrets = secrets
         self._root_ca = root_ca
         self._new_token = new_token
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Reconcile the object that the key names; raises the errors of `client`."""
+        """Reconcile the object that the key names; raises the errors of `client` if a write fails."""
         what, _, rest = key.name.partition("/")
         try:
             if what == _ACCOUNT:
@@ -98,7 +98,7 @@ class TokenReconciler:
 
 
 def is_token_secret(secret: Object) -> bool:
-    """Return whether a Secret is a token Secret with the name of a ServiceAccount."""
+    """Return whether a Secret is a token Secret that names a ServiceAccount."""
     return secret.view(_Typed).type == TYPE and bool(secret.annotations.get(ACCOUNT_NAME))
 
 

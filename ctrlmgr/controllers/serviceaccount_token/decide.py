@@ -20,17 +20,17 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, lega
 from ctrlmgr.authentication.token_keys import key_id
 
 NewToken: TypeAlias = Callable[[Object, str], str]
-"""A function that returns a token of a ServiceAccount for the Secret with this name."""
+"""The type of a function that returns a token of a ServiceAccount , given the name of the Secret."""
 
 
 def token_maker(key: PrivateKey) -> NewToken:
-    """Return a function that issues tokens signed with `key`."""
+    """Return a function that issues ServiceAccount tokens, signed with `key`."""
     name = key_id(key.public_key())
     return lambda account, secret: sign(msgspec.json.encode(legacy_claims(account, secret)), key, name)
 
 
 def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: NewToken) -> Object | None:
-    """Return `secret` with the token of `account` and other missing data, None if no data is missing."""
+    """Return `secret` with the token of `account` and other missing data; None if no data is missing."""
     data = secret_data(secret)
     added: dict[str, bytes] = {}
     if root_ca and data.get("ca.crt") != root_ca:
@@ -53,7 +53,7 @@ def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: N
 
 
 def without_reference(account: Object, secret: str) -> Object | None:
-    """Return `account` without `secret` in its list, None if it is not in the list."""
+    """Return `account` without `secret` in its list of Secrets; None if the list does not contain the Secret."""
     fields = account.to_dict()
     references: list[dict[str, Any]] = fields.get("secrets") or []
     left = [each for each in references if each.get("name") != secret]

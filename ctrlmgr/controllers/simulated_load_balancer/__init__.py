@@ -1,6 +1,6 @@
 """The simulated load balancer: assigns addresses of a pool to Services of type LoadBalancer.
 
-No program listens at these addresses.
+No program listens at the addresses that the simulated load balancer assigns.
 """
 
 from __future__ import annotations
@@ -40,4 +40,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=Options,
     enabled_by_default=False,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,7 +1,7 @@
 """The simulated load balancer: writes `status.loadBalancer.ingress` of Services of type LoadBalancer.
 
-Guarantees: each Service of that type gets one unique address of the pool, in the Service's first IP family. A Service
-with a load balancer class is ignored. There is one worker, so no lock is needed.
+Guarantees: each Service of type LoadBalancer gets one unique address of the pool, in the Service's first IP family. A
+Service with a load balancer class is ignored. The controller has only one worker, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 from ctrlmgr.simulation.nodes import free_address
 
 _AGAIN = 30.0
-"""Seconds until the retry for a Service without a free address."""
+"""The number of seconds until the retry if no address is free for a Service."""
 
 
 def wants_address(service: Mapping[str, Any]) -> bool:
@@ -35,14 +35,14 @@ class LoadBalancer:
     """Reconciles the address of a Service."""
 
     def __init__(self, services: Lister, ranges: str, recorder: Recorder) -> None:
-        """Assign addresses of `ranges`, one or two networks separated by a comma."""
+        """Create a reconciler that assigns addresses of `ranges`, one or two networks separated by a comma."""
         self._services = services
         self._pools = {each.version: each for each in map(ipaddress.ip_network, ranges.split(","))}
         self._recorder = recorder
         self._given: dict[Key, str] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Mark the existing addresses as assigned, and yield all Services."""
+        """Mark the addresses that Services have as assigned, and yield the keys of all Services."""
         self._given.clear()
         for service in self._services.list():
             fields = service.to_dict()
@@ -51,7 +51,7 @@ class LoadBalancer:
             yield service.key
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Assign an address to the Service, or release it."""
+        """Assign an address to the Service, or release the address of a Service that needs none any more."""
         service = self._services.get(key)
         fields = service.to_dict() if service is not None else {}
         if service is None or not wants_address(fields):

@@ -1,4 +1,4 @@
-"""Simulated nodes: kubelets that execute nothing, and report how pods would run on them."""
+"""Simulated nodesare kubelets that execute no containers, but report how pods would run on them."""
 
 from __future__ import annotations
 
@@ -92,4 +92,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=Options,
     enabled_by_default=False,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,4 +1,4 @@
-"""The behaviour rules for containers on simulated nodes, from the settings."""
+"""The behaviour rules for containers on simulated nodes, as the settings define them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Rules(NamedTuple):
     says: Sequence[BehaviourSource] = ()
     """Rules for particular containers, from a file."""
     tasks: ContainerExit | None = None
-    """How unknown commands end in containers that are expected to exit; None if they never do."""
+    """The way in which unknown commands end in containers that are expected to exit; None if they never end."""
     servers: ContainerExit | None = None
-    """How unknown commands end in all other containers."""
+    """The way in which unknown commands end in all other containers."""
 
 
 def read_behaviour(options: Options) -> Rules:
-    """Return the rules from the options; raises `SettingsError`."""
+    """Return the behaviour rules from the options; raises `SettingsError` if an option is invalid."""
     if not options.simulated_speed:
         raise SettingsError("controllers.simulated_speed: the speed must be above 0, because time must pass")
     endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))
@@ -32,7 +32,7 @@ def read_behaviour(options: Options) -> Rules:
 
 
 def _read_file(name: str) -> Sequence[BehaviourSource]:
-    """Return the rules of a file, YAML or Python; raises `SettingsError`."""
+    """Return the behaviour rules in a YAML or Python file; raises `SettingsError` if the file is invalid."""
     if not name:
         return ()
     path = Path(name).expanduser()

@@ -1,9 +1,9 @@
-"""The Services of the cluster as pods on simulated nodes see them, with their history.
+"""The Services of the cluster as pods on simulated nodes see them, with the history of each Service.
 
-Guarantees: a change never alters an earlier result for a pod. Pods see a change of a Service from the second in which
-it was recorded. If a pod has already read the Service at a later moment, pods see the change after that moment.
-Services that exist when the process starts count as having existed forever. A change of a Service affects the pods that
-used the Service.
+Guarantees: a change of a Service never alters what a pod has read earlier. Pods see a change of a Service from the
+second in which it was recorded. If a pod has already read the Service at a later simulated time, pods see the change
+after that time. Services that exist when the process starts count as having existed forever. A change of a Service
+affects the pods that used the Service.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _MOST: Final = 64
 
 class _Version(NamedTuple):
     since: int
-    """The time from which the state applies, in microseconds since 1970; 0 stands for always."""
+    """The time from which this state of a Service applies, in microseconds since 1970; 0 stands for always."""
     state: ServiceState | None
-    """The state of the Service, None if it does not exist."""
+    """The state of the Service; None if the Service does not exist."""
 
 
 class Services:
@@ -50,7 +50,7 @@ class Services:
     resources: Sequence[Resource] = (SERVICES, ENDPOINT_SLICES)
 
     def __init__(self, clock: Clock) -> None:
-        """Start without any Services."""
+        """Create an instance without any Services."""
         self._clock = clock
         self._lock = Lock()
         self._objects: dict[Key, Object] = {}
@@ -69,7 +69,7 @@ class Services:
     # Changes
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
-        """Replace the objects of a resource by `objects`, as if these had always existed."""
+        """Replace the objects of a resource by `objects`, as if these objects had always existed."""
         with self._lock:
             known = self._objects if resource == SERVICES else self._owners
             for key in [*known]:
@@ -78,7 +78,7 @@ class Services:
                 self._put(resource, obj.key, obj, is_listed=True)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record that a Service or an EndpointSlice now has the state `obj`, None if it was deleted."""
+        """Record that a Service or an EndpointSlice now has the state `obj`; None means that it was deleted."""
         with self._lock:
             self._put(resource, key, obj, is_listed=False)
 
@@ -110,7 +110,7 @@ class Services:
             self._renew(owner, is_listed=is_listed)
 
     def _renew(self, key: Key, *, is_listed: bool) -> None:
-        """Record the state of a Service, if it differs from the last recorded state."""
+        """Record the state of a Service, if the state differs from the last recorded state."""
         obj, versions = self._objects.get(key), self._versions.setdefault(key, [])
         slices = self._slices.get(key, {})
         state = None if obj is None else ServiceState.of(obj.to_dict(), [slices[each] for each in sorted(slices)])
@@ -141,7 +141,7 @@ class Services:
             return sorted(self._askers.get(service, ()))
 
     def changes(self, pod: Key) -> int:
-        """Return the number of changes of the Services that a pod used."""
+        """Return how many changes the Services that a pod used have had."""
         with self._lock:
             return self._changes.get(pod, 0)
 
@@ -155,16 +155,16 @@ class Services:
     # Results
 
     def seen_by(self, pod: Key, time: PodTime, own: Iterable[str] = (), *, is_told: bool = True) -> SeenServices:
-        """Return the network as a pod with the addresses `own` sees it.
+        """Return the simulated network as a pod with the addresses `own` sees it.
 
-        If `is_told` is True, later changes of each Service that the pod uses affect the pod.
+        If `is_told` is set, later changes of each Service that the pod uses trigger a reconcile of the pod.
         """
         with self._lock:
             asked = set(self._asked.get(pod, ()))
         return SeenServices(self, pod, time, own, asked, is_told=is_told)
 
     def state(self, service: Key, moment: int, asker: Key | None) -> ServiceState | None:
-        """Return the state of a Service at a moment (µs since 1970), and record that the pod `asker` used it."""
+        """Return the state of a Service at a time (µs since 1970), and record that the pod `asker` used the Service."""
         with self._lock:
             if asker is not None:
                 self._askers.setdefault(service, set()).add(asker)
@@ -176,7 +176,7 @@ class Services:
             return versions[found - 1].state if found else None
 
     def named(self, address: str) -> Key | None:
-        """Return the key of the Service with the cluster IP `address`, None if there is none."""
+        """Return the key of the Service with the cluster IP `address`; None if there is none."""
         with self._lock:
             return next((key for key, each in self._versions.items() if _has(each, address)), None)
 
@@ -186,7 +186,7 @@ class Services:
             return {key.namespace for key in self._objects}
 
     def moments(self, services: Iterable[Key]) -> Iterator[int]:
-        """Yield the moments at which these Services changed."""
+        """Yield the times at which the given Services changed."""
         with self._lock:
             yield from [each.since for key in services for each in self._versions.get(key, ())]
 
@@ -196,12 +196,12 @@ def _has(versions: Sequence[_Version], address: str) -> bool:
 
 
 class SeenServices:
-    """The network of one pod; a `simulation.simulated_network.Network`."""
+    """The network of one pod, as a `simulation.simulated_network.Network`."""
 
     def __init__(
         self, services: Services, pod: Key, time: PodTime, own: Iterable[str], asked: set[Key], *, is_told: bool
     ) -> None:
-        """Read from `services`, for a pod that has used the Services in `asked` before."""
+        """Create a network that reads `services`, for a pod that has used the Services in `asked` before."""
         self._services = services
         self._pod = pod
         self._time = time
@@ -210,7 +210,7 @@ class SeenServices:
         self._asker = pod if is_told else None
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
-        """Connect to the pod itself, to a Service, or to a host outside the cluster."""
+        """Simulate a connection to the pod itself, to a Service, or to a host outside the cluster."""
         if is_local(host) or host in self._own:
             return Answer(LOCALHOST)
         if is_address(host):
@@ -225,7 +225,7 @@ class SeenServices:
         return Answer("", UNKNOWN_HOST) if is_unknown else Answer(ELSEWHERE)
 
     def next_change(self, after: float) -> float | None:
-        """Return the first moment after `after` at which a Service that the pod used changes, None if there is none."""
+        """Return the first time after `after` at which a Service that the pod used changes; None if there is none."""
         changes = (self._time.seconds(each) for each in self._services.moments(self._asked))
         return min((each for each in changes if each > after), default=None)
 

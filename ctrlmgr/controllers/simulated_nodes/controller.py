@@ -4,11 +4,12 @@ Guarantees:
 - The controller changes only nodes with the simulation's label, and pods on such nodes. The controller executes no
   commands.
 - Each write is made as the node's user, `system:node:NAME`.
-- `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes the status whenever it
-  changes. All state is derived from the objects, so a new process continues where the last one stopped.
+- `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes the status of a pod
+  whenever the status changes. All state is derived from the objects, so a new process continues where the last process
+  stopped.
 
-A key with only a name stands for a node, a key with a namespace and a name for a pod. The key `*` stands for the
-renewal of the leases that are due.
+A key with only a name stands for a node, and a key with a namespace and a name stands for a pod. The key `*` stands for
+the renewal of the leases that are due.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ log = structlog.get_logger(__name__)
 _GROUPS: Final = ("system:nodes", "system:authenticated")
 _LEASES: Final = Key("", "*")
 _LOOK: Final = 10.0
-"""Seconds until a node's status is corrected after another client has changed it."""
+"""The number of seconds until a node's status is corrected after another client has changed the status."""
 _REPORT: Final = 300.0
-"""Seconds after which an unchanged status of a node is written again."""
+"""The number of seconds after which an unchanged status of a node is written again."""
 _MOMENT: Final = 0.25
 _SOON: Final = 0.01
 """The minimum wait until the next reconcile, in seconds."""
 _REJECTS_AFTER: Final = 1.0
-"""Seconds between a pod's creation timestamp and its rejection by a node."""
+"""The number of seconds between a pod's creation timestamp and its rejection by a node."""
 _SECOND: Final = 1_000_000
 _WORKERS: Final = 8
 """The number of nodes and pods that are reconciled concurrently; most of the time they wait for the log."""
@@ -95,7 +96,10 @@ class SimulatedNodes:
         *,
         clock: Clock,
     ) -> None:
-        """Read objects from these caches; `pods` is indexed by node. Nodes in `wanted` are created."""
+        """Create a reconciler that reads objects from these caches; `pods` is indexed by node.
+
+        The nodes in `wanted` are created.
+        """
         self._nodes = nodes
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
@@ -121,7 +125,7 @@ class SimulatedNodes:
         self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
-        """Reset all state; yield all wanted and all simulated nodes, and the pods on them."""
+        """Reset all state; yield the keys of all wanted and all simulated nodes, and of the pods on these nodes."""
         self._reported.clear()
         self._renewals.restart()
         self._looked_at.clear()
@@ -135,7 +139,7 @@ class SimulatedNodes:
         yield _LEASES
 
     def _gather_files(self, nodes: Sequence[Object]) -> None:
-        """Compute which files the pods have changed in shared volumes, oldest pods first."""
+        """Compute which files the pods have changed in shared volumes, beginning with the oldest pods."""
         found = [(pod.to_dict(), node) for node in nodes for pod in pods_of_node(self._pods, node.name)]
         sharing = [each for each in found if taken_at(each[0]) and is_sharing(each[0])]
         now = self._clock.now()
@@ -148,7 +152,7 @@ class SimulatedNodes:
             self._shared.note(uid, time, now, life.told)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Reconcile a node, a pod, or the leases, as the key says."""
+        """Reconcile a node, a pod, or the leases, depending on the key."""
         if key == _LEASES:
             return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
@@ -197,7 +201,7 @@ class SimulatedNodes:
             self._reported[node.name] = now
 
     def _tell_problems(self, node: Object) -> None:
-        """Record an Event for each error in a node's annotations, once."""
+        """Record an Event for each error in a node's annotations, but only once for each error."""
         found = problems(node.annotations)
         for problem in found if self._misunderstood.get(node.name) != found else ():
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
@@ -301,7 +305,7 @@ class SimulatedNodes:
         self._given.pop(pod.key, None)
 
     def _refusal(self, pod: Object, node: Object) -> tuple[str, str] | None:
-        """Return why a node cannot accept a pod that names it (reason and message), as the kubelet decides."""
+        """Return the reason and the message with which a kubelet would reject a pod that names its node."""
         others = NodeInfo.of(node)
         for each in pods_of_node(self._pods, node.name):
             info = PodInfo.of(each)
@@ -331,7 +335,7 @@ class SimulatedNodes:
         self._recorder.event(pod, WARNING, reason, message)
 
     def _place(self, pod: Object, fields: Mapping[str, Any], node: Object) -> Place | None:
-        """Return the addresses of a pod and of its node; None if they are not assigned yet."""
+        """Return the addresses of a pod and of its node; None if the addresses are not assigned yet."""
         hosts = tuple(_addresses(node))
         if not hosts:
             return None
@@ -358,9 +362,9 @@ class SimulatedNodes:
     # The mapping from changes to keys.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node that was created or deleted, or whose annotations or labels changed.
+        """Yield the key of a node that was created or deleted, or whose annotations or labels changed.
 
-        Also its pods if it was created again.
+        If a node was created again, the keys of its pods are yielded, too.
         """
         new, old = change.new, change.old
         if not is_marked(change.object):
@@ -373,7 +377,10 @@ class SimulatedNodes:
                 yield from (pod.key for pod in pods_of_node(self._pods, new.name))
 
     def status_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node whose conditions changed, because another client may have changed them."""
+        """Yield the key of a node whose conditions have changed.
+
+        Another client may have changed the conditions.
+        """
         new, old = change.new, change.old
         if new is None or old is None or not is_marked(new):
             return
@@ -386,13 +393,13 @@ def _said(node: Object) -> list[tuple[str, str]]:
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a pod that is bound to a node."""
+    """Yield the key of a pod that is bound to a node."""
     if change.object.view(Pod).spec.node_name:
         yield change.object.key
 
 
 def is_marked(node: Object) -> bool:
-    """Return whether a node is simulated."""
+    """Return whether a node has the label of simulated nodes."""
     return node.labels.get(MARK) == "true"
 
 
@@ -407,7 +414,7 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build the controller from its context and options; raises `SettingsError` for files with errors."""
+    """Build the controller from its context and options; raises `SettingsError` if a file of the options has errors."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     services, endpoint_slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))

@@ -1,4 +1,4 @@
-"""Computes the Events that a kubelet records when a pod's status changes: a pure function of the old and new status."""
+"""Computes the Events that a kubelet records when a pod's status changes, from the old and new status alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KubeletEvent(NamedTuple):
 
 
 def kubelet_events(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KubeletEvent]:
-    """Yield the Events for the change of a pod's status to `new`."""
+    """Yield the Events that a kubelet records when a pod's status changes to `new`."""
     old = pod.get("status") or {}
     for field, place in _PLACES:
         before = {each["name"]: each for each in old.get(field) or ()}
