@@ -1,9 +1,10 @@
-"""Records scenarios: plays them on `ctrlmgr serve` and writes its log, with their checkpoints, for `ctrlmgr replay`.
+"""Records scenarios: plays them on `ctrlmgr serve` and writes its log with checkpoints as a recording.
 
     python -m tests.scenario_recordings [--part workloads] REGEX FILE
 
-The scenarios are those beside the conformance corpora (see `tests.conformance`), played one after the other, so that a
-cluster is idle at each checkpoint. Resources that no controller of workloads reads are left out.
+The scenarios are stored beside the conformance corpora (see `tests.conformance`); they are played one after the other,
+so that the cluster is idle at each checkpoint. The recording does not contain resources that no controller of workloads
+reads.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ KINDS = frozenset(
         *("replicationcontrollers", "resourcequotas", "statefulsets"),
     }
 )
-"""The recorded resources, by plural."""
+"""The plural names of the recorded resources."""
 
 
 def main() -> int:
@@ -49,7 +50,7 @@ def main() -> int:
 
 
 def record(part: Part, only: str, path: Path) -> None:
-    """Play the matching scenarios of a part on a new server, and write the recording."""
+    """Play the scenarios of a part that match a pattern on a new server, and write the recording."""
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         database = f"sqlite:///{work}/ctrlmgr.db"
@@ -59,7 +60,7 @@ def record(part: Part, only: str, path: Path) -> None:
 
 
 def play(part: Part, server: Server, only: str) -> list[tuple[str, Revision]]:
-    """Play the scenarios, and return the checkpoints, each with the log's revision at that moment."""
+    """Play the scenarios, and return the checkpoints, each with the revision of the log at that time."""
     recordings = Path(os.environ.get("CONFORMANCE", "../shared/conformance")).resolve()
     sys.path.insert(0, str(recordings))
     drive: Any = importlib.import_module("drive")
@@ -76,7 +77,7 @@ def play(part: Part, server: Server, only: str) -> list[tuple[str, Revision]]:
 
 
 def write(database: str, checkpoints: Sequence[tuple[str, Revision]], path: Path) -> None:
-    """Write a log as a recording, with each checkpoint at its revision."""
+    """Write a log as a recording, in which each checkpoint is at its revision."""
     log = open_log_for_reading(database, clock=SystemClock(), random=Random(0))
     waiting = [*checkpoints]
     try:

@@ -1,10 +1,10 @@
-"""Plays scenarios while `ctrlmgr serve` is killed at random checkpoints, and other processes continue.
+"""Plays scenarios while `ctrlmgr serve` is killed at random checkpoints, and other processes continue its work.
 
     python -m tests.scenario_takeover [--seed 0] [--chance 0.5] [--part workloads] [REGEX]
 
-The scenarios are those beside the conformance corpora (see `tests.conformance`), played one after the other. At each
-checkpoint, the server is killed with the given probability, and a new one continues with its log. The results are
-compared with those of Kubernetes; the exit code is that of the comparison.
+The scenarios are stored beside the conformance corpora (see `tests.conformance`), and are played one after the other.
+At each checkpoint, the server is killed with the given probability, and a new server continues with the same log. The
+results are compared with the results of Kubernetes; the exit code is the exit code of the comparison.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.conformance import PARTS, Part, Server, serving
 
 
 class Succession:
-    """One server after another on the same log; a context manager."""
+    """Runs one server after another on the same log; the class is a context manager."""
 
     def __init__(self, part: Part, work: Path) -> None:
         self._part = part
@@ -34,13 +34,13 @@ class Succession:
         self.deaths = 0
 
     def start(self) -> Server:
-        """Start a server; the previous one must have ended."""
+        """Start a server; the previous server must have ended."""
         server = self._stack.enter_context(serving(self._part, f"sqlite:///{self._work}/ctrlmgr.db", self._work))
         self._process = server.process
         return server
 
     def succeed(self) -> Server:
-        """Kill the server, and start another."""
+        """Kill the running server, and start another server."""
         assert self._process is not None, "there is one"
         self._process.kill()
         self._process.wait()
@@ -56,7 +56,7 @@ class Succession:
 
 
 def play(part: Part, only: str, actual: Path, *, seed: int, chance: float) -> int:
-    """Play the matching scenarios of a part, and return the number of kills."""
+    """Play the scenarios of a part that match a pattern, and return the number of kills."""
     recordings = scenarios_folder()
     sys.path.insert(0, str(recordings))
     drive: Any = importlib.import_module("drive")
@@ -78,19 +78,19 @@ def play(part: Part, only: str, actual: Path, *, seed: int, chance: float) -> in
 
 
 def scenarios_folder() -> Path:
-    """Return the path of the scenarios."""
+    """Return the path of the file with the scenarios."""
     return Path(os.environ.get("CONFORMANCE", "../shared/conformance")).resolve()
 
 
 def is_as_recorded(part: Part, only: str, actual: Path) -> bool:
-    """Compare the results of scenarios with those of Kubernetes, and print the differences."""
+    """Compare the results of scenarios with the results of Kubernetes, and print the differences."""
     folder = scenarios_folder()
     command = [sys.executable, str(folder / "compare.py"), "--only", only, str(folder / part.expected), str(actual)]
     return subprocess.run(command, check=False).returncode == 0
 
 
 def main() -> int:
-    """Play the scenarios, and compare the results."""
+    """Play the scenarios, and compare the results with those of Kubernetes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chance", type=float, default=0.5)

@@ -1,9 +1,10 @@
 """Measures requests while PostgreSQL hangs: `python -m tests.robustness.hung_database --rounds 5`.
 
-In each round, every process of the database server is stopped (SIGSTOP), so that the host accepts packets and the
-server does not answer. Then requests are sent, and the server continues. The script prints the answers and their times.
-There are three violations: a request that needs the database was not refused within 5 s, another request took longer
-than 1 s, or a process had to be restarted. Then the exit code is 1.
+In each round, every process of the database server is stopped (SIGSTOP), so that the host accepts packets but the
+database server does not respond. Then the script sends requests, and lets the database server continue. The script
+prints the responses and their durations. There are three types of violations: a request that needs the database was not
+refused within 5 s, another request took longer than 1 s, or a server had to be restarted. If there is a violation, the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _REFUSED_WITHIN = 5.0
 _CACHED_WITHIN = 1.0
 _READY_WITHIN = 15.0
 _NOTICED_AFTER = 8.0
-"""Seconds after which `/readyz` must fail."""
+"""Seconds within which `/readyz` must begin to fail."""
 
 
 class Answered(NamedTuple):
-    """The answer to a request, and the seconds that it took."""
+    """The response to a request, and the duration of the request in seconds."""
 
     what: str
     code: int
@@ -43,7 +44,7 @@ class Answered(NamedTuple):
 
 @contextmanager
 def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, Served]]:
-    """A server on a PostgreSQL that no other process uses."""
+    """A server with a PostgreSQL database that no other process uses."""
     with PostgresCluster() as cluster:
         cluster.execute(f"CREATE DATABASE {_DATABASE}")
         migrate_log(cluster.url(_DATABASE), clock=SystemClock(), random=random.Random(1))

@@ -1,4 +1,4 @@
-"""The operations that a server offers, from its OpenAPI documents."""
+"""Reads the operations that a server offers from the server's OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 class Operation(NamedTuple):
-    """A method of a path."""
+    """One operation: a method of a path."""
 
     method: str
     path: str
-    """The path, with placeholders such as `{namespace}`."""
+    """The path of the operation, with placeholders such as `{namespace}`."""
     parameters: tuple[str, ...]
-    """The parameters of the query."""
+    """The query parameters of the operation."""
     body: str
-    """The name of the body's definition, empty if there is no body."""
+    """The name of the definition of the request body; empty if the operation has no body."""
     media_types: tuple[str, ...]
     kind: Mapping[str, str]
-    """The group, version and kind of the object."""
+    """The group, version and kind of the objects to which the operation applies."""
     action: str
 
     @property
     def collection(self) -> str:
-        """The path of the collection that contains the object."""
+        """The path of the collection that contains the operation's object."""
         head, found, _ = self.path.partition("/{name}")
         return head if found else self.path
 
     @property
     def is_watch(self) -> bool:
-        """Return whether the answer is a stream that lasts until a timeout, by the path."""
+        """Return whether the response is a stream that lasts until a timeout; the path decides this."""
         return self.action.startswith("watch")
 
 

@@ -1,4 +1,4 @@
-"""Databases for test runs: a file, or a private PostgreSQL server."""
+"""Creates databases for test runs: a SQLite file, or a private PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CUT = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 
 
 
 def on_sqlite(folder: Path, *, settings: str = "") -> Setting:
-    """A database in a file in `folder`."""
+    """A database that is a SQLite file in `folder`."""
     return Setting(folder, f"sqlite:///{folder / 'ctrlmgr.db'}", settings=settings)
 
 
 @contextmanager
 def on_postgres(folder: Path, cluster: PostgresCluster, *, servers: int = 1, settings: str = "") -> Iterator[Setting]:
-    """A database of a PostgreSQL server, whose connections can be cut."""
+    """A database of a PostgreSQL server; a test can cut the connections to it."""
     cluster.execute(f"CREATE DATABASE {_NAME}")
     try:
         migrate_log(cluster.url(_NAME), clock=SystemClock(), random=random.Random(1))

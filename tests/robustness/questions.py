@@ -1,6 +1,7 @@
-"""Generates requests for operations of an OpenAPI document: valid and invalid ones.
+"""Generates requests for the operations in an OpenAPI document: valid and invalid requests.
 
-Requests use few names, so that many of them concern an existing object. Updates change the last received object.
+The requests use few names, so that many requests concern an existing object. Updates change the object that the
+generator received last.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _QUERY: Mapping[str, tuple[str, ...]] = {
     "container": ("a", "", ".."),
 }
 _SUITABLE = 0.85
-"""Queries without invalid parts, because they are empty."""
+"""Query strings that contain no invalid parts, because they are empty."""
 
 
 class Question(NamedTuple):
@@ -53,20 +54,20 @@ class Question(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     collection: str
-    """The key under which the object is remembered."""
+    """The key under which the generator stores an object."""
 
 
 class Questions:
-    """Generates requests; the same seed and the same answers give the same requests."""
+    """Generates requests; the same seed and the same responses give the same requests."""
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
-        """Make bodies for `definitions`; draw random values from `choice`."""
+        """Create a generator that makes bodies for `definitions`, and draws random values from `choice`."""
         self._specimens = Specimens(definitions, choice)
         self._choice = choice
         self._seen: dict[str, list[Any]] = {}
 
     def remember(self, collection: str, fields: Any) -> None:
-        """Remember an existing object."""
+        """Store an existing object for later requests."""
         seen = self._seen.setdefault(collection, [])
         seen.append(fields)
         del seen[:-_REMEMBERED]
@@ -196,7 +197,7 @@ class Questions:
         return self._choice.choice((pointer, pointer, pointer, pointer + "/-", pointer + "/0", pointer + "/none", "x"))
 
     def _direct(self, made: Any) -> None:
-        """Insert a directive of strategic merge patches at some place."""
+        """Insert a directive for strategic merge patches at a random place."""
         place = made
         while self._choice.random() < 0.6:
             inner = [
@@ -219,7 +220,7 @@ class Questions:
 
 
 def _merged(known: Any, made: Any, choice: random.Random) -> Any:
-    """Return a known object with some generated fields."""
+    """Return a stored object with several generated fields."""
     merged = copy.deepcopy(known)
     places = [(merged, made)]
     while places:

@@ -1,4 +1,4 @@
-"""Servers for robustness tests: those of `tests.e2e`, which can also be paused and measured."""
+"""Servers for robustness tests: the servers of `tests.e2e`, which here can also be paused and measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.serving import Server
 
 
 class Site(NamedTuple):
-    """The URL of a server, and the credentials for it."""
+    """The URL of a server, and credentials for the server."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Site(NamedTuple):
 
 
 class Served(Server):
-    """A `ctrlmgr serve` process, as `Server`; `settings` are lines of its settings file."""
+    """A `ctrlmgr serve` process like `Server`; `settings` contains lines of the process's settings file."""
 
     def __init__(self, folder: Path, *arguments: str, settings: str = "") -> None:
         file = folder / "settings.toml"

@@ -1,4 +1,4 @@
-"""The required form of errors."""
+"""Checks that errors have the required form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tests of the compaction limit: watches and exact reads at the revisions where history has just been compacted.
+"""Tests of the compaction limit: watches and exact reads at revisions near the last compacted revision.
 
-Two of the worst bugs in etcd (#18089, #19179) were of this kind: a deletion at the compacted revision, and a watch that
-began one revision after it.
+Two of the worst bugs in etcd (#18089, #19179) concerned the compaction limit: a deletion at the compacted revision, and
+a watch that began one revision after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAPS = path_of("configmaps", "edges")
 
 
 def write_some(served: Served) -> None:
-    """Create a deletion in the middle of the history of two objects."""
+    """Create a history of two objects with a deletion in its middle."""
     steps = [
         ("POST", "/api/v1/namespaces", {"metadata": {"name": "edges"}}),
         ("POST", _MAPS, {"metadata": {"name": "gone"}}),
@@ -40,7 +40,7 @@ def write_some(served: Served) -> None:
 
 
 class Story:
-    """The written events: the revision of the deletion, and the following revisions."""
+    """The revision of the deletion, and the revisions of the events that follow."""
 
     def __init__(self, tail: Tail) -> None:
         tail.read()
@@ -53,13 +53,13 @@ class Story:
 
 
 def watched(served: Served, *revisions: int) -> list[list[tuple[str, int]]]:
-    """Return the events of watches that begin at these revisions and run concurrently for a second."""
+    """Return the events of watches that begin at these revisions; all watches run concurrently for a second."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda revision: watched_from(served, revision), revisions))
 
 
 def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
-    """Return types and revisions; for an error, its code."""
+    """Return the type and the revision of each event; for an error, return the status code instead."""
     query = {"watch": "true", "resourceVersion": str(revision), "timeoutSeconds": "1"}
     reply = ask(served.site, "GET", path_of("configmaps", "edges", "", query))
     assert reply.code == 200, reply

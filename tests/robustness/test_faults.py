@@ -17,11 +17,11 @@ from tests.robustness.faults.round import Row
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 IN_A_ROW = ("kill", "restart-db", "cut")
-"""The faults that can be tested with one set-up."""
+"""The faults that can be tested with the same set-up."""
 
 
 def assert_survives(*names: str, cluster: PostgresCluster | None = None) -> None:
-    """Run rounds; skip, with the reason, faults that this machine cannot create."""
+    """Run rounds; skip the test with a reason if this machine cannot create a fault."""
     seed = new_seed()
     database = "postgresql" if cluster else "sqlite"
     print(f"seed {seed}: python -m tests.robustness.faults --database {database} --faults {','.join(names)}")  # noqa: T201  # for more of it

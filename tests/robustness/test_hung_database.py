@@ -1,4 +1,6 @@
-"""Tests of a hung database: requests that need it fail within seconds, and reads from the cache continue."""
+"""Tests of a database that hangs: requests that need the database fail within seconds, and reads from the cache
+continue to work.
+"""
 
 from __future__ import annotations
 

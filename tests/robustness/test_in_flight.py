@@ -1,4 +1,4 @@
-"""Tests that a user with all seats of a priority level delays only other users of that level."""
+"""Tests that a user with requests in all seats of a priority level delays only other users of the same level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.robustness.serving import Served
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SEATS = 40
-"""Seats of the server; about three of them belong to ordinary users, whose level may borrow more."""
+"""The number of seats of the server; about three of the seats belong to the level of ordinary users, which may borrow
+more.
+"""
 ALICE: dict[str, str | None] = {"impersonate-user": "alice"}
 BOB: dict[str, str | None] = {"impersonate-user": "bob"}
 NODE: dict[str, str | None] = {"impersonate-user": "system:node:a", "impersonate-group": "system:nodes"}
@@ -35,7 +37,7 @@ FUTURE = f"{MAPS}?resourceVersion=999999999&resourceVersionMatch=NotOlderThan"
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with few seats."""
+    """A server with few seats for requests."""
     settings = f"[server]\nmax_reads = {SEATS // 2}\nmax_writes = {SEATS // 2}\n"
     server = server_of(on_sqlite(tmp_path_factory.mktemp("crowded"), settings=settings))
     try:
@@ -49,7 +51,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[ssl.SSLSocket]:
-    """Begin long requests, and return their connections."""
+    """Begin requests that take long, and return their connections."""
     connections = [stack.enter_context(connect(server.site)) for _ in range(count)]
     for connection in connections:
         connection.sendall(request)
@@ -57,7 +59,7 @@ def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[s
 
 
 def waiting(server: Served) -> int:
-    """Return the number of waiting requests of ordinary users."""
+    """Return the number of requests of ordinary users that wait for a seat."""
     path = "/debug/api_priority_and_fairness/dump_priority_levels"
     (row,) = [line for line in ask(server.site, "GET", path).body.decode().splitlines() if "global-default" in line]
     return int(row.split(",")[4])

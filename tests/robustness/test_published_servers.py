@@ -1,5 +1,5 @@
-"""Tests of the endpoints of the Service `kubernetes` while processes start and stop: all running ones, on one
-PostgreSQL.
+"""Tests of the Endpoints of the Service `kubernetes` while server processes on one PostgreSQL database start and stop:
+they contain all running processes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SLICES = (
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=kubernetes"
 )
 _PATIENCE = 60.0
-"""Real seconds after which a lease of fifteen seconds has expired, even on a very busy machine."""
+"""Seconds of real time after which a lease of fifteen seconds has expired, even on a very busy machine."""
 
 
 def published(server: Served) -> set[int]:
-    """Return the ports of all servers, as one server reports them."""
+    """Return the ports of all servers, as one server reports them in the Endpoints."""
     code, endpoints = server.request("GET", _ENDPOINTS)
     assert code == 200, endpoints
     return {port["port"] for subset in endpoints.get("subsets") or () for port in subset["ports"]}
@@ -45,7 +45,7 @@ def ports(servers: Iterable[Served]) -> set[int]:
 
 
 def wait(log: EventLog, claim: Callable[[], bool]) -> None:
-    """Check a condition after each event, until it holds."""
+    """Check a condition after each event of a watch, until the condition holds."""
     deadline = time.monotonic() + _PATIENCE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

@@ -1,4 +1,6 @@
-"""Tests of a watcher that stops reading: its connection is closed, it costs little, and others are not affected."""
+"""Tests of a watcher that stops reading: the server closes its connection, the watcher costs little memory, and other
+watchers are not affected.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,20 @@ from tests.robustness.wire import Connection, path_of
 
 _EVENTS = 150
 _SIZE = 100_000
-"""Characters in each event; all events together exceed the buffers of any socket."""
+"""The number of characters in each event; all events together exceed the buffers of any socket."""
 
 _OTHERS = 5
 _TERMINATED = "apiserver_terminated_watchers_total"
 _MOST_MEMORY = 48 * 1024 * 1024
-"""Bytes by which the server's memory may grow: twice the cached events (15 MB), and a margin."""
+"""Maximum number of bytes by which the server's memory may grow: twice the size of the cached events (15 MB), and a
+margin.
+"""
 
 _PATH = path_of("configmaps", "slow")
 
 
 async def stalled(served: Served) -> asyncio.StreamWriter:
-    """Begin a watch on a connection with small buffers, and read only the beginning of its answer."""
+    """Begin a watch on a connection with small buffers, and read only the beginning of the response."""
     site = served.site
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -46,7 +50,7 @@ async def stalled(served: Served) -> asyncio.StreamWriter:
 
 
 async def write(connection: Connection, world: HistoryCluster) -> list[int]:
-    """Change an object repeatedly; return the time of each acknowledgement."""
+    """Change an object repeatedly; return the time at which each change was acknowledged."""
     moments: list[int] = []
     for number in range(_EVENTS):
         body = {"data": {"number": str(number), "padding": "x" * _SIZE}}
@@ -82,7 +86,7 @@ async def observe(served: Served) -> tuple[list[int], list[Watch]]:
 
 
 async def over(connection: Connection, watches: Sequence[Watch]) -> bool:
-    """Return whether one watcher has been disconnected, and the others have received all events."""
+    """Return whether the server has disconnected one watcher, and all other watchers have received all events."""
     return await terminated(connection) >= 1 and all(len(told(watch)) >= _EVENTS for watch in watches)
 
 
@@ -91,7 +95,7 @@ def told(watch: Watch) -> Sequence[Delivery]:
 
 
 def prepared(served: Served) -> int:
-    """Create the watched object, and return the memory of the server in bytes."""
+    """Create the object that the watchers watch, and return the memory of the server in bytes."""
     for path, name in (("/api/v1/namespaces", "slow"), (_PATH, "big")):
         assert served.request("POST", path, {"metadata": {"name": name}})[0] == 201
     return served.resident()

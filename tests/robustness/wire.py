@@ -1,7 +1,7 @@
-"""A minimal HTTPS client: one request at a time on a connection; answers are read whole or line by line.
+"""A minimal HTTPS client: it sends one request at a time on a connection, and reads responses whole or line by line.
 
-It distinguishes requests that were certainly not sent (`Unsent`) from those that may have been sent (`Lost`), because
-histories need this difference.
+The client distinguishes requests that were certainly not sent (`Unsent`) from requests that may have been sent
+(`Lost`), because a history must record the difference.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from urllib.parse import urlencode
 from tests.robustness.serving import Site
 
 PATIENCE = 20.0
-"""Timeout for an answer in seconds; a server that is paused or waits for its database may be slow."""
+"""Timeout for a response, in seconds; a server that is paused or waits for its database may be slow."""
 
 _LONGEST_HEAD = 1 << 20
 
 
 class Unsent(Exception):
-    """There is no connection, so the request was not sent."""
+    """Raised if there is no connection, so that the request was not sent."""
 
 
 class Lost(Exception):
-    """The connection broke, or no byte arrived within the timeout."""
+    """Raised if the connection broke, or if no byte arrived within the timeout."""
 
 
 class Answer(NamedTuple):
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection that is opened when it is needed and reused for the next request."""
+    """A connection that is opened when the first request needs it, and reused for later requests."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -50,7 +50,9 @@ class Connection:
     async def request(
         self, method: str, path: str, body: object = None, *, agent: str = "robustness", content_type: str = ""
     ) -> Answer:
-        """Return the answer to a request; raises `Unsent`, `Lost`."""
+        """Return the response to a request; raises `Unsent` if the request was not sent, and `Lost` if the response did
+        not arrive.
+        """
         try:
             async with asyncio.timeout(PATIENCE):
                 reader = await self._send(method, path, body, agent, content_type)
@@ -64,8 +66,8 @@ class Connection:
         return Answer(code, headers, content)
 
     async def lines(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the status as text, then each line of the body when it arrives; raise `Unsent`, or `Lost` if the
-        connection breaks.
+        """Yield the status code as a string, then each line of the body when it arrives; raise `Unsent` if the request
+        was not sent, or `Lost` if the connection breaks.
         """
         try:
             reader = await self._send("GET", path, None, "robustness", "")
@@ -115,7 +117,7 @@ class Connection:
 
 @contextmanager
 def closing(connections: Sequence[Connection]) -> Iterator[None]:
-    """Close connections at the end."""
+    """Close the open connections when the block ends."""
     try:
         yield
     finally:
@@ -139,7 +141,7 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> Asy
 
 
 def path_of(resource: str, namespace: str = "", name: str = "", query: Mapping[str, str] | None = None) -> str:
-    """Return the path of a resource of the core group, or of an object, with a query."""
+    """Return the URL path of a resource in the core group, or of an object of the resource, with a query."""
     path = f"/api/v1/namespaces/{namespace}/{resource}" if namespace else f"/api/v1/{resource}"
     path += f"/{name}" if name else ""
     return f"{path}?{urlencode(query)}" if query else path

@@ -1,6 +1,7 @@
 """A naive implementation of the documented behaviour of Kubernetes' scheduler, on plain objects.
 
-It shares no code with the scheduler under test: quantities are fractions, and every rule reads all objects each time.
+The naive scheduler shares no code with the scheduler under test: quantities are fractions, and every rule reads all
+objects each time.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def clash(one: tuple[str, int], other: tuple[str, int]) -> bool:
 
 
 def beside(node: Thing, others: list[Thing], nodes: list[Thing], key: str) -> list[Thing]:
-    """Return the pods in the same domain."""
+    """Return the pods in the same topology domain."""
     value = node["metadata"]["labels"].get(key)
     if value is None:
         return []
@@ -140,7 +141,9 @@ def refusals(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) -
 
 
 ONE_POD, IN_ZONE = "once", "zoned"
-"""A claim that only one pod may use, and a claim whose volume is in zone a; both exist in every namespace."""
+"""A PersistentVolumeClaim that only one pod may use, and a claim whose volume is in zone a; both claims exist in every
+namespace.
+"""
 
 
 def volumes(pod: Thing, source: str) -> list[Thing]:
@@ -244,7 +247,7 @@ def _affinity(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) 
 
 
 def message(pod: Thing, nodes: list[Thing], others: list[Thing]) -> str:
-    """Return the first sentence of the message for a pod that no node can run."""
+    """Return the first sentence of the scheduler's message for a pod that no node can run."""
     found = [reason for node in nodes for reason in refusals(pod, node, nodes, others)]
     counted = sorted(f"{found.count(reason)} {reason}" for reason in set(found))
     return f"0/{len(nodes)} nodes are available: {', '.join(counted)}."
@@ -382,7 +385,9 @@ def _pod_scores(pod: Thing, feasible: list[Thing], nodes: list[Thing], others: l
 
 
 def victims(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing], budgets: list[Thing]) -> list[str] | None:
-    """Return the pods of a node that would be evicted, the most important first; None if evictions do not help."""
+    """Return the pods of a node that the scheduler would evict, the most important first; return None if evictions do
+    not help.
+    """
     name = node["metadata"]["name"]
     lower = [
         each

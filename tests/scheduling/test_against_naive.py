@@ -1,5 +1,5 @@
-"""Property tests with hundreds of random clusters: nodes, messages, scores and victims equal those of the naive
-scheduler.
+"""Property tests with hundreds of random clusters: chosen nodes, messages, scores and preemption victims equal those of
+the naive scheduler.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def make_volumes(random: Random) -> list[dict[str, Any]]:
 
 
 def volumes_of(pod: dict[str, Any]) -> Volumes:
-    """The data of the pod's claims that the scheduler reads."""
+    """The data about a pod's claims that the scheduler reads."""
     names = naive.claims(pod)
     zones = ((ZONE, frozenset("a")),) if naive.IN_ZONE in names else ()
     return Volumes(zones=zones, once=frozenset([naive.ONE_POD]).intersection(names))

@@ -12,7 +12,7 @@ ZONE_A: dict[str, frozenset[str]] = {"zone": frozenset(["a"])}
 
 
 def volume(name: str, zone: str = "") -> Candidate:
-    """Return a volume that is accessible from all nodes, or from one zone."""
+    """Return a PersistentVolume that is accessible from all nodes, or only from one zone."""
     if not zone:
         return Candidate(name)
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]

@@ -1,4 +1,5 @@
-"""Encodes messages for `ctrlmgr.schema.protobuf.protobuf_decoding`; both use the same tables.
+"""Encodes messages in protobuf for tests of `ctrlmgr.schema.protobuf.protobuf_decoding`; encoder and decoder use the
+same tables.
 
 `body` encodes a request body from an object in its JSON form; the other functions encode parts of messages.
 """
@@ -45,13 +46,13 @@ def delimited(field: int, content: bytes) -> bytes:
 
 
 def unknown(api_version: str, kind: str, raw: bytes) -> bytes:
-    """Wrap a message as a request body."""
+    """Wrap an encoded message as a request body."""
     type_meta = delimited(1, api_version.encode()) + delimited(2, kind.encode())
     return b"k8s\0" + delimited(1, type_meta) + delimited(2, raw) + delimited(3, b"") + delimited(4, b"")
 
 
 def body(obj: Mapping[str, Any], *, packed: bool = False) -> bytes:
-    """Encode an object; with `packed`, lists of numbers are packed."""
+    """Encode an object; if `packed` is set, lists of numbers are packed."""
     name = table()["kinds"][f"{obj['apiVersion']}/{obj['kind']}"]
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     return unknown(obj["apiVersion"], obj["kind"], message(name, rest, packed))

@@ -1,4 +1,4 @@
-"""Tests of accepted and refused bodies, and of dropped fields, with Kubernetes' texts."""
+"""Tests of accepted bodies, refused bodies and dropped fields, with Kubernetes' messages."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_values_of_wrong_types_are_not_encoded() -> None:
 
 
 def values(schema: Schema, depth: int = 0) -> st.SearchStrategy[Any]:
-    """Return values for `schema`, in any order, with zeros and nulls, as clients may send them."""
+    """Return values for `schema` in the forms in which clients may send them: in any order, with zeros and nulls."""
     match schema.kind, schema.format:
         case "string", "quantity":
             return st.sampled_from(["0", "1", "1500m", "1Gi", "0.5", "1e3"])

@@ -1,5 +1,6 @@
-"""Tests that many threads can use a codec at once. A failure would be a crash, so the test runs in
-a separate process.
+"""Tests that many threads can use a codec at the same time.
+
+A failure would crash the process, so the test runs in a separate process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Tests of the errors for values of wrong types; resource quantities are rounded to thousandths in every kind."""
+"""Tests of the errors for values of wrong types, and tests that resource quantities are rounded to thousandths in every
+kind.
+"""
 
 from __future__ import annotations
 

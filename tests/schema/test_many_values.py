@@ -1,4 +1,4 @@
-"""Tests that bodies with too many values are refused before any value is decoded."""
+"""Tests that a request body with too many values is refused before any value is decoded."""
 
 from __future__ import annotations
 

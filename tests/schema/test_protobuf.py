@@ -1,4 +1,4 @@
-"""Tests of protobuf bodies that kubectl sent, and of their conversion to JSON."""
+"""Tests of protobuf bodies that kubectl sent, and of how they are converted to JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC, MEDIA_TYPE, decode
 from tests.schema.protobuf_encoder import META, body, delimited, number, table, unknown, varint
 
 CAPTURED = json.loads(Path(__file__).with_name("kubectl_protobuf.json").read_text())
-"""Bodies of kubectl 1.32, and the output of the same command with `--dry-run=client -o json` if it supports this."""
+"""Request bodies of kubectl 1.32, each with the output of the same command with `--dry-run=client -o json`, if the
+command supports it.
+"""
 
 KINDS = builtin_kinds()
 
@@ -26,8 +28,8 @@ EMPTY: tuple[Any, ...] = ("", 0, False, None, {}, [])
 
 
 def without_zeros(value: Any) -> Any:
-    """Drop values that Go's encoders treat differently: protobuf writes all zero values, JSON most that are not
-    omitempty.
+    """Drop values that Go's encoders treat differently: the protobuf encoder writes all zero values, the JSON encoder
+    only those without omitempty.
     """
     if isinstance(value, dict):
         kept = {key: without_zeros(each) for key, each in value.items()}
@@ -137,7 +139,7 @@ def number_of(message: str, name: str) -> int:
     ],
 )
 def test_schemas_of_custom_resources(name: str, content: bytes, expected: Any) -> None:
-    """The types of apiextensions whose JSON type differs from their protobuf type."""
+    """The types of the group apiextensions whose form in JSON differs from their form in protobuf."""
     assert schema_of(delimited(number_of(PROPS, name), content)) == {name: expected}
 
 
@@ -156,7 +158,9 @@ def test_doubles() -> None:
 
 
 def test_embedded_structs_are_inlined() -> None:
-    """In protobuf, a volume's source and a probe's handler are separate messages; in JSON, their fields are inlined."""
+    """In protobuf, a volume's source and a probe's handler are separate messages; in JSON, the fields of these messages
+    are inlined.
+    """
     volume = delimited(1, b"cache") + delimited(2, delimited(2, delimited(1, b"Memory")))
     probe = delimited(1, delimited(2, delimited(1, b"/livez"))) + number(2, 5)
     container = delimited(1, b"c") + delimited(10, probe)
@@ -203,7 +207,7 @@ def test_options_of_any_group_are_read() -> None:
 
 
 def names(message: str) -> set[str]:
-    """Return the JSON names of a message's fields, including those of embedded structs."""
+    """Return the JSON names of a message's fields, including the fields of embedded structs."""
     found: set[str] = set()
     for _, name, kind in table()["messages"][message]:
         found |= {name} if name else names(kind)

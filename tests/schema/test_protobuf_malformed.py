@@ -1,4 +1,6 @@
-"""Tests of truncated, hostile and empty bodies: refused with Kubernetes' messages, without other errors."""
+"""Tests of truncated, hostile and empty protobuf bodies: they are refused with Kubernetes' messages, and cause no other
+errors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ BODIES = [
 
 
 def assert_decoded_or_refused(data: bytes) -> dict[str, Any] | None:
-    """Return None if the body is refused; raise any other error."""
+    """Return None if the server refuses the body; raise any other error."""
     try:
         return decode(data, "v1", "Pod")
     except BadRequest:
@@ -93,7 +95,7 @@ def test_what_is_refused_and_how(data: bytes, message: str) -> None:
 
 
 def is_part(part: Any, whole: Any) -> bool:
-    """Return whether a value contains only parts of the whole."""
+    """Return whether a value contains only parts of another, whole value."""
     if isinstance(part, dict):
         return part.keys() <= whole.keys() and all(is_part(each, whole[key]) for key, each in part.items())
     if isinstance(part, list):
@@ -103,7 +105,9 @@ def is_part(part: Any, whole: Any) -> bool:
 
 @pytest.mark.parametrize("data", BODIES, ids=lambda data: f"{len(data)} bytes")
 def test_a_body_cut_off_anywhere_is_refused_or_has_less(data: bytes) -> None:
-    """A message may end after any field, so a truncation there is not detectable; all other truncations are."""
+    """A protobuf message may end after any field, so truncation after a field cannot be detected; any other truncation
+    must be detected.
+    """
     whole = decode(data)
     found = [assert_decoded_or_refused(data[:length]) for length in range(len(data))]
     assert all(is_part(each, whole) for each in found if each is not None)
@@ -126,7 +130,7 @@ def test_noise_never_does_anything_but_refuse(noise: bytes, kind: str) -> None:
 
 
 def schema(depth: int) -> bytes:
-    """Return a JSONSchemaProps with `depth` nested ones, each in the field `not` of the previous one."""
+    """Return a JSONSchemaProps with `depth` nested schemas, each in the field `not` of the schema around it."""
     written = b""
     for _ in range(depth):
         written = delimited(28, written)

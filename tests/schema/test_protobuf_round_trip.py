@@ -1,4 +1,4 @@
-"""Tests that objects survive a round trip through an independent protobuf encoder."""
+"""Tests that objects survive a round trip through a protobuf encoder that shares no code with the decoder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     f"{META}MicroTime": st.none() | MICROSECONDS,
 }
 UNLIKE_JSON = "JSONSchemaPropsOr"
-"""Kinds that the encoder does not support, which other tests cover."""
+"""Kinds that the encoder does not support; other tests cover these kinds."""
 
 
 def value(type: str, depth: int) -> st.SearchStrategy[Any]:

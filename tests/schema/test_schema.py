@@ -1,4 +1,4 @@
-"""Tests of the schemas against known facts about Kubernetes."""
+"""Compares the schemas with known facts about Kubernetes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFINITIONS = Definitions.builtin()
 
 
 def at(definition: str, *path: str) -> Schema:
-    """Return the schema of a field; `[]` steps into a list's items, `{}` into a map's values."""
+    """Return the schema of the field at a path; `[]` steps into the items of a list, `{}` into the values of a map."""
     schema = DEFINITIONS.schema(definition)
     for step in path:
         below = {"[]": schema.items, "{}": schema.values}.get(step) or schema.properties[step]

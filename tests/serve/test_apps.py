@@ -1,5 +1,5 @@
-"""Tests of apps in `ctrlmgr serve`: the example operator passes its scenario, and invalid apps
-cause one line of error.
+"""Tests of apps in `ctrlmgr serve --app`: the example operator passes its scenario, and an invalid app causes one line
+of error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_the_example_operator_in_serve(folder: Path) -> None:
 
 
 def authors(database: str, resource: Resource, name: str) -> set[str]:
-    """Return the users that wrote an object in the namespace default."""
+    """Return the users that wrote an object in the namespace `default`."""
     log = open_log(database, clock=SystemClock(), random=Random(1))
     try:
         events = log.events_after(0, resource=resource, limit=10_000)

@@ -1,4 +1,6 @@
-"""Tests of expressions in the authentication file: the user of an issuer's token, and reloads of the file."""
+"""Tests of CEL expressions in the authentication configuration: the user that results from a token, and reloads of the
+file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ RELOADS = "apiserver_authentication_config_controller_automatic_reloads_total"
 
 
 class Bearing(Site):
-    """A server with users that have tokens of an issuer."""
+    """A server with several users that have tokens of an issuer."""
 
     def __init__(self, server: ServerProcess, folder: Path, issuer: Issuer) -> None:
         super().__init__(server)
@@ -33,7 +35,7 @@ class Bearing(Site):
         return code, said["status"]["userInfo"] if code == 201 else said["message"]
 
     def reloads(self, status: str) -> float:
-        """Return the numbers of successful and failed reloads of the file."""
+        """Return how often the server has reloaded the file successfully, and how often it failed."""
         lines = self.ask("admin", "GET", "/metrics")[1].splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
 

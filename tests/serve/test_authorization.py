@@ -1,4 +1,4 @@
-"""Tests of authorization in a serving process: roles and bindings apply from the next request on."""
+"""Tests of authorization in a running server: changes of roles and bindings apply from the next request on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKENS = 'ann-token,ann,ann-uid,"dev"\nbob-token,bob,bob-uid\n'
 
 
 class Site:
-    """A server, and its users."""
+    """A running server, and its users."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
@@ -26,14 +26,14 @@ class Site:
     def ask(
         self, user: str, method: str, path: str, body: Any = None, media_type: str = "application/json"
     ) -> tuple[int, Any]:
-        """Return the code and the message of an answer."""
+        """Return the status code and the message of a response."""
         token = {"admin": self.server.token, "": ""}.get(user, f"{user}-token")
         return self.bear(token, method, path, body, media_type)
 
     def bear(
         self, token: str, method: str, path: str, body: Any = None, media_type: str = "application/json"
     ) -> tuple[int, Any]:
-        """Return the code and the message of the answer for a user's token."""
+        """Send a request with a user's token; return the status code and the message of the response."""
         headers = {"Content-Type": media_type, **({"Authorization": f"Bearer {token}"} if token else {})}
         data = json.dumps(body).encode() if body is not None else None
         request = Request(f"{self.server.url}{path}", data, headers, method=method)
@@ -44,7 +44,7 @@ class Site:
             return error.code, _read(error.read())
 
     def grant(self, user: str, role: str, *rules: dict[str, Any]) -> None:
-        """Give a user rights in all namespaces, with a separate role."""
+        """Give a user permissions in all namespaces, with a separate role."""
         made = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role}}
         assert self.ask("admin", "POST", f"{GROUP}/clusterroles", {**made, "rules": rules})[0] == 201
         subjects = [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]
@@ -53,7 +53,7 @@ class Site:
         assert self.ask("admin", "POST", f"{GROUP}/clusterrolebindings", binding)[0] == 201
 
     def revoke(self, role: str) -> None:
-        """Remove the rights of a user."""
+        """Remove the permissions of a user."""
         assert self.ask("admin", "DELETE", f"{GROUP}/clusterrolebindings/{role}")[0] == 200
         assert self.ask("admin", "DELETE", f"{GROUP}/clusterroles/{role}")[0] == 200
 

@@ -1,4 +1,4 @@
-"""Tests of the authorization file while the server runs: several webhooks, and roles."""
+"""Tests of the authorization configuration while the server runs: several webhooks, and roles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELOADS = "apiserver_authorization_config_controller_automatic_reloads_total"
 def webhook(
     folder: Path, name: str, url: str, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return an authorizer that calls another server and does not cache its answers."""
+    """Return the configuration of an authorizer that calls another server and does not cache responses."""
     place = folder / name
     place.mkdir(exist_ok=True)
     said = {
@@ -45,7 +45,7 @@ def webhook(
 
 
 class Named:
-    """The file, and the two servers that it may name."""
+    """The configuration file, and the two servers that the file may name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,14 +55,16 @@ class Named:
         self._written = 0
 
     def write(self, authorizers: Sequence[dict[str, Any]]) -> None:
-        """Write the file with a new modification time, even within the resolution of the file system."""
+        """Write the file with a new modification time, even if the file system's time resolution is coarse."""
         head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration"}
         self.file.write_text(yaml.safe_dump({**head, "authorizers": [*authorizers]}))
         self._written += 1
         os.utime(self.file, (self._written, self._written))
 
     def servers(self, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Return authorizers that call the first server, under conditions, and then the second."""
+        """Return the configuration of two authorizers: the first server is called under conditions, and then the second
+        server.
+        """
         return [
             webhook(self.folder, "first", self.first.url, failure_policy, conditions),
             webhook(self.folder, "second", self.second.url),
@@ -89,7 +91,7 @@ def site(named: Named) -> Iterator[Site]:
 
 
 def reloads(site: Site, status: str) -> float:
-    """Return the numbers of successful and failed reloads of the file."""
+    """Return how often the server has reloaded the file successfully, and how often it failed."""
     lines = site.ask("admin", "GET", "/metrics")[1].splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
 
@@ -121,7 +123,7 @@ def test_a_file_is_followed_and_one_that_is_unusable_is_not(named: Named, site: 
 
 
 def reviewed(server: Answering) -> list[str]:
-    """Return the users about which a server was queried, and clear the list."""
+    """Return the users about which an authorization server was queried, and clear the list."""
     users = [review["spec"]["user"] for review in server.asked]
     server.asked.clear()
     return users

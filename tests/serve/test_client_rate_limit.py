@@ -1,4 +1,4 @@
-"""Tests of the limit of a controller's requests: a burst, then a rate, on an injected clock."""
+"""Tests of the rate limit for a controller's requests: a burst, and then a fixed rate, on an injected clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FENCE = Fence("lease", 1)
 
 
 class Recording:
-    """A runner that records its operations."""
+    """A runner that records the operations that it runs."""
 
     def __init__(self) -> None:
         self.ran: list[tuple[Any, Cause | None, Fence | None]] = []

@@ -1,4 +1,4 @@
-"""Tests of the start of controllers by `serve`: optionally one after the other."""
+"""Tests of how `ctrlmgr serve` starts controllers, optionally one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the unit file and the container file in the documentation equal the files in `examples`."""
+"""Tests that the systemd unit and the container file in the documentation equal the files in `examples`."""
 
 from __future__ import annotations
 

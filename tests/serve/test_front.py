@@ -1,4 +1,4 @@
-"""Tests of the URL in the administrator's kubeconfig."""
+"""Tests of the server URL in the administrator's kubeconfig."""
 
 from __future__ import annotations
 

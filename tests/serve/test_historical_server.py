@@ -1,4 +1,4 @@
-"""Tests of the revisions that can be served, and of their state."""
+"""Tests of which past revisions can be served, and of the state that is served."""
 
 from __future__ import annotations
 

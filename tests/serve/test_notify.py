@@ -1,4 +1,4 @@
-"""Tests of notifications to systemd, over a socket of its kind."""
+"""Tests of notifications to systemd, over a Unix socket like systemd's."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_notify_without_a_socket_does_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hangs_up() -> Iterator[None]:
-    """Restore the default action of SIGHUP, as in processes that are started."""
+    """Restore the default action of SIGHUP, which newly started processes have."""
     with as_usual(signal.SIGHUP):
         yield
 

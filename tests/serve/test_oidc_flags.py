@@ -1,4 +1,4 @@
-"""Tests of flags that configure one issuer of JSON web tokens."""
+"""Tests of the flags that configure one issuer of JSON web tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED: dict[str, Any] = {"issuer_url": URL, "client_id": "here"}
 
 
 def settings(**said: Any) -> Settings:
-    """Return settings with an issuer."""
+    """Return settings with a token issuer."""
     return Settings(oidc=OpenIdSettings(**{**NAMED, **said}))
 
 

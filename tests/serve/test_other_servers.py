@@ -1,4 +1,4 @@
-"""Tests of a serving process that calls other servers for authentication and authorization."""
+"""Tests of a running server that calls other servers for authentication and authorization."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_without_an_answer_nothing_is_done_and_it_is_no_refusal(site: Site, answ
 
 
 def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
-    """Controllers have the rights of their roles: a namespace gets its ServiceAccount although the webhook answers
-    nonsense.
+    """Controllers have the permissions of their roles: a namespace gets its ServiceAccount although the authorization
+    webhook sends invalid responses.
     """
     answering.status = "nonsense"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}}

@@ -1,4 +1,4 @@
-"""Tests of the rights to control a served recording and to list pretended writes."""
+"""Tests of the permissions to control a served recording and to list pretended writes."""
 
 from __future__ import annotations
 

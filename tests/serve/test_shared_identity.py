@@ -1,4 +1,4 @@
-"""Tests of shared identity files: created once, never rewritten, refused if other users can read them."""
+"""Tests of shared identity files: they are created once, never rewritten, and refused if other users can read them."""
 
 from __future__ import annotations
 

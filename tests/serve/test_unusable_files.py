@@ -1,4 +1,6 @@
-"""Tests of invalid files: `serve` exits at its start, and prints the file, the line if there is one, and the reason."""
+"""Tests of invalid files: `ctrlmgr serve` exits at its start, and prints the file, the line number if there is one, and
+the reason.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ UNUSABLE = [
 
 
 def serve(run: Run, folder: Path, flag: str, file: Path) -> tuple[int, str]:
-    """Start to serve with a file, and with further options that it needs."""
+    """Run `ctrlmgr serve` with a file, and with further options that the file needs."""
     policy = folder / "policy.yaml"
     policy.write_text(POLICY)
     besides = {

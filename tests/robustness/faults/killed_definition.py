@@ -80,7 +80,7 @@ def at_step(remaining: int) -> Callable[[Server], None]:
 
 
 def after(seconds: float) -> Callable[[Server], None]:
-    """Return a function that waits for some seconds."""
+    """Return a function that waits for this number of seconds."""
     return lambda server: time.sleep(seconds)
 
 

@@ -1,8 +1,9 @@
-"""Resources of the machine for faults: networks to cut, small disks to fill, clocks to change.
+"""Provides resources of the machine for faults: networks that can be cut, small disks that can be filled, clocks that
+can be changed.
 
-Guarantees: the machine's own network is not changed, because all addresses are in new network namespaces. All created
-resources are removed at the end. If the machine does not support or permit a fault, `Missing` is raised with the
-reason.
+Guarantees: the machine's own network is not changed, because all created addresses are in new network namespaces. All
+resources that the module creates are removed at the end. If the machine does not support or permit a fault, the module
+raises `Missing` with the reason.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ _CLONE_NEWNET = 0x40000000
 _NEAR, _FAR = "10.99.{}.1", "10.99.{}.2"
 _CHUNK = 1 << 16
 _LIBRARIES = (Path(__file__).parents[3] / ".venv" / "faketime", Path("/usr/lib"), Path("/usr/lib64"))
-"""Possible paths of libfaketime; scripts/test installs it at the first one if it is missing."""
+"""Possible paths of libfaketime; if the library is missing, scripts/test installs it at the first path."""
 _numbers = itertools.count(1)
 
 
 class Missing(CtrlmgrError):
-    """This machine does not support a fault."""
+    """Raised if this machine does not support a fault."""
 
 
 class Network:
-    """Two network namespaces with two virtual cables: one to the database, one for all other connections.
+    """Two network namespaces with two virtual cables: one cable leads to the database, the other carries all other
+    connections.
 
-    `near` has the database and the clients, `far` one server. A context manager; raises `Missing` without `ip` or the
-    necessary rights.
+    The namespace `near` contains the database and the clients, and the namespace `far` contains one server. The class
+    is a context manager; it raises `Missing` if `ip` is not installed or the process lacks the necessary rights.
     """
 
     database = _NEAR.format(1)
-    """The address of the database, for both sides."""
+    """The address of the database, which both namespaces use."""
     server = _FAR.format(2)
     """The address of the server on the far side."""
 
@@ -70,11 +72,11 @@ class Network:
             _run("ip", "-n", namespace, "link", "set", link, "up")
 
     def cut(self, *, at_our_end: bool) -> None:
-        """Disconnect the database's cable: at the server's end, which the server notices, or at the other end."""
+        """Disconnect the database's cable: at the server's end, which the server notices, or at the database's end."""
         self._set("down", self.far if at_our_end else self.near)
 
     def mend(self) -> None:
-        """Connect the cable again."""
+        """Connect the database's cable again."""
         for namespace in (self.near, self.far):
             self._set("up", namespace)
 
@@ -90,7 +92,7 @@ class Network:
 
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """Move this thread, and all processes that it starts in the block, into a network namespace."""
+    """Move this thread, and all processes that the thread starts in the block, into a network namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     other = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
@@ -105,7 +107,7 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 class SmallDisk:
-    """A separate filesystem in memory, which can be filled; a context manager."""
+    """A separate filesystem in memory that a test can fill; it is a context manager."""
 
     def __init__(self, folder: Path, mebibytes: int) -> None:
         """Mount the filesystem at `folder`."""
@@ -129,31 +131,31 @@ class SmallDisk:
                 file.write(bytes(_CHUNK))
 
     def empty(self) -> None:
-        """Free the space again."""
+        """Free the space that was filled."""
         self._filler.unlink(missing_ok=True)
 
 
 class WallClock:
-    """The wall clock of one process, which a test changes while it runs (libfaketime).
+    """The wall clock of one process; a test can change it while the process runs (libfaketime).
 
-    Only the time of day changes. Monotonic clocks are not changed, because they never jump on a real machine either.
+    Only the time of day is changed. Monotonic clocks are not changed, because they never jump on a real machine.
     """
 
     def __init__(self, file: Path) -> None:
-        """Store the offset in `file`; raise `Missing` without libfaketime."""
+        """Store the offset of the clock in `file`; raises `Missing` if libfaketime is not installed."""
         self._file = file
         self._library = _find_library()
         self.turn(0)
 
     def turn(self, seconds: int) -> None:
-        """Set the clock this number of seconds ahead of the machine's clock, from now on."""
+        """From now on, set the clock this number of seconds ahead of the machine's clock."""
         written = self._file.with_suffix(".new")
         written.write_text(f"{seconds:+d}\n")
         written.replace(self._file)
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment of the process with this clock."""
+        """The environment variables with which a process uses this clock."""
         return {
             "LD_PRELOAD": str(self._library),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),

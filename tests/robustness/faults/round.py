@@ -1,4 +1,6 @@
-"""Consecutive rounds: servers, then repeatedly load and a fault at a random moment; then all checks."""
+"""Runs consecutive rounds: it starts servers, repeatedly applies load and a fault at a random time, and then runs all
+checks.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,9 @@ _PROBE = 0.05
 _TRIES = 5
 _TOLD = 3000
 _PASSING = (0, 404, 409, 429, 503, 504)
-"""Allowed answers to a refused write; a loaded machine may exceed timeouts without any fault."""
+"""Responses that are allowed for a refused write; a loaded machine may exceed timeouts without any fault."""
 _OF_LOAD = re.compile("G4 answers|R5 reads fail|W13 what happens is told in time|.*: (lasted|is answered (429|50[34]))")
-"""Messages of checks that a slow machine causes: rounds do not test latencies."""
+"""Messages of checks that a slow machine can cause, and that rounds ignore, because they do not test latencies."""
 _LOAD = Plan(0, writers=5, write_pause=0.08, readers=2, watchers=3, informers=4)
 
 
@@ -45,22 +47,24 @@ class Outcome(NamedTuple):
     told: str
     wrong: list[str]
     recovery: float
-    """Seconds from the recovery until every server accepted writes."""
+    """Seconds from the recovery until every server accepted writes again."""
     acknowledged: int
 
 
 class Row:
-    """Consecutive rounds with the same processes; see the module's docstring. Used once."""
+    """Consecutive rounds with the same server processes; see the module's docstring. Used once."""
 
     def __init__(self, injections: Sequence[Injection], seed: int) -> None:
-        """Inject each of `injections`, with the servers that the first one creates; `seed` gives all random numbers."""
+        """Inject each fault in `injections` in turn; the first fault creates the servers, and `seed` determines all
+        random numbers.
+        """
         self._injections = injections
         self._seed = seed
         self.outcomes: list[Outcome] = []
         """The results of the rounds so far."""
 
     def play(self) -> list[str]:
-        """Run the rounds; return the violations, including errors of the rounds themselves. Raises `Missing`."""
+        """Run the rounds; return the violations, including errors that the rounds raised. Raises `Missing`."""
         with ExitStack() as stack:
             stage = None
             try:
@@ -101,7 +105,7 @@ class Row:
         tail: Tail,
         informers: Sequence[Informer],
     ) -> None:
-        """Load, one fault at a random moment, and the recovery; then wait for all clients and controllers."""
+        """Apply load, inject one fault at a random time, and recover; then wait for all clients and controllers."""
         world.loaded = True
         began = len(world.history.writes)
         async with asyncio.TaskGroup() as everybody:
@@ -142,7 +146,7 @@ async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> 
 
 
 def _recover(stage: Stage) -> float:
-    """Wait until every server accepts writes; return the seconds. Raises AssertionError."""
+    """Wait until every server accepts writes again; return the seconds that this took. Raises AssertionError."""
     began = time.monotonic()
     with ThreadPoolExecutor(len(stage.members)) as threads:
         for recovered in [threads.submit(_takes_writes, member, began + PATIENCE) for member in stage.members]:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server on a small disk, which starts again when there is free space."""
+"""A PostgreSQL server on a small disk, which is started again when the disk has free space."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _LOCAL = "127.0.0.1"
 
 
 class SmallPostgres(PostgresCluster):
-    """A cluster with small segments of its write-ahead log, so that a full disk also affects the log."""
+    """A PostgreSQL cluster with small segments of the write-ahead log, so that a full disk also affects the write-ahead
+    log.
+    """
 
     def __init__(
         self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None, address: str = _LOCAL
     ) -> None:
-        """Store all files in `folder`."""
+        """Store all files of the PostgreSQL cluster in `folder`."""
         usual, tempfile.tempdir = tempfile.tempdir, str(folder) if folder else tempfile.tempdir
         try:
             super().__init__(settings={**_SETTINGS, **(settings or {})}, address=address)
@@ -35,11 +37,11 @@ class SmallPostgres(PostgresCluster):
         super()._run(program, *arguments, *(("--wal-segsize", "1") if program == "initdb" else ()))
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
-        """Return the URL of a database, without TLS, which the default requires for other hosts."""
+        """Return the URL of a database; the URL disables TLS, which is required by default for other hosts."""
         return super().url(database, port=port) + ("" if self.address == _LOCAL else "?sslmode=disable")
 
     def recover(self) -> None:
-        """Wait until the server answers; start it again if it has ended because of the full disk."""
+        """Wait until the PostgreSQL server responds; start it again if it has ended because of the full disk."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:

@@ -1,7 +1,7 @@
-"""The set-up of a round: a database, and servers on it that start at the same time.
+"""The set-up of a round: a database, and the servers on it, which start at the same time.
 
-Guarantees: a set-up is used for one round, except for a PostgreSQL server that many may share. All started processes
-have ended when the context ends.
+Guarantees: each round has its own set-up, except that many rounds may share one PostgreSQL server. All started
+processes have ended when the context ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORT = (
     *("--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s"),
     *("--leader-elect-retry-period", "500ms"),
 )
-"""A lease that is so short that a round need not last long."""
+"""A lease duration that is so short that a round need not last long."""
 LEASE = 3.0
 DEFAULT_LEASE = 15.0
 
@@ -43,7 +43,7 @@ class Member(Served):
         namespace: str = "",
         address: str = "127.0.0.1",
     ) -> None:
-        """See `Served`; it listens on a port of `address`."""
+        """Create the server as `Served` does; it listens on a port of `address`."""
         folder.mkdir()
         super().__init__(folder, *arguments)
         self._variables = dict(variables or {})
@@ -57,16 +57,16 @@ class Member(Served):
 
     @property
     def ended(self) -> int | None:
-        """The exit code of a server that ended by itself; None while it runs."""
+        """The exit code of a server that has ended by itself; None while the server runs."""
         return None if self._process is None else self._process.poll()
 
     def leads(self) -> bool:
-        """Return whether the server reports that it leads."""
+        """Return whether the server reports that it is the leader."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
 
 class Database(Protocol):
-    """The type of the log's database."""
+    """The type of the database that contains the log."""
 
     url: str
 
@@ -75,14 +75,14 @@ class Stage:
     """A database and the servers on it."""
 
     def __init__(self, folder: Path, url: str, members: Sequence[Member]) -> None:
-        """Have `members` servers on the database at `url`; no server runs yet."""
+        """Describe a set-up with the servers `members` on the database at `url`; no server runs yet."""
         self.folder = folder
         self.url = url
         self.members = members
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Have the servers run."""
+        """Run the servers within the block."""
         with ExitStack() as stack, ThreadPoolExecutor(len(self.members)) as threads:
             for member in self.members:
                 stack.callback(member.close)
@@ -91,7 +91,7 @@ class Stage:
             yield
 
     def leader(self) -> int:
-        """Return the number of the leader, or of the first server if none reports that it leads."""
+        """Return the number of the leader; return the number of the first server if no server reports that it leads."""
         return next((number for number, member in enumerate(self.members) if member.leads()), 0)
 
     @property
@@ -116,7 +116,7 @@ def sqlite_url(folder: Path) -> str:
 
 @contextmanager
 def database_of(cluster: PostgresCluster) -> Iterator[str]:
-    """Yield the URL of a new, migrated database of a cluster."""
+    """Yield the URL of a new, migrated database in a PostgreSQL cluster."""
     if not cluster.execute(f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
         cluster.execute(f"CREATE DATABASE {TEMPLATE}")
         migrate_log(cluster.url(TEMPLATE), clock=SystemClock(), random=random.Random(1))

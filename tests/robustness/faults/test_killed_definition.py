@@ -1,4 +1,6 @@
-"""Tests of a server that is killed during the deletion of a definition: afterwards neither it nor its objects exist."""
+"""Tests of a server that is killed during the deletion of a CustomResourceDefinition: afterwards, neither the
+definition nor its objects exist.
+"""
 
 from __future__ import annotations
 

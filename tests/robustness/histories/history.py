@@ -1,6 +1,7 @@
-"""The history of a run, as its participants saw it: requests, times, and responses.
+"""The history of a run as its clients observed it: requests, times, and responses.
 
-Times are nanoseconds of one monotonic clock, the runner's. A history can be written to a file and judged again.
+All times are in nanoseconds of one monotonic clock, which is the clock of the runner. A history can be written to a
+file and checked again later.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ NEVER = 1 << 62
 """The return time of a request without a response."""
 
 LAST = "last-"
-"""The prefix of the ids of the writes at the very end."""
+"""The prefix of the IDs of the writes at the end of a run."""
 
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 
 
 class Selection(NamedTuple):
-    """The selected objects of a resource: of one namespace (empty: all), with one name (empty:
-    all), with this label.
+    """The selected objects of a resource: in one namespace (or in all, if it is empty), with one name (or any, if it is
+    empty), and with this label.
     """
 
     namespace: str = ""
     name: str = ""
     operator: str = ""
-    """`in` or `notin` for the label `color`; empty: any color."""
+    """The operator `in` or `notin` for the label `color`; an empty string selects any color."""
     colors: tuple[str, ...] = ()
 
     def matches(self, namespace: str, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether an object is selected."""
+        """Return whether the selection contains an object."""
         if self.namespace not in ("", namespace) or self.name not in ("", name):
             return False
         return not self.operator or (labels.get("color") in self.colors) == (self.operator == "in")
 
     @property
     def query(self) -> dict[str, str]:
-        """The selection as query parameters of a request; the namespace is in its path."""
+        """The selection as query parameters of a request; the namespace is part of the request's path."""
         query = {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
         if self.operator:
             query["labelSelector"] = f"color {self.operator} ({','.join(self.colors)})"
@@ -50,7 +51,7 @@ class Selection(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An object in an answer: its key, its revision, and a digest of its content."""
+    """An object in a response: its key, its revision, and a digest of its content."""
 
     namespace: str
     name: str
@@ -59,7 +60,7 @@ class Item(NamedTuple):
 
 
 class Write(msgspec.Struct, kw_only=True):
-    """One attempt to change one object; the `id` is in the resulting event."""
+    """One attempt to change one object; the event of the change contains the `id` of the attempt."""
 
     id: str
     server: int
@@ -69,14 +70,14 @@ class Write(msgspec.Struct, kw_only=True):
     name: str
     called: int
     expected: int = 0
-    """The required revision of the object, 0 for any."""
+    """The resourceVersion that the write requires of the object; 0 means any version."""
     returned: int = NEVER
     code: int = 0
-    """The status of the answer; 0: there was no answer, and the result is unknown."""
+    """The status code of the response; 0 means that there was no response, so that the result is unknown."""
     revision: int = 0
-    """The revision of the object in the answer, 0 if the answer has none."""
+    """The revision of the object in the response; 0 if the response contains no object."""
     message: str = ""
-    """The message of an error."""
+    """The error message in the response."""
 
     @property
     def acknowledged(self) -> bool:
@@ -85,12 +86,12 @@ class Write(msgspec.Struct, kw_only=True):
 
     @property
     def refused(self) -> bool:
-        """Return whether the write was refused for certain."""
+        """Return whether the write was certainly refused."""
         return 400 <= self.code < 500
 
 
 class Page(msgspec.Struct):
-    """One answer to a read: a page of a list, or a single object with its own revision."""
+    """One response to a read: a page of a list, or a single object with the object's revision."""
 
     called: int
     returned: int
@@ -110,19 +111,19 @@ class Read(msgspec.Struct, kw_only=True):
     match: str = ""
     limit: int = 0
     after: str = ""
-    """The path at which the read began, if it continued the rest of an expired list."""
+    """If the read continues an expired list, the `namespace/name` of the last object that the expired list returned."""
     pages: list[Page] = []
     whole: bool = False
-    """Whether every page was answered."""
+    """Whether there was a response for every page."""
 
     @property
     def is_newest(self) -> bool:
-        """Return whether the newest state was requested."""
+        """Return whether the read requested the newest state."""
         return not self.version
 
 
 class Delivery(NamedTuple):
-    """One event of a watch; a bookmark has only a revision, and an error has its code instead."""
+    """One event of a watch; a bookmark has only a revision, and an error has a status code instead of an object."""
 
     type: str
     revision: int
@@ -134,7 +135,7 @@ class Delivery(NamedTuple):
 
 
 class Watch(msgspec.Struct, kw_only=True):
-    """One stream, from the request to its end."""
+    """One watch stream, from its request to its end."""
 
     server: int
     resource: str
@@ -142,25 +143,29 @@ class Watch(msgspec.Struct, kw_only=True):
     version: str
     called: int
     initial: bool | None = None
-    """`sendInitialEvents`, if it was requested."""
+    """The value of `sendInitialEvents` in the request, if given."""
     bookmarks: bool = False
     timeout: int = 0
-    """`timeoutSeconds`, 0 if it was not given."""
+    """The value of `timeoutSeconds` in the request; 0 if not given."""
     informer: str = ""
-    """The informer of the stream, if it is one of several streams of one informer."""
+    """The informer to which the stream belongs, if it is one of several streams of an informer."""
     listed: list[Item] | None = None
-    """For an informer's first stream: the preceding list, empty if the stream itself begins with the objects."""
+    """For the first stream of an informer: the list before the stream; empty if the stream itself begins with the
+    objects.
+    """
     slow: bool = False
-    """Whether its reader paused for a while, so that the server may have disconnected it."""
+    """Whether the client stopped reading for a while, so that the server may have disconnected it."""
     code: int = 0
     deliveries: list[Delivery] = []
     ended: str = ""
-    """`clean` (with the last chunk), `cut` (without it), `left` (by the client)."""
+    """How the stream ended: `clean` (with the last chunk), `cut` (without the last chunk), or
+    `left` (by the client).
+    """
     ended_at: int = NEVER
 
 
 class Compaction(msgspec.Struct):
-    """One compaction, with its revision."""
+    """One compaction of the log, with its revision."""
 
     before: int
     called: int
@@ -168,7 +173,7 @@ class Compaction(msgspec.Struct):
 
 
 class Fault(msgspec.Struct):
-    """A fault of a server (-1: of the database), with the moments between which it may have had effects."""
+    """A fault of a server (-1 stands for the database), with the period in which the fault may have had effects."""
 
     kind: str
     server: int
@@ -177,7 +182,7 @@ class Fault(msgspec.Struct):
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """One event of the log."""
+    """One event of the event log."""
 
     revision: int
     previous: int
@@ -189,7 +194,7 @@ class Logged(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     digest: str
     write: str
-    """The id of the write that caused it; empty if it is not from a writer of the run."""
+    """The ID of the write that caused the event; empty if no writer of the run caused it."""
 
 
 class History(msgspec.Struct):
@@ -204,7 +209,7 @@ class History(msgspec.Struct):
     faults: list[Fault] = []
     log: list[Logged] = []
     tracebacks: list[str] = []
-    """Unexpected errors in the servers' logs."""
+    """Unexpected errors that occur in the servers' logs."""
 
     def save(self, path: Path) -> None:
         """Write the history to a file."""
@@ -217,7 +222,7 @@ class History(msgspec.Struct):
 
 
 def digest_of(fields: dict[str, Any]) -> str:
-    """Return a digest of an object's content without its revision."""
+    """Return a digest of an object's content, without the object's resourceVersion."""
     metadata = {name: value for name, value in fields["metadata"].items() if name != "resourceVersion"}
     content = msgspec.json.encode({**fields, "metadata": metadata}, order="sorted")
     return hashlib.blake2b(content, digest_size=8).hexdigest()

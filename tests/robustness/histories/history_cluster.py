@@ -1,4 +1,4 @@
-"""The shared state of a run: the servers, the history, the known objects, and the stop."""
+"""The shared state of a run: the servers, the history, the known objects, and the flags that stop clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLORS = ("red", "green", "blue", "")
 
 
 class Place(NamedTuple):
-    """The key of an object."""
+    """The namespace and name that identify an object."""
 
     resource: str
     namespace: str
@@ -27,26 +27,26 @@ class Place(NamedTuple):
 
 
 class HistoryCluster:
-    """The state of a run; see the module's docstring. Used on one event loop."""
+    """The state of a run; see the module's docstring. All methods are called on one event loop."""
 
     def __init__(self, servers: Sequence[Served], seed: int) -> None:
         self.servers = servers
         self.sites: list[Site] = [server.site for server in servers]
         self.history = History(seed, self.now())
         self.newest = 0
-        """The newest revision in any answer."""
+        """The newest revision that any response contained."""
         self.seen: dict[Place, int] = {}
-        """The last received revision of each object."""
+        """The last revision of each object that a client received."""
         self.loaded = True
-        """Whether writers, readers and casual watchers continue."""
+        """Whether writers, readers and casual watchers continue to run."""
         self.ended = asyncio.Event()
-        """Set when informers should stop, too."""
+        """Set when informers should also stop."""
 
     def now(self) -> int:
         return time.monotonic_ns()
 
     def random(self, role: str) -> random.Random:
-        """Return the random generator of one actor, which is independent of other actors."""
+        """Return the random generator of one client, which is independent of the generators of other clients."""
         return random.Random(f"{self.history.seed} {role}")
 
     def connections(self) -> list[Connection]:
@@ -54,16 +54,18 @@ class HistoryCluster:
         return [Connection(site) for site in self.sites]
 
     def tell(self, revision: int) -> None:
-        """Record a revision in an answer."""
+        """Record that a response contained a revision."""
         self.newest = max(self.newest, revision)
 
     def fault(self, kind: str, server: int) -> Fault:
-        """Record the beginning of a fault of a server; set `ended` of the result at its end."""
+        """Record the beginning of a fault of a server, and return the fault; the caller sets `ended` of the fault at
+        its end.
+        """
         fault = Fault(kind, server, self.now(), 1 << 62)
         self.history.faults.append(fault)
         return fault
 
 
 def revision_of(fields: dict[str, Any]) -> int:
-    """Return the resourceVersion of an object, a list or an event's object; 0 if there is none."""
+    """Return the resourceVersion of an object, of a list, or of the object in an event; return 0 if there is none."""
     return int(fields.get("metadata", {}).get("resourceVersion") or 0)

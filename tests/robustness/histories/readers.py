@@ -1,4 +1,4 @@
-"""Readers: they get and list the newest, cached, not older and exact states, also page by page."""
+"""Clients that get and list the newest, a cached, a not older and an exact state, also page by page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, pat
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _WAYS = ("get", "get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged")
 _DREAM = 0.01
-"""The share of reads of a future revision; each may take three seconds."""
+"""The share of reads that request a future revision; each such read may take three seconds."""
 
 _NEVER = 1_000_000
-"""A number of revisions that no run reaches."""
+"""A number of revisions that is larger than the log of any run."""
 
 _FAR = 200
-"""The maximum age of an exact read in revisions."""
+"""The maximum age of the revision of an exact read, in revisions."""
 
 
 class Reader:
-    """One client that reads."""
+    """A client that only reads."""
 
     def __init__(self, world: HistoryCluster, number: int, pause: float) -> None:
         self._world = world
@@ -73,7 +73,7 @@ class Reader:
         return read
 
     async def _read(self, read: Read) -> None:
-        """Read all pages; if the list expires, the rest counts as another read."""
+        """Read all pages of a list; if the list expires, the remaining pages count as another read."""
         connection = self._connections[read.server]
         self._world.history.reads.append(read)
         token = ""
@@ -113,7 +113,7 @@ class Reader:
 
 
 def page_of(read: Read, answer: Answer, called: int, returned: int) -> Page:
-    """Return the objects of an answer, as a history stores them."""
+    """Return the objects in a response in the form in which a history stores them."""
     if answer.code != 200:
         return Page(called, returned, answer.code, 0, [])
     fields = answer.fields
@@ -123,13 +123,13 @@ def page_of(read: Read, answer: Answer, called: int, returned: int) -> Page:
 
 
 def item_of(fields: dict[str, Any]) -> Item:
-    """Return an object as a history stores it."""
+    """Return an object in the form in which a history stores it."""
     metadata = fields["metadata"]
     return Item(metadata["namespace"], metadata["name"], revision_of(fields), digest_of(fields))
 
 
 def choose_selection(chance: Any) -> Selection:
-    """Choose a selection: everything, a namespace, a name, colors, or a combination."""
+    """Choose a random selection: all objects, a namespace, a name, colors, or a combination."""
     namespace = chance.choice(("", *NAMESPACES))
     name = chance.choice(NAMES) if chance.random() < 0.15 else ""
     if chance.random() < 0.5:

@@ -1,4 +1,4 @@
-"""One run: servers, load, faults, recovery; then the history is completed with the log."""
+"""One run: servers, load, faults and recovery; then the events of the log are added to the history."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from tests.robustness.serving import Served
 from tests.robustness.wire import path_of
 
 _END = 15.0
-"""Seconds in which all clients must receive the last events after the recovery."""
+"""Seconds after the recovery within which all clients must receive the last events."""
 
 _TRACEBACK = 6000
 """The maximum length of a stored traceback in characters."""
 
 
 class Plan(NamedTuple):
-    """The options of a run; durations in seconds."""
+    """The options of a run; durations are in seconds."""
 
     seed: int
     quiet: float = 3.0
-    """The minimum time with only load and compactions, in which the rate of writes is measured."""
+    """The minimum duration in which there are only load and compactions, and in which the rate of
+    writes is measured.
+    """
     warm_up: int = 100
-    """The number of acknowledged writes before the first fault, if they take at most `_END`."""
+    """The number of acknowledged writes before the first fault, unless these writes take longer than `_END`."""
     faulty: float = 0.0
-    """The duration of the faults; each kind of fault occurs at least once."""
+    """The duration of the faults; each type of fault occurs at least once."""
     between_faults: float = 0.5
     faults: Collection[str] = ALL
     writers: int = 8
@@ -48,7 +50,7 @@ class Plan(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """The resources of a run."""
+    """The servers, clients and files of a run."""
 
     folder: Path
     database: str
@@ -58,7 +60,9 @@ class Setting(NamedTuple):
 
 
 def run(plan: Plan, setting: Setting) -> History:
-    """Run it; raise AssertionError for a server that does not start, stop, or accept a necessary write."""
+    """Perform the run; raise AssertionError if a server does not start, does not stop, or does not accept a necessary
+    write.
+    """
     with ExitStack() as stack:
         servers = [server_of(setting, number) for number in range(setting.servers)]
         for server in servers:
@@ -78,12 +82,12 @@ def run(plan: Plan, setting: Setting) -> History:
 
 
 def tracebacks(log: str) -> list[str]:
-    """Return the unexpected errors of requests in a log."""
+    """Return the unexpected errors of requests in a server's log."""
     return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
 
 def server_of(setting: Setting, number: int = 0) -> Served:
-    """Return a server of a run, which is not started yet."""
+    """Return a server for a run; the server is not started yet."""
     folder = setting.folder / f"server-{number}"
     folder.mkdir()
     return Served(folder, "--database", setting.database, settings=setting.settings)
@@ -114,7 +118,7 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
 
 
 def crowd(plan: Plan, world: HistoryCluster, first: int = 0) -> Iterator[Writer | Reader | Watcher]:
-    """Yield the actors of a run, numbered from `first` on."""
+    """Yield the clients of a run, numbered from `first` on."""
     yield from (Writer(world, first + number, plan.write_pause) for number in range(plan.writers))
     yield from (Reader(world, first + number, plan.write_pause) for number in range(plan.readers))
     yield from (Watcher(world, first + number, slow=number == 0) for number in range(plan.watchers))
@@ -130,7 +134,7 @@ async def _warm_up(plan: Plan, world: HistoryCluster) -> None:
 
 
 async def reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
-    """Wait until every informer has received its events; the checks report those that have not."""
+    """Wait until every informer has received its events; the checks later report the informers that have not."""
     deadline = asyncio.get_running_loop().time() + _END
     while asyncio.get_running_loop().time() < deadline:
         if all(informer.has(each) for informer in informers for each in last):

@@ -1,4 +1,4 @@
-"""A small correct history, which tests change so that a check must find a violation."""
+"""A small correct history; tests change it so that a check must find a violation."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _MAPS = "configmaps"
 
 
 def moment(revision: float) -> int:
-    """Return the time of a revision's acknowledgement; its request was sent half a second before. Revisions have
-    intervals of ten seconds.
+    """Return the time at which the write with a revision was acknowledged; its request was sent half a second before.
+
+    The writes of two adjacent revisions are ten seconds apart.
     """
     return int(revision * 10 * SECOND)
 
 
 class Sample:
-    """Builds the history step by step; every step except refusals is one event."""
+    """Builds a history step by step; every step except a refusal is one event."""
 
     def __init__(self) -> None:
         self.history = History(seed=0, began=0)
@@ -96,7 +97,7 @@ class Sample:
 
 
 def told(truth: Truth, selection: Selection, after: int, until: int) -> list[Delivery]:
-    """Return the events of a watcher, each a tenth of a second after its acknowledgement."""
+    """Return the events of a watcher, each a tenth of a second after the acknowledgement of its write."""
     events = truth.events(_MAPS, selection, after, until)
     return [event._replace(at=moment(event.revision) + SECOND // 10) for event in events]
 
@@ -110,7 +111,7 @@ def initial(items: list[Item], at: float) -> list[Delivery]:
 
 
 def sound() -> History:
-    """Return the history: seventeen events, and the answers to several clients."""
+    """Return a history of seventeen events, with the responses to several clients."""
     sample = Sample()
     _write(sample)
     history = sample.history

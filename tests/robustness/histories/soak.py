@@ -1,7 +1,7 @@
-"""A robustness run by hand: `python -m tests.robustness.histories.soak --seconds 600 --seed N`.
+"""Runs a robustness test of any length: `python -m tests.robustness.histories.soak --seconds 600 --seed N`.
 
-Prints its seed, what happened, and what was wrong with it; ends with 1 if anything was. `--save FILE` keeps the
-history, `--judge FILE` judges one again.
+The script prints its seed, statistics and violations; the exit code is 1 if there are violations. `--save FILE` writes
+the history to a file, and `--judge FILE` checks the history in a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.verdicts import say, verdict
 
 RATE = 50.0
-"""The minimum acknowledged writes a second of a meaningful run (etcd's limit for slow clusters)."""
+"""The minimum rate of a meaningful run, in acknowledged writes a second (etcd's limit for slow clusters)."""
 
 
 def main() -> int:

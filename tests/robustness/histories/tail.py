@@ -1,4 +1,4 @@
-"""Reads the event log during a run, so that all its events are known even after compactions."""
+"""Reads the event log during a run, so that all its events are known even after compactions removed events."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ctrlmgr.eventlog.verification import verify
 from tests.robustness.histories.history import Logged, digest_of
 
 AGENT = "robustness/"
-"""The prefix of the user agent of a write; the id of the write follows."""
+"""The prefix of the user agent with which a write is sent; the ID of the write follows."""
 
 _BATCH = 1000
 
 
 class Tail:
-    """A reader of one log, which also compacts it; except `wait`, not thread-safe."""
+    """A reader of one log, which also compacts the log; only the method `wait` is thread-safe."""
 
     def __init__(self, url: str, folder: Path) -> None:
         log = open_log(url, clock=SystemClock(), random=random.Random(1), anchor=folder / "tail-anchor")
@@ -33,11 +33,11 @@ class Tail:
 
     @property
     def head(self) -> int:
-        """The newest read revision."""
+        """The newest revision that was read."""
         return self.log[-1].revision if self.log else 0
 
     def read(self) -> None:
-        """Read new events; if the database is unavailable, the next call reads them."""
+        """Read new events; if the database is unavailable, the next call of this method reads the events."""
         with self._turn:
             try:
                 while events := self._log.events_after(self.head, limit=_BATCH):
@@ -46,13 +46,13 @@ class Tail:
                 return
 
     def compact(self, before: int) -> None:
-        """Compact events that were superseded up to a revision."""
+        """Compact the events up to a revision that later events supersede."""
         self.read()
         with self._turn:
             self._log.compact(min(before, self.head))
 
     def verify(self) -> None:
-        """Verify the hashes of the remaining events; raise `LogCorrupt`."""
+        """Verify the hashes of the events that remain; raises `LogCorrupt` if a hash is wrong."""
         with self._turn:
             verify(self._log)
 
@@ -62,7 +62,7 @@ class Tail:
             return [logged(event) for event in self._log.scan()]
 
     def violations(self, judge: Callable[[Sequence[Event]], Iterator[str]]) -> list[str]:
-        """Return the result of a function of the remaining events."""
+        """Call a function with the events that the log still contains, and return the function's result."""
         with self._turn:
             return list(judge(list(self._log.scan())))
 
@@ -71,7 +71,7 @@ class Tail:
 
 
 def logged(event: Event) -> Logged:
-    """Return an event as a history stores it."""
+    """Return an event in the form in which a history stores it."""
     obj: Object = event.object
     agent = event.user_agent
     return Logged(

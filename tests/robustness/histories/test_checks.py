@@ -1,5 +1,5 @@
-"""Tests that every check detects its violation: a correct history is changed in one way, and that
-check must report it.
+"""Tests that every check detects its violation: a test makes one change to a correct history, and the check must report
+it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ SPOILT: list[tuple[str, str, Spoil]] = [
 
 
 def stale_object(history: History) -> Page:
-    """Return the answer to the GET with the state of one revision before the oldest allowed one."""
+    """Return the response to the GET with the state of the revision before the oldest allowed revision."""
     (found,) = (each for each in history.reads[3].pages[0].items if each.name == "a")
     return msgspec.structs.replace(history.reads[6].pages[0], items=[found], revision=found.revision)
 

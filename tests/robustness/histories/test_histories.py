@@ -1,5 +1,5 @@
-"""Tests of real servers under load and faults: the answers to all clients are checked against the log; `soak` runs
-longer.
+"""Tests of real servers under load and faults: the responses to all clients are checked against the log; `soak` is the
+longer form.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from tests.robustness.histories.run import Plan, Setting, run
 from tests.robustness.places import on_postgres, on_sqlite
 
 RATE = 10.0
-"""Acknowledged writes a second that even a very busy machine reaches; with fewer, a run proves nothing."""
+"""A rate of acknowledged writes a second that even a very busy machine reaches; a run with a lower
+rate proves nothing.
+"""
 
 SMALL_WINDOW = "[watch_cache]\ncapacity = 100\n"
-"""Small, so that many requests of watchers are for events that are no longer in memory."""
+"""The capacity of the watch cache; it is small, so that many watches request events that are no longer in memory."""
 
 TRIES = 3
-"""Runs that may have left features untested; none of them may have found a violation."""
+"""The maximum number of runs until all features were tested; no run may find a violation."""
 
 FORGOTTEN = "there was no watch of the forgotten"
-"""With two servers, requests for compacted revisions are rare; the runs with one server test them."""
+"""With two servers, requests for compacted revisions are rare, so only the runs with one server test such requests."""
 
 
 def assert_sound(

@@ -1,4 +1,4 @@
-"""Tests that the judges detect missing results."""
+"""Tests that the judges detect if results are missing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The expected state of a run: its event log, processed in the simplest way.
+"""The expected state of a run, computed from its event log in the simplest way.
 
-This code is independent of the implementations and checks that it is compared with.
+This code shares nothing with the implementations and checks with which it is compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Place = tuple[str, str]
 
 
 class Change(NamedTuple):
-    """One event, with the previous state of its object."""
+    """One event of the log, with the previous state of the event's object."""
 
     revision: int
     before: Logged | None
@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 class Truth:
-    """See the module's docstring."""
+    """The expected state at every revision; see the module's docstring."""
 
     def __init__(self, history: History) -> None:
         self.log = history.log
@@ -60,22 +60,22 @@ class Truth:
         return self.log[-1].revision if self.log else 0
 
     def changes(self, resource: str, after: int, until: int) -> Sequence[Change]:
-        """Return the changes of a resource after one revision, up to another inclusively."""
+        """Return the changes of a resource after one revision, up to and including another revision."""
         revisions = self._revisions.get(resource, [])
         return self._changes[resource][bisect_right(revisions, after) : bisect_right(revisions, until)]
 
     def history_of(self, resource: str, place: Place) -> Sequence[Change]:
-        """Return all changes of one key."""
+        """Return all changes of the object with one key."""
         return self._of_place.get((resource, place), [])
 
     def at(self, resource: str, place: Place, revision: int) -> Logged | None:
-        """Return the object of a key at a revision."""
+        """Return the object with a key as of a revision."""
         changes = self.history_of(resource, place)
         index = bisect_right(changes, revision, key=lambda change: change.revision)
         return changes[index - 1].after if index else None
 
     def state(self, resource: str, selection: Selection, revision: int) -> list[Item]:
-        """Return the selected objects at a revision, in etcd's order."""
+        """Return the selected objects as of a revision, in etcd's order."""
         there = (self.at(*kept, revision) for kept in self._places if kept[0] == resource)
         return [item(each) for each in sorted(filter(None, there), key=path_of) if is_selected(selection, each)]
 
@@ -94,8 +94,8 @@ class Truth:
                 yield Delivery(kind, change.revision, *change.place, shown.digest, 0)
 
     def last_before(self, moment: int) -> int:
-        """Return the highest revision that a client can have received at a moment: the newest whose write had been
-        sent.
+        """Return the highest revision that a client can have received at a time: the newest revision whose write had
+        been sent.
         """
         moments, revisions = self._sent
         index = bisect_left(moments, moment)
@@ -103,9 +103,10 @@ class Truth:
 
     @cached_property
     def _sent(self) -> tuple[list[int], list[int]]:
-        """The times at which writes were sent, ascending, and the newest revision of all writes up to each time.
+        """The times at which writes were sent, in ascending order, each with the newest revision of all writes sent up
+        to this time.
 
-        A write of a controller may have been sent at any time after the previous event.
+        A controller may have sent a write at any time after the previous event.
         """
         sent: list[tuple[int, int]] = []
         earliest = 0

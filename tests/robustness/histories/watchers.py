@@ -1,4 +1,4 @@
-"""Watchers: short ones from any revision, and informers for the whole run."""
+"""Clients that watch: some for a short time from any revision, and informers for the whole run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.robustness.wire import Connection, Lost, Unsent, path_of
 
 _INITIAL_END = "k8s.io/initial-events-end"
 _FAR = 100
-"""The maximum number of revisions before or after the newest one at which a watch begins."""
+"""The maximum distance between the newest revision and the revision at which a watch begins, in either direction."""
 
 _LONGEST = 10.0
 """Seconds after which a casual watcher leaves a stream that has no timeout."""
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Watcher:
-    """One client that watches different selections one after the other."""
+    """A client that watches different selections one after the other."""
 
     def __init__(self, world: HistoryCluster, number: int, *, slow: bool = False) -> None:
         self._world = world
@@ -60,10 +60,12 @@ class Watcher:
 
 
 class Informer:
-    """A reflector as in client-go: a list, then watches, each from the last revision of the previous one."""
+    """A reflector like client-go's: it lists, and then watches, each time from the last revision of
+    the previous watch.
+    """
 
     def __init__(self, world: HistoryCluster, number: int, *, streaming: bool) -> None:
-        """With `streaming`, the list is sent as the first watch's initial events (WatchList)."""
+        """If `streaming` is set, the server sends the list as the first watch's initial events (WatchList)."""
         self._world = world
         self._random = world.random(f"informer {number}")
         self._streaming = streaming
@@ -73,7 +75,9 @@ class Informer:
         self._current: Watch | None = None
 
     def has(self, last: Last) -> bool:
-        """Return whether the informer has received an object, if it selects the object."""
+        """Return whether the informer has received an object; an object that the informer does not select counts as
+        received.
+        """
         labels = {"color": last.color} if last.color else {}
         if last.resource != self._resource or not self._selection.matches(last.namespace, last.name, labels):
             return True
@@ -87,7 +91,7 @@ class Informer:
             await asyncio.sleep(0.05)
 
     async def _watch(self, watch: Watch) -> Watch | None:
-        """Read one stream; return the next one, None if it must list again."""
+        """Read one stream; return the next stream, or None if the informer must list again."""
         self._current = watch
         await follow(self._world, watch, None)
         if watch.code == 0:
@@ -148,13 +152,15 @@ class Informer:
 
 
 def _reached(watch: Watch) -> int:
-    """Return the last revision of a stream."""
+    """Return the last revision that a stream contained."""
     told = [each.revision for each in watch.deliveries if each.type != ERROR]
     return told[-1] if told else int(watch.version or "0")
 
 
 async def follow(world: HistoryCluster, watch: Watch, leave_after: float | None) -> None:
-    """Read one stream to its end and record it; leave it after a timeout in seconds, or when the run ends."""
+    """Read one stream to its end and record it; the client leaves the stream after a timeout in seconds, or when the
+    run ends.
+    """
     connection = Connection(world.sites[watch.server])
     watch.called = world.now()
     reading = asyncio.create_task(_read(world, connection, watch))

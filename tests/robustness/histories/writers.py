@@ -1,4 +1,4 @@
-"""Writers: they create, update, patch and delete a few hot objects all at once, as clients of Kubernetes do."""
+"""Clients that create, update, patch and delete the same few objects concurrently, as clients of Kubernetes do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERBS = ("create", "update", "update", "patch", "delete")
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _SERVICES = 0.15
-"""The share of writes to Services, each of which also allocates an address."""
+"""The share of writes to Services; each creation of a Service also allocates an address."""
 
 _STALE = 0.3
 _PADDED = 0.1
@@ -31,7 +31,7 @@ _PADDING = "x" * 2000
 
 
 class Writer:
-    """One client that writes all the time, with short random pauses."""
+    """A client that writes all the time, with short random pauses."""
 
     def __init__(self, world: HistoryCluster, number: int, pause: float) -> None:
         self._world = world
@@ -67,14 +67,14 @@ class Writer:
         await submit(self._world, self._connections[write.server], write, body)
 
     def _expected(self, verb: str, place: Place) -> int:
-        """Choose the revision of a write: the newest received one, or none."""
+        """Choose the resourceVersion for a write: the newest version that a client has received, or none."""
         if verb in ("create", "patch") or self._random.random() < _STALE:
             return 0
         return self._world.seen.get(place, 0)
 
 
 async def submit(world: HistoryCluster, connection: Connection, write: Write, body: object) -> None:
-    """Make one attempt and record it, unless the connection fails."""
+    """Make one attempt and record it, unless the request was not sent because the connection failed."""
     named = "" if write.verb == "create" else write.name
     kind = "application/merge-patch+json" if write.verb == "patch" else ""
     path = path_of(write.resource, write.namespace, named)
@@ -123,7 +123,7 @@ def _body(write: Write, color: str, padding: str) -> dict[str, Any]:
 
 
 class Last(NamedTuple):
-    """One of the last written objects."""
+    """One of the objects that are written at the end of a run."""
 
     resource: str
     namespace: str
@@ -133,9 +133,10 @@ class Last(NamedTuple):
 
 
 async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1) -> list[Last]:
-    """Create an object of each resource in each namespace and color; each must be acknowledged within some attempts.
+    """Create an object of each resource in each namespace and with each color; each create must be acknowledged within
+    a few attempts.
 
-    `ending` distinguishes these objects from those of an earlier end.
+    `ending` is part of the objects' names, to distinguish the objects from those of an earlier call.
     """
     connections = world.connections()
     written: list[Last] = []

@@ -1,7 +1,8 @@
-"""Sends generated requests for every operation in a server's OpenAPI: `python -m tests.robustness.hostile.fuzz`.
+"""Sends generated requests for every operation in a server's OpenAPI documents: `python -m
+tests.robustness.hostile.fuzz`.
 
 The options are `--seconds 300 --seed N`. The script prints the status codes and the memory of the server after each
-round. The exit code is 1 after an internal error, a missing answer, or a growth of memory beyond `GROWTH`.
+round. The exit code is 1 after an internal error, a missing response, or a growth of memory by more than `GROWTH`.
 """
 
 from __future__ import annotations
@@ -29,35 +30,35 @@ from tests.robustness.serving import Served
 from tests.robustness.verdicts import say
 
 GROWTH = 48 << 20
-"""Bytes by which the resident memory may grow in the second half of the rounds."""
+"""Maximum number of bytes by which the server's resident memory may grow in the second half of the rounds."""
 
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
-"""Settings with short times and small sizes of the data that the server keeps of the past."""
+"""Settings that limit the number of past changes which the server keeps."""
 
 _TIMES: Mapping[str, int] = {"POST": 4, "PUT": 3, "PATCH": 4, "GET": 1, "DELETE": 1}
-"""The number of requests for an operation in a round."""
+"""The number of requests for each operation in one round."""
 
 _WATCHES = 3
-"""The number of watch operations in a round; each takes a second."""
+"""The number of tested watch operations in one round; each takes a second."""
 
 _TRACEBACK = 6000
-"""Characters of a traceback that are shown."""
+"""The number of characters of a traceback that are printed."""
 
 UNEXPECTED = "Internal error occurred: something unexpected went wrong"
 
 
 class Fuzzer:
-    """Sends requests to a server, and checks the answers."""
+    """A client that sends requests to a server, and checks the responses."""
 
     def __init__(self, server: Served, seed: int) -> None:
-        """Read the operations of `server`."""
+        """Read the operations of `server` from its OpenAPI documents."""
         self._server = server
         self._exchange = Exchange(server, "fuzz")
         self._choice = random.Random(seed)
         self.operations: list[tuple[Operation, Questions]] = []
         self.answers: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
-        """Answers of 500 and more that Kubernetes would also send."""
+        """The responses with a status code of 500 or more that Kubernetes would also send."""
         self.wrong: list[str] = []
         for document in documents(server):
             questions = Questions(document.get("components", {}).get("schemas", {}), self._choice)
@@ -74,7 +75,7 @@ class Fuzzer:
         return len(some)
 
     def ask(self, operation: Operation, questions: Questions) -> None:
-        """Send one request, and check its answer."""
+        """Send one request, and check the response."""
         question = questions.about(operation)
         try:
             code, body = self._exchange.ask(question.method, question.path, question.body, question.headers)
@@ -109,7 +110,7 @@ class Fuzzer:
 
 
 def documents(server: Served) -> list[Any]:
-    """Return a server's OpenAPI v3 documents."""
+    """Return the OpenAPI v3 documents of a server."""
     code, index = server.request("GET", "/openapi/v3")
     assert code == 200, index
     return [server.request("GET", each["serverRelativeURL"])[1] for each in index["paths"].values()]

@@ -1,6 +1,6 @@
-"""`ctrlmgr` with one known fault, named by MUTANT in the environment, to test the checks.
+"""Runs `ctrlmgr` with one known fault, which the environment variable MUTANT names, to test the checks.
 
-Each fault has occurred in systems of this kind, and is a patch of one function of the running program.
+Each fault has occurred in systems of this kind; the module injects it by replacing one function of the running program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
 
 MUTANTS: dict[str, Mutant] = {}
 SOUND = "sound"
-"""The name of the mutant without a fault."""
+"""The value of MUTANT that stands for no fault."""
 
 
 def mutant(owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -56,77 +56,77 @@ def mutant(owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[
 
 @mutant(Follower, "catch_up")
 async def reads_do_not_ask_the_log(original: Any, self: Any) -> None:
-    """The cache is taken for the newest state."""
+    """Fault: a read of the newest state returns the state of the cache."""
 
 
 @mutant(Cacher, "changes_after")
 def watches_begin_where_the_cache_does(original: Any, self: Any, revision: int, *rest: Any) -> Sequence[Change] | None:
-    """Events that the cache has dropped are omitted without an error (etcd #18089)."""
+    """Fault: events that the cache has dropped are omitted without an error (etcd #18089)."""
     changes: Sequence[Change] | None = original(self, max(revision, self.oldest), *rest)
     return changes
 
 
 @mutant(sqllog, "_floor")
 def compaction_is_silent(original: Any, *rest: Any) -> int:
-    """Reads do not report that events have been compacted."""
+    """Fault: reads do not report that requested events have been compacted."""
     return 0
 
 
 @mutant(Watches, "_read")
 async def whatever_is_old_has_expired(original: Any, self: Any, watcher: Any) -> None:
-    """The log is not read for events that the cache has dropped."""
+    """Fault: events that the cache has dropped are not read from the log."""
     raise Expired(watcher.cursor, watcher.cursor)
 
 
 @mutant(Plain, "bookmark")
 def bookmarks_promise_too_much(original: Any, self: Any, revision: int, **options: Any) -> bytes:
-    """A bookmark has the revision of an event that is sent later (etcd #20221)."""
+    """Fault: a bookmark has the revision of an event that is sent after the bookmark (etcd #20221)."""
     frame: bytes = original(self, revision + 1, **options)
     return frame
 
 
 @mutant(Watches, "_overtake")
 async def watches_join_late(original: Any, self: Any, watcher: Any) -> None:
-    """A watch begins with future events, regardless of its revision."""
+    """Fault: a watch begins with future events, regardless of the requested revision."""
     watcher.cursor = max(watcher.cursor, self._hub.revision)
 
 
 @mutant(Watches, "_cached")
 def watches_repeat_an_event(original: Any, self: Any, watcher: Any, goal: int) -> Any:
-    """The last event is sent again when a watch continues."""
+    """Fault: when a watch continues, the last event is sent again."""
     watcher.cursor -= 1
     return original(self, watcher, goal)
 
 
 @mutant(Selection, "transition")
 def leaving_a_selection_is_not_told(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
-    """No event is sent when an object is no longer selected."""
+    """Fault: no event is sent when an object stops matching the selection of a watch."""
     event: tuple[str, Object] | None = original(self, change)
     return None if event and event[0] == "DELETED" and change.new is not None else event
 
 
 @mutant(Selection, "transition")
 def entering_a_selection_is_a_change(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
-    """When an object becomes selected, the event is MODIFIED."""
+    """Fault: when an object begins to match the selection of a watch, the event is MODIFIED instead of ADDED."""
     event: tuple[str, Object] | None = original(self, change)
     return (MODIFIED, event[1]) if event and event[0] == "ADDED" and change.old is not None else event
 
 
 @mutant(Cacher, "at")
 def exact_reads_show_the_present(original: Any, self: Any, revision: int, *rest: Any) -> Any:
-    """A list at a past revision returns the current state."""
+    """Fault: a list at a past revision returns the current state."""
     return original(self, max(revision, self.revision), *rest)
 
 
 @mutant(read_verbs, "_continued")
 def pages_are_of_different_states(original: Any, cacher: Any, log: Any, kind: Any, span: Any, place: Any) -> Any:
-    """Each page returns the newest state."""
+    """Fault: each page of a list returns the newest state."""
     return original(cacher, log, kind, span, place._replace(revision=-1))
 
 
 @mutant(ResourceStore, "apply")
 def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> None:
-    """Some changes are not sent to watchers (kine #676)."""
+    """Fault: some changes are not sent to watchers (kine #676)."""
     original(self, event)
     if event.revision % 100 == 0 and self._changes:
         del self._changes[-1], self._revisions[-1]
@@ -134,7 +134,7 @@ def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> 
 
 @mutant(Driver, "_append")
 async def writes_are_unconditional(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
-    """A write does not compare the revision that the client has read."""
+    """Fault: a write does not compare its resourceVersion with the stored object's."""
     loose = [each._replace(expected=None) if hasattr(each, "_replace") else _loose(each) for each in proposals]
     return await original(self, loose, *rest)
 
@@ -145,7 +145,7 @@ def _loose(proposal: Any) -> Any:
 
 @mutant(Driver, "_append")
 async def some_writes_are_made_twice(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
-    """A write with an unknown result is sent again, although it had succeeded."""
+    """Fault: a write with an unknown result is sent again, although it has succeeded."""
     events = await original(self, proposals, *rest)
     if proposals[0].type.name == "MODIFIED" and events[0].revision % 20 == 0:
         await original(self, [_loose(each) for each in proposals], *rest)
@@ -154,14 +154,14 @@ async def some_writes_are_made_twice(original: Any, self: Any, proposals: Any, *
 
 @mutant(Hub, "advance")
 def watchers_are_forgotten(original: Any, self: Any) -> None:
-    """At some point, events are no longer sent."""
+    """Fault: at some time, the server stops sending events."""
     if self.revision < 300:
         original(self)
 
 
 @mutant(Watches, "_duration")
 def watches_end_early(original: Any, self: Any, options: Any) -> float:
-    """A watch ends before its timeout."""
+    """Fault: a watch ends before its timeout."""
     return float(original(self, options)) / 3
 
 

@@ -1,7 +1,8 @@
 """Tests that the checks detect known faults: `python -m tests.robustness.hostile.mutants [NAME...]`.
 
-Each server of `mutant_server` runs under load until a check reports a violation, at most three times. The script prints
-the check. The exit code is 1 if a fault is not detected.
+Each faulty server of `mutant_server` runs under load until a check reports a violation, in at most three runs. For each
+fault, the script prints the check that reported the violation. The exit code is 1 if no check detects one of the
+faults.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from tests.robustness.verdicts import say
 
 TRIES = 3
 _WINDOW = "[watch_cache]\ncapacity = 50\n"
-"""Small, so that old events are read from the log."""
+"""The capacity of the watch cache; it is small, so that the server reads old events from the log."""
 
 _OF_TWO = ("reads_do_not_ask_the_log",)
-"""Faults that only have effects with two servers."""
+"""Names of the faults that only have effects with two servers."""
 
 
 def main() -> int:
-    """Run the named mutants, or all."""
+    """Run the named faulty servers, or all faulty servers."""
     Served.module = "tests.robustness.hostile.mutant_server"
     if _is_killed(SOUND):
         say("not even the server as it is passes: the checks say nothing")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tests.robustness.serving import Site
 
 PATIENCE = 30.0
-"""Timeout for an answer in seconds."""
+"""Timeout for a response, in seconds."""
 
 JSON = "application/json"
 
@@ -28,13 +28,13 @@ class Reply(NamedTuple):
 
 
 def connect(site: Site, trust: ssl.SSLContext | None = None) -> ssl.SSLSocket:
-    """Return a TLS connection; `trust` may have a client certificate."""
+    """Return a TLS connection to a server; `trust` may contain a client certificate."""
     plain = socket.create_connection((site.host, site.port), timeout=PATIENCE)
     return (trust or site.trust).wrap_socket(plain, server_hostname=site.host)
 
 
 def receive(connection: ssl.SSLSocket) -> Reply:
-    """Return the next answer."""
+    """Return the next response on the connection."""
     response = http.client.HTTPResponse(connection)
     response.begin()
     body = response.read()
@@ -42,7 +42,7 @@ def receive(connection: ssl.SSLSocket) -> Reply:
 
 
 def exchange(site: Site, pieces: Iterable[bytes]) -> Reply:
-    """Send bytes on a new connection and return the answer, which may arrive before all bytes are sent."""
+    """Send bytes on a new connection and return the response, which may arrive before all bytes are sent."""
     with connect(site) as connection:
         try:
             for piece in pieces:
@@ -68,6 +68,6 @@ def head(site: Site, method: str, path: str, headers: Mapping[str, str | None] |
 def ask(
     site: Site, method: str, path: str, body: bytes = b"", headers: Mapping[str, str | None] | None = None
 ) -> Reply:
-    """Send a request and return the answer."""
+    """Send a request and return the response."""
     given = {"content-length": str(len(body)), **(headers or {})}
     return exchange(site, [head(site, method, path, given), body])

@@ -1,7 +1,7 @@
-"""Generates values for the types in an OpenAPI document: mostly plausible, sometimes unusual or wrong.
+"""Generates values for the types in an OpenAPI document: most values are plausible, some are unusual or invalid.
 
-Equal seeds give equal values. The generator knows no kinds: it reads the document, and guesses the content of fields by
-their names.
+Equal seeds give equal values. The generator has no information about kinds: it reads the document, and guesses the
+content of fields from their names.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ _DEEPEST = 12
 
 
 class Specimens:
-    """Generates values for one document."""
+    """A generator of values for one OpenAPI document."""
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
-        """Resolve references with `definitions`; draw random values from `choice`."""
+        """Create a generator that resolves references with `definitions`, and draws random values from `choice`."""
         self.definitions = definitions
         self._choice = choice
         self._room = 0

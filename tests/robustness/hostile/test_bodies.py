@@ -1,4 +1,4 @@
-"""Tests of hostile bodies: each gets the documented answer, as a Status, and soon."""
+"""Tests of hostile request bodies: each gets the documented response, as a Status, and without delay."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Case(NamedTuple):
     body: bytes
     code: int
     words: str = ""
-    """The expected part of the message."""
+    """The part of the error message that the test expects."""
 
 
 def config_map(metadata: bytes = b"", rest: bytes = b"") -> bytes:
-    """Return a ConfigMap with a string that JSON's own encoder would not write."""
+    """Return a ConfigMap with a string in a form that Python's JSON encoder would not write."""
     return b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"%b"%b}%b}' % (fresh().encode(), metadata, rest)
 
 
@@ -162,7 +162,7 @@ PATCHES = [
 
 
 def amplified() -> list[dict[str, Any]]:
-    """Return operations that double a value twenty times."""
+    """Return JSON patch operations that double a value twenty times."""
     doubled = [
         {"op": "copy", "from": "/metadata/annotations", "path": f"/metadata/annotations/a{n}"} for n in range(40)
     ]

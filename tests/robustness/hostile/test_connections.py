@@ -1,4 +1,4 @@
-"""Tests of hostile connections: endless headers, ambiguous lengths, silence, random bytes."""
+"""Tests of hostile connections: endless headers, ambiguous content-lengths, silent clients, random bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
 
 
 def headers_of(total: int, count: int = 100) -> dict[str, str | None]:
-    """Return headers with about this number of bytes."""
+    """Return request headers with about this number of bytes."""
     return {f"x-{number:03d}": "a" * (total // count - 9) for number in range(count)}
 
 

@@ -1,4 +1,4 @@
-"""Tests of false credentials: no access by accident, and no leaked secrets."""
+"""Tests of false credentials: they never give access by accident, and responses reveal no secrets."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def files(target: Served) -> CertificateFiles:
 
 
 def trust(target: Served, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLContext:
-    """Return the TLS context of a client with this certificate."""
+    """Return the TLS context of a client with this client certificate."""
     (folder / "client.crt").write_bytes(pair[0])
     (folder / "client.key").write_bytes(pair[1])
     context = ssl.create_default_context(cafile=str(target.authority))
@@ -141,7 +141,7 @@ def test_a_certificate_of_ours_lets_its_user_in(target: Served, files: Certifica
 
 
 def strangers(files: CertificateFiles, folder: Path) -> dict[str, tuple[bytes, bytes]]:
-    """Return certificates that must be refused, although each names an administrator."""
+    """Return certificates that the server must refuse, although each certificate names an administrator."""
     clock, masters = SystemClock(), ["system:masters"]
     other = ensure_certificates(folder / "other", ["localhost"], clock=clock)
     past = issue_client_certificate(files, "admin", masters, clock=clock, life=timedelta(minutes=-1))

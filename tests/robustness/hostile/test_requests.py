@@ -16,12 +16,12 @@ from tests.robustness.statuses import is_status
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
 HIDDEN = "4c3b7e90-hidden-from-you"
-"""Content of another object, which no answer to a request below may contain."""
+"""The content of another object; no response to a request in this module may contain this string."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def elsewhere(target: Served) -> str:
-    """The name of an object in another namespace, which no path below our namespace may reach."""
+    """The name of an object in another namespace; no path below the test's namespace may lead to this object."""
     assert target.request("POST", "/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})[0] == 201
     hidden = {"metadata": {"name": "hidden"}, "data": {"secret": HIDDEN}}
     assert target.request("POST", "/api/v1/namespaces/elsewhere/configmaps", hidden)[0] == 201

@@ -1,8 +1,8 @@
 """Tests with schemathesis, and with our own generator, of the server's OpenAPI documents: no request causes an internal
 error.
 
-Requests of schemathesis are mostly refused by decoding; those of `questions` often are not. `python -m
-tests.robustness.hostile.fuzz` is the long form with all operations of the documents.
+The server refuses most requests of schemathesis when it decodes them, but accepts more requests of our generator
+`questions`. `python -m tests.robustness.hostile.fuzz` is the longer form, which tests all operations of the documents.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from tests.robustness.statuses import is_status
 pytestmark = pytest.mark.timeout(400)  # the start of schemathesis is slow on a busy machine
 
 EXAMPLES = 4
-"""Requests for each operation."""
+"""The number of requests for each operation."""
 
 REQUESTS = 700
-"""The number of requests of our own generator, for all operations."""
+"""The number of requests of our own generator, for all operations together."""
 
 GROWTH = 64 << 20
-"""Bytes by which these requests may increase the resident memory of a new server."""
+"""Maximum number of bytes by which these requests may increase the resident memory of a newly started server."""
 
 DOCUMENTS = {
     "configmaps": "/openapi/v3/api/v1",
     "endpointslices": "/openapi/v3/apis/discovery.k8s.io/v1",
     "priorityclasses": "/openapi/v2",
 }
-"""The tested paths of each OpenAPI document; all paths would take minutes."""
+"""The paths that are tested in each OpenAPI document; testing all paths would take minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def part_of(document: Any, resource: str) -> Any:
 
 
 def tried(operation: Any, check: Callable[[Any], None]) -> None:
-    """Send generated requests for an operation, the same in every run."""
+    """Send generated requests for an operation; every run sends the same requests."""
 
     @settings(
         max_examples=EXAMPLES,

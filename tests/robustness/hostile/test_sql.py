@@ -1,4 +1,6 @@
-"""Tests that no data of clients becomes part of a SQL statement: statements are composed only of our constants."""
+"""Tests that no client data becomes part of a SQL statement: the code composes statements only from
+its own constants.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ import ctrlmgr
 ROOT = Path(ctrlmgr.__file__).parent
 EXECUTING = {"execute", "executemany", "executescript", "exec_driver_sql", "text", "SQL"}
 OURS = {"kib", "mode", "pages", "setting", "standstill", "usual"}
-"""Names of non-constant parts of statements: an isolation level, some pragmas, numbers of pages and
-KiB, two timeouts.
+"""Names of the expressions that statements may contain besides constants: an isolation level, some pragmas, numbers of
+pages and KiB, two timeouts.
 """
 
 
 def statements(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the executed statements."""
+    """Yield the SQL statements that the code executes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             called = node.func
@@ -29,7 +31,7 @@ def statements(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def ingredients(statement: ast.expr) -> Iterator[str]:
-    """Yield the values that are formatted into a statement, as source code."""
+    """Yield the expressions that are formatted into a SQL statement, as source code."""
     match statement:
         case ast.JoinedStr():
             yield from (ast.unparse(each.value) for each in statement.values if isinstance(each, ast.FormattedValue))

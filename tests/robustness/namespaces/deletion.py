@@ -1,7 +1,7 @@
 """Deletes a namespace with many objects while servers are killed: `python -m tests.robustness.namespaces.deletion`.
 
 The script prints its seed, the duration of the deletion after the last finalizer was removed, and the violations; the
-exit code is 1 if there are any. `--database` is `sqlite` or `postgres` (a private server).
+exit code is 1 if there are violations. The option `--database` is `sqlite` or `postgres` (a private server).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DOOMED, OTHER = "doomed", "other"
 HOLD = "example.com/hold"
 _KEPT = "kept"
 PROMPT = 3.0
-"""Seconds within which a namespace must be removed after its last finalizer."""
+"""Seconds after the removal of the last finalizer within which the namespace must be removed."""
 _PATIENCE = 60.0
 _CALLERS = 16
 _HELD_EVERY = 20
-"""One of this number of objects has a finalizer."""
+"""One of this number of objects has a finalizer that delays its deletion."""
 _SETTINGS = """
 [namespace]
 deletion_grace = "1s"
@@ -47,7 +47,7 @@ lease_duration = "3s"
 renew_deadline = "2s"
 retry_period = "1s"
 """
-"""Short, so that another process soon takes over."""
+"""The duration of leases; it is short, so that another process soon takes over."""
 _SPECS: dict[str, Any] = {
     "configmaps": {"data": {"a": "b"}},
     "secrets": {"data": {"a": "Yg=="}},
@@ -59,7 +59,9 @@ _SPECS: dict[str, Any] = {
 
 
 _OF_OTHERS = ("pods", "endpoints", "endpointslices")
-"""Resources that may be deleted before the last pod: pods, and objects that always follow pods."""
+"""Resources whose objects may be deleted before the last pod: pods, and objects that controllers delete together with
+pods.
+"""
 
 
 class Plan(NamedTuple):
@@ -71,7 +73,9 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The results in seconds: from the deletion until only held objects are left, and from their release to the end."""
+    """The results in seconds: from the deletion request until only objects with finalizers are left, and from the
+    removal of the finalizers to the end.
+    """
 
     emptied: float
     released: float
@@ -80,7 +84,9 @@ class Outcome(NamedTuple):
 
 
 def delete(plan: Plan, setting: Setting) -> Outcome:
-    """Run it; raise AssertionError for a server that does not start or stop, or a namespace that is not removed."""
+    """Run the test; raise AssertionError if a server does not start or does not stop, or if the namespace is not
+    removed.
+    """
     setting = setting._replace(settings=_SETTINGS)
     with ExitStack() as stack:
         servers = [server_of(setting, number) for number in range(setting.servers)]
@@ -127,7 +133,7 @@ def _creations(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None:
-    """Send requests, several at a time; each must succeed."""
+    """Send requests, several at a time; each request must succeed."""
     waiting = iter(requests)
 
     async def call() -> None:
@@ -144,7 +150,7 @@ async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None
 
 
 def _kill(servers: Sequence[Served], plan: Plan) -> None:
-    """Kill one server after the other at random moments during the deletion."""
+    """Kill one server after the other at random times during the deletion."""
     draw = random.Random(plan.seed)
     for _ in range(plan.kills):
         time.sleep(0.5 + draw.random() * 1.5)
@@ -164,7 +170,9 @@ def _wait(server: Served, claim: Any) -> None:
 
 
 def _remaining(namespace: Any) -> int:
-    """Return the number of objects with finalizers in the namespace's conditions; -1 before there are conditions."""
+    """Return the number of objects with finalizers that the namespace's conditions report; return -1 if there are no
+    conditions yet.
+    """
     for condition in namespace["status"].get("conditions", ()):
         if condition["type"] == "NamespaceFinalizersRemaining" and condition["status"] == "True":
             return int(condition["message"].partition(f"{HOLD} in ")[2].split()[0])

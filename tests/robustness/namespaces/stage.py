@@ -1,8 +1,8 @@
-"""A namespace with objects of many kinds, and the controllers that delete them, in a process that can crash at any
-append.
+"""A namespace with objects of many kinds, and the controllers that delete the objects, in a process that can crash at
+any append.
 
-Nothing runs by itself: a test runs the process and advances its clock. Users and kubelets write through a separate
-engine, which never crashes. All share one log in memory.
+No thread runs in the background: a test runs the process and advances its clock. Users and kubelets write through a
+separate engine that never crashes. The process, users and kubelets share one log in memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CORE = "/api/v1/namespaces/{}"
 
 
 class Scene:
-    """The log, its clock, and its users."""
+    """The event log, the clock of the log, and the users that write to it."""
 
     def __init__(self, objects: Sequence[Object] = ()) -> None:
         """Begin with `objects`."""
@@ -69,7 +69,7 @@ class Scene:
         self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}")
 
     def end_pods(self) -> None:
-        """Remove the pods whose containers have ended, as kubelets do."""
+        """Remove the pods whose containers have ended, as their kubelets would."""
         for name in ("running-0", "running-1"):
             self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods/{name}", {"gracePeriodSeconds": 0})
 
@@ -81,17 +81,20 @@ class Scene:
 
 
 def stage(scene: Scene) -> Stage:
-    """Return a cluster for a scene."""
+    """Return a cluster for a scenario."""
     made = Stage(log=scene.log, seed=7)
     made.clock = scene.clock
     return made
 
 
 class Process:
-    """The controllers of one process. It crashes before its append number `lives` + 1, or after it if `late`."""
+    """The controllers of one process, which can crash.
+
+    The process crashes before its append number `lives` + 1; if `late` is set, it crashes right after this append.
+    """
 
     def __init__(self, scene: Scene, lives: int = FOR_EVER, *, late: bool = False) -> None:
-        """Start with only the data in the log."""
+        """Start a process that knows only the data in the log."""
         self._scene = scene
         self._lives = lives
         self._late = late
@@ -121,24 +124,24 @@ class Process:
         return self._driver.run(operation)
 
     def appending(self) -> None:
-        """Crash if the number of appends is reached."""
+        """Crash if the process has made its allowed number of appends."""
         if self.appends >= self._lives and not self._late:
             raise LogClosed("this process is no more")
 
     def appended(self) -> None:
-        """Count an append, and crash if the number is reached."""
+        """Count an append, and crash if the process has made its allowed number of appends."""
         self.appends += 1
         if self.appends > self._lives:
             raise LogClosed("this process is no more")
 
     def work(self) -> bool:
-        """Run one step, the namespace controller first; return False if there is no work now."""
+        """Run one step of a controller, the namespace controller first; return False if no work is due."""
         while self.informers.step():
             pass
         return any(controller.process_next(timeout=0) for controller in self._controllers)
 
     def settle(self) -> None:
-        """Run until there is no work, and the grace period of a namespace has passed."""
+        """Run until no work is due and the grace period of a namespace has passed."""
         for _ in range(2):
             while self.work():
                 pass
@@ -148,7 +151,7 @@ class Process:
 
 
 class _Driver(Driver):
-    """Appends that can crash the process."""
+    """The event log as one process uses it; each append can crash the process."""
 
     def __init__(self, process: Process, stage_: Stage) -> None:
         super().__init__(stage_.log, stage_.feed, stage_.cacher, patience=0)
@@ -173,7 +176,7 @@ _HELD = (
 
 @cache
 def beginning() -> tuple[Object, ...]:
-    """Return two namespaces with equal content, one of which is deleted, and cluster-scoped objects."""
+    """Return objects in two namespaces with equal content, one of which is deleted, and cluster-scoped objects."""
     scene = Scene()
     scene.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
     for namespace in (DOOMED, "other"):

@@ -1,4 +1,4 @@
-"""Tests of the deletion of a namespace while its process crashes: at every append, repeatedly, and with real
+"""Tests of the deletion of a namespace when the deleting process crashes: at every append, repeatedly, and with real
 processes.
 """
 
@@ -32,11 +32,11 @@ from tests.robustness.places import on_postgres, on_sqlite
 STEPS: Sequence[Callable[[Scene], None]] = (Scene.doom, Scene.end_pods, Scene.release)
 
 Start = Callable[[Scene], Process]
-"""A function that starts the next process after a crash."""
+"""A function that starts the process that follows after a crash."""
 
 
 def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process]:
-    """Run the scenario and return its final state, and the last process."""
+    """Run the scenario; return the final state, and the last process."""
     scene = Scene(beginning())
     process = first(scene)
     for step in STEPS:
@@ -51,7 +51,7 @@ def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process
 
 
 def check(scene: Scene) -> None:
-    """Check the final state, and that there were no wrong deletions."""
+    """Check the final state, and check that no object was deleted wrongly."""
     assert [body_of(obj) for obj in scene.objects()] == [body_of(obj) for obj in beginning() if is_outside(obj)]
     left = {obj.key: obj for obj in beginning() if obj.namespace == DOOMED and obj.resource == PODS}
     gone = False
@@ -67,7 +67,9 @@ def check(scene: Scene) -> None:
 
 
 def is_outside(obj: Object) -> bool:
-    """Return whether an object must remain: it is not the namespace, its content, or a claim of its addresses."""
+    """Return whether an object must remain: it is neither the deleted namespace, nor its content, nor a claim of one of
+    its addresses.
+    """
     parent = obj.to_dict().get("spec", {}).get("parentRef", {}) if obj.resource.plural in _CLAIMS else {}
     return DOOMED not in (obj.namespace, obj.key.name, parent.get("namespace"))
 
@@ -146,7 +148,7 @@ def test_two_concurrent_writers_do_not_conflict(seed: int) -> None:
 
 
 class Overtaken(Process):
-    """A process that is overtaken by another client during its work: after its first append, `then` runs."""
+    """A process during whose work another client writes: after the first append of the process, `then` is called."""
 
     def __init__(self, scene: Scene, then: Callable[[], None]) -> None:
         super().__init__(scene)
@@ -195,7 +197,7 @@ FRESH: dict[str, Any] = {
 
 
 def creation(scene: Scene, name: str = "late") -> Operation[Answer]:
-    """Return the operation that creates a ConfigMap, not started yet."""
+    """Return the operation that creates a ConfigMap; the operation is not started yet."""
     kind = scene.people.kinds.stored(Resource("", "configmaps"))
     assert kind is not None
     fields = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}
@@ -260,7 +262,7 @@ def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
 
 
 def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]:
-    """Continue an operation that waits for the result of its command."""
+    """Continue an operation that waits for the result of one of its commands."""
     while True:
         try:
             result = yield command

@@ -1,5 +1,6 @@
-"""Workloads under way while nodes are lost, pods fail and the leading process is replaced after each of its writes.
+"""Tests of workloads while nodes are lost, pods fail, and the leading process is replaced after each of its writes.
 
-`workload_cluster` plays users, kubelets and time around the real controllers; `judging` reads the log afterwards and
-says at which revision a promise was broken. `python -m tests.robustness.workloads --rounds 200` plays long.
+`workload_cluster` simulates users, kubelets and time around the real controllers; `judging` then reads the log and
+reports at which revision a guarantee was violated. `python -m tests.robustness.workloads --rounds 200` runs a long
+test.
 """

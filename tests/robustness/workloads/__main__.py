@@ -1,7 +1,8 @@
-"""`python -m tests.robustness.workloads --rounds 200 [--seed 0] [--happenings 8]` tests the invariants for a long time.
+"""Tests the invariants of workloads for a long time: `python -m tests.robustness.workloads --rounds 200 [--seed 0]
+[--happenings 8]`.
 
-Each round has a separate cluster, with random events that depend on the seed and the number of the round. A round with
-a violation is printed with its seed, and the exit code is 1.
+Each round has a separate cluster, with random events that depend on the seed and the number of the round. The script
+prints each round with a violation and the round's seed; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.robustness.workloads.workload_cluster import DAEMON_SETS, DEPLOYMENTS
 
 
 def play_round(seed: int, happenings: int) -> list[str]:
-    """Run one round, and return its violations."""
+    """Run one round, and return the violations in the round."""
     random = Random(seed)
     world = WorkloadCluster(seed, killed_at_every_write=random.random() < 0.8)
     for _ in range(happenings):
@@ -63,7 +64,7 @@ _HAPPENINGS: list[Callable[[WorkloadCluster, Random], None]] = [_roll_deployment
 
 
 def main() -> int:
-    """Run rounds, and print the violations."""
+    """Run all rounds, and print the violations."""
     parser = argparse.ArgumentParser(description="workloads under way while everything around them fails")
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,14 +1,15 @@
-"""Checks of workloads at every revision of a log; each violation is one line.
+"""Checks the invariants of workloads at every revision of a log; each violation is reported in one line.
 
-Only writes of controllers are checked, at their revisions. Writes of users and kubelets are not checked.
+The checks apply only to writes of controllers, at the revisions of these writes. Writes of users and kubelets are not
+checked.
 
-- Deployments: no ready pod is deleted if fewer than the minimum would remain. The sizes of ReplicaSets never exceed the
-  surge, and no ReplicaSet creates a pod too many. (Pods of a ReplicaSet that was scaled down may still exist for a
-  moment, because Kubernetes counts desired replicas.)
-- StatefulSets, in order: a pod is created when all previous ones are ready, and a ready pod is deleted when all others
-  are ready.
+- Deployments: no ready pod is deleted if fewer than the minimum would remain. The sizes of a Deployment's ReplicaSets
+  never exceed the surge together, and no ReplicaSet creates more pods than its size. (Pods of a ReplicaSet that was
+  scaled down may exist for a moment longer, because Kubernetes counts desired replicas.)
+- StatefulSets with ordered pods: a pod is created only when all pods before it are ready, and a ready pod is deleted
+  only when all other pods are ready.
 - DaemonSets: no node has two pods that are not terminating; no ready pod is deleted beyond `maxUnavailable`.
-- Jobs: no pod is counted twice or before it has ended; counts never decrease.
+- Jobs: no pod is counted twice or before it has ended, and counts never decrease.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def is_staying(pod: Object) -> bool:
 
 
 class Judge:
-    """Reads events in order."""
+    """A judge, which reads the events of a log in order."""
 
     def __init__(self) -> None:
         self._there: dict[Resource, dict[str, Object]] = defaultdict(dict)
@@ -57,7 +58,7 @@ class Judge:
         }
 
     def read(self, events: Iterable[Event]) -> list[str]:
-        """Return the violations in these events, which follow the events of earlier calls."""
+        """Return the violations in these events, which directly follow the events of earlier calls."""
         return [f"revision {event.revision}: {said}" for event in events for said in self._read(event)]
 
     def all(self, resource: Resource) -> list[Object]:
@@ -106,7 +107,7 @@ class Judge:
                 yield f"{owner.name} has {active} pods instead of {_wanted(owner)}"
 
     def _owner(self, obj: Object) -> Object | None:
-        """Return the topmost workload of a pod."""
+        """Return the topmost workload that owns a pod, directly or indirectly."""
         reference = controller_of(obj)
         if reference is None:
             return None
@@ -129,7 +130,7 @@ class Judge:
             yield f"{ready} of {spec['replicas']} are ready, and {room.unavailable} may be away"
 
     def _of_replica_set(self, new: Object, old: Object | None) -> Iterator[str]:
-        """Check a write of a Deployment to one of its ReplicaSets."""
+        """Check a write of the Deployment controller to one of the Deployment's ReplicaSets."""
         owner = self._owner(new)
         if owner is None or owner.uid == new.uid or _wanted(new) <= (0 if old is None else _wanted(old)):
             return
@@ -194,7 +195,7 @@ class Judge:
     # At rest.
 
     def at_rest(self) -> list[str]:
-        """Return the errors in the final state."""
+        """Return the errors in the final state of the cluster."""
         return [*self._orphans(), *self._numbers(), *self._unfinished_jobs()]
 
     def _orphans(self) -> Iterator[str]:

@@ -13,8 +13,8 @@ ROOMS = st.sampled_from([(1, 0), (0, 1), (2, 1), ("50%", "50%"), ("100%", 0), (0
 
 
 class Workloads(RuleBasedStateMachine):
-    """Each rule is one random event in an idle cluster; the test runs until the cluster is idle
-    again, and checks it.
+    """Each rule of this state machine is one random event in an idle cluster; the test then runs the cluster until it
+    is idle again, and checks the log.
     """
 
     @initialize(seed=st.integers(0, 2**32), killed=st.booleans())

@@ -1,7 +1,7 @@
-"""Simulates users, kubelets and time for the controllers of workloads, with random numbers of one seed.
+"""Simulates users, kubelets and time for the controllers of workloads; one seed determines all random numbers.
 
 Users write and faults occur only while the cluster is idle, because controllers cannot prevent changes between their
-reads and writes. The events of kubelets and the order of controllers are random at each step.
+reads and their writes. The events of kubelets and the order in which controllers run are random at each step.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ JOBS = "batch/v1/jobs"
 NODES = ("node-0", "node-1", "node-2")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _AT_REST = (1, 20, 700)
-"""Seconds after which the cluster counts as idle: batched, delayed and scheduled work is done."""
+"""Seconds after which the cluster is idle, because batched, delayed and scheduled work is done by then."""
 
 
 class WorkloadCluster:
-    """`breaches` are the violations that were found so far."""
+    """The attribute `breaches` contains the violations that were found so far."""
 
     def __init__(self, seed: int, *, killed_at_every_write: bool = True) -> None:
-        """Start with a Deployment, a StatefulSet and a DaemonSet, all idle."""
+        """Start with a Deployment, a StatefulSet and a DaemonSet; run until all are idle."""
         self.random = Random(seed)
         makers = (deployments, replica_sets, stateful_sets, daemon_sets, jobs)
         self.stage = WorkloadStage(*makers, killed_at_every_write=killed_at_every_write)
@@ -58,7 +58,7 @@ class WorkloadCluster:
         assert self.stage.send("PATCH", f"/api/v1/nodes/{name}", taints, media_type=MERGE).code == 200
 
     def roll_out(self, resource: str, tag: int, rolling: Mapping[str, Any] | None = None) -> None:
-        """Change the image of a workload, and the surge of a Deployment or DaemonSet."""
+        """Change the image of a workload, and the surge if it is a Deployment or DaemonSet."""
         name = resource.rpartition("/")[2].removesuffix("s")
         spec: dict[str, Any] = {"template": template({"app": name}, f"registry.example/app:{tag}")}
         if rolling is not None:
@@ -81,7 +81,7 @@ class WorkloadCluster:
     # Faults of pods.
 
     def lose_node(self, node: str) -> None:
-        """Delete the pods of a node at once, as when it is out of service; the node returns without pods."""
+        """Delete the pods of a node at once, as for a node that is out of service; the node returns without pods."""
         for pod in self.stage.pods(going=None):
             if pod["spec"].get("nodeName") == node:
                 self.stage.delete("pods", pod["metadata"]["name"], gracePeriodSeconds=0)
@@ -94,7 +94,7 @@ class WorkloadCluster:
     # Events that occur by themselves.
 
     def play(self, steps: int | None = None) -> None:
-        """Run controllers and kubelets in turns: for this number of steps, or until the cluster is idle; check the
+        """Run controllers and kubelets in turn, either for this number of steps or until the cluster is idle; check the
         events.
         """
         if steps is not None:

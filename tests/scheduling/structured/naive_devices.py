@@ -1,6 +1,7 @@
-"""A naive implementation of the documented allocation of devices, which tries every assignment.
+"""A naive implementation of the documented allocation of devices (DRA), which tries every assignment.
 
-It shares no code with the allocator under test. Selectors have the form `device.attributes["d"].model == "a"`.
+The naive implementation shares no code with the allocator under test. Device selectors have the form
+`device.attributes["d"].model == "a"`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 Thing = dict[str, Any]
 Choice = tuple[str, str, tuple[str, ...]]
-"""A claim, a request and names of devices."""
+"""A claim with one of its requests, and the names of the devices for this request."""
 
 
 def selected(device: Thing, selectors: Sequence[Thing]) -> bool:
@@ -30,7 +31,9 @@ def tolerated(request: Thing, device: Thing) -> bool:
 
 
 def choices(request: Thing, devices: Sequence[Thing]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each set of devices for a request, with the name of the request or of its alternative."""
+    """Yield each possible set of devices for a request, with the name of the request, or of the alternative that is
+    used.
+    """
     options = (
         [(request["name"], request["exactly"])]
         if "exactly" in request
@@ -48,7 +51,9 @@ def choices(request: Thing, devices: Sequence[Thing]) -> Iterator[tuple[str, tup
 
 
 def is_valid(claims: Mapping[str, Thing], chosen: Sequence[Choice], world: Thing) -> bool:
-    """Return whether each device is allocated once, counters suffice and constraints hold; `world` has the devices."""
+    """Return whether each device is allocated only once, counters suffice and constraints hold; `world` contains the
+    devices.
+    """
     devices = {each["name"]: each for each in world["devices"]}
     given = [name for _, _, names in chosen for name in names]
     if len(given) != len(set(given)) or set(given) & set(world["taken"]):

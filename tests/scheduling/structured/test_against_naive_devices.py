@@ -1,4 +1,6 @@
-"""Property tests of the allocator: it finds devices exactly if there is a valid assignment, and its result is valid."""
+"""Property tests of the device allocator: it finds devices if and only if a valid assignment exists, and its result is
+valid.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def world(random: Random) -> Thing:
 
 
 def published(each: Thing) -> Thing:
-    """Return a device as its driver publishes it."""
+    """Return a device in the form in which its driver publishes it."""
     needs = each.get("needs")
     counters = [{"counterSet": "set", "counters": {"slots": {"value": str(needs)}}}]
     fields = {key: value for key, value in each.items() if key != "needs"}

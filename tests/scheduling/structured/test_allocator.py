@@ -34,7 +34,7 @@ def exactly(**fields: Any) -> Thing:
 def results(
     slices: list[Slice], *requests: Thing, taken: UsedDevices | None = None, config: Any = (), **class_: Any
 ) -> list[Thing] | None:
-    """Return the allocation of one claim, None if it is not possible."""
+    """Return the allocation of one ResourceClaim; return None if no allocation is possible."""
     claims = [Claim("a/x", {"devices": {"requests": [*requests], "config": config}})]
     classes = {"c": {"metadata": {"name": "c"}, "spec": class_}}
     solution = allocate(gather(NODE, slices), claims, classes.get, taken or UsedDevices())

@@ -1,4 +1,4 @@
-"""A server with an aggregator, and an extension server behind it."""
+"""Fixtures with a server that has an aggregator, and with an extension API server."""
 
 from __future__ import annotations
 

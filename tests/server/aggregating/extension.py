@@ -1,4 +1,4 @@
-"""An extension server for tests with real TLS and a programmable behaviour."""
+"""An extension API server for tests, with real TLS and programmable behaviour."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from cryptography.x509.oid import NameOID
 from ctrlmgr import threads
 
 Behaviour = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
-"""A function that answers a request, given its header; returns whether the connection stays open."""
+"""A function that responds to a request, given the request's header; it returns whether the connection stays open."""
 
 
 class Extension:
-    """A running extension server: its port, its authority, and the received requests."""
+    """A running extension API server: its port, its certificate authority, and the requests that it has received."""
 
     def __init__(self, ca: bytes) -> None:
         self.ca = ca
         self.port = 0
         self.heads: list[str] = []
         self.shown: list[str] = []
-        """The common names of the client certificates of its connections."""
+        """The common names of the client certificates on the server's connections."""
         self.behaviour: Behaviour = echoes
 
 
 def certificate_for(name: str, folder: Path) -> tuple[bytes, Path]:
-    """Create a self-signed certificate for a host name; return it as PEM, and the file with the certificate and its
-    key.
+    """Create a self-signed certificate for a host name; return the certificate as PEM, and a file with the certificate
+    and its private key.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -68,14 +68,16 @@ def answer(code: str, body: bytes, *lines: str) -> bytes:
 
 
 async def echoes(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Answer with the lines of the request header, as JSON."""
+    """Respond with the lines of the request header, as JSON."""
     writer.write(answer("200 OK", msgspec.json.encode(head.strip().split("\r\n")), "content-type: application/json"))
     return True
 
 
 @contextmanager
 def extension(folder: Path, front_proxy_ca: bytes, name: str = "ext.default.svc") -> Iterator[Extension]:
-    """Run an extension server with a certificate for `name`, which requests client certificates of the front proxy."""
+    """Run an extension API server with a certificate for `name`, which requests the front proxy's
+    client certificate.
+    """
     ca, file = certificate_for(name, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)

@@ -1,4 +1,4 @@
-"""The registration of extension servers, through the API."""
+"""Registers extension API servers through the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 
 def register(site: Site, version: str, ext: Extension, ca: bytes, *, available: bool = True, **more: Any) -> str:
-    """Create the APIService of a version and declare it available."""
+    """Create the APIService of an API version, and set its condition Available."""
     group = "ext.example"
     spec = {
         "group": group,

@@ -1,4 +1,6 @@
-"""Tests of requests for versions of an extension server that answers, hangs, crashes, redirects, or is replaced."""
+"""Tests of requests for the API versions of an extension server that responds, hangs, crashes, redirects, or is
+replaced.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the discovery of extension servers in the merged document: current, stale or invalid, and without delays."""
+"""Tests of the discovery of extension servers in the merged document: it is current, stale or invalid, and causes no
+delays.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ LEGACY = {
 
 
 def version(site: Site, name: str) -> dict[str, Any]:
-    """Return a version of a group in the merged document."""
+    """Return the entry of an API version in the merged discovery document."""
     found = site.ask("/apis", headers={"Accept": V2}).json["items"]
     group = next(each for each in found if each["metadata"]["name"] == "ext.example")
     entry: dict[str, Any] = next(each for each in group["versions"] if each["version"] == name)
@@ -35,7 +37,7 @@ def version(site: Site, name: str) -> dict[str, Any]:
 
 
 def eventually(site: Site, name: str, freshness: str) -> dict[str, Any]:
-    """Wait until a version has this freshness."""
+    """Wait until the entry of an API version has this freshness."""
     for _ in range(2000):
         if (found := version(site, name))["freshness"] == freshness:
             return found

@@ -1,4 +1,6 @@
-"""Tests of OpenAPI documents of extension servers: they are merged with ours, and downloaded once for each digest."""
+"""Tests of the OpenAPI documents of extension servers: the documents are merged with ours, and are downloaded once for
+each digest.
+"""
 
 from __future__ import annotations
 

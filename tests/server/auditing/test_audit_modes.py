@@ -1,4 +1,4 @@
-"""Tests of blocking audit modes: requests wait until their events are written, or are refused if writing fails."""
+"""Tests of blocking audit modes: a request waits until its events are written, or is refused if writing fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BODY = {"metadata": {"name": "c"}}
 
 
 class RequestDouble(Sent):
-    """A request before its answer."""
+    """A request that has no response yet."""
 
     code = 201
     audit: Record | None = None
@@ -47,7 +47,7 @@ class RequestDouble(Sent):
 
 
 class Deaf:
-    """A backend, optionally slow, that stores events until it is set to fail."""
+    """An audit backend, optionally slow, that stores events until a test makes it fail."""
 
     def __init__(self, *, is_strict: bool) -> None:
         self.is_strict = is_strict
@@ -125,7 +125,7 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
 
 
 def test_every_answer_says_what_its_request_is_called() -> None:
-    """Return whether a request is recorded."""
+    """Return whether a request is recorded in the audit log."""
     with running(make()) as site:
         paths = (CONFIG_MAPS, f"{CONFIG_MAPS}/none", "/livez", "/apis", "/nowhere", CONFIG_MAPS)
         names = [site.ask(path).headers["audit-id"] for path in paths]

@@ -1,4 +1,4 @@
-"""Tests of stored audited requests in SQL, column by column, for all kinds of requests."""
+"""Tests of the SQL table of audited requests, column by column, for all types of requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ USUAL: Mapping[str, Any] = {
 
 
 def kept(folder: Path, *events: StageEvent) -> list[dict[str, Any]]:
-    """Return the stored requests, in the order in which they ended."""
+    """Return the stored requests, in the order in which the requests ended."""
     clock = FakeClock()
     register = ToStore(Store(folder / FILE, 1e9, clock=clock), clock=SystemClock())
     register.note(events)
@@ -179,7 +179,7 @@ def test_what_is_kept_agrees_with_the_log(tmp_path: Path) -> None:
 
 
 class Written(Store):
-    """Records which requests were stored together."""
+    """Records which requests were stored in one transaction."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / FILE, 1e9, clock=FakeClock())

@@ -1,4 +1,4 @@
-"""Tests of audit events that are sent to another server."""
+"""Tests of audit events that the server sends to another server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ BATCHING = Batching(max_size=2, max_wait=0.01)
 
 
 class Receiver:
-    """A server that receives lists of events; it answers with `codes` in order, and then with success."""
+    """A server that receives lists of events; it responds with the status codes in `codes` in order, and then with
+    success.
+    """
 
     def __init__(self) -> None:
         self.lists: list[Any] = []

@@ -1,4 +1,4 @@
-"""Tests of recorded requests, over a real socket."""
+"""Tests of the audit events of requests over a real socket."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ rules:
 
 
 class Door(AllowEverything):
-    """Authenticates bob, a user without rights, and refuses unknown tokens."""
+    """An authenticator that authenticates bob, a user without permissions, and refuses unknown tokens."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         token = dict(parts.headers).get(b"authorization", b"")
@@ -51,7 +51,7 @@ class Door(AllowEverything):
 
 
 class Kept:
-    """A backend and a store in memory; an event arrives shortly after its answer."""
+    """An audit backend and an audit store in memory; the event of a request arrives shortly after its response."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ class Kept:
 
 
 class Client:
-    """Sends requests and returns their recorded events."""
+    """A client that sends requests and returns their audit events."""
 
     def __init__(self, site: Site, kept: Kept) -> None:
         self.site = site
@@ -89,7 +89,7 @@ class Client:
         self._numbers = itertools.count()
 
     def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> str:
-        """Send a request and wait until its events are recorded; return its audit id."""
+        """Send a request and wait until its events are recorded; return the audit ID of the request."""
         name = f"request-{next(self._numbers)}"
         answer = self.site.ask(path, method, body, {**(headers or {}), "Audit-ID": name})
         assert answer.headers["audit-id"] == name
@@ -97,12 +97,12 @@ class Client:
         return name
 
     def events(self, *request: Any) -> list[dict[str, Any]]:
-        """Send a request and return its events."""
+        """Send a request and return its audit events."""
         name = self.ask(*request)
         return [event for event in self.kept.events if event["auditID"] == name]
 
     def event(self, *request: Any) -> dict[str, Any]:
-        """Send a request and return its one event."""
+        """Send a request and return its only audit event."""
         [event] = self.events(*request)
         return event
 

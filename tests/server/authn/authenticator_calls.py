@@ -1,4 +1,4 @@
-"""Calls authenticators without an event loop; those that need no other process return at once."""
+"""Calls authenticators without an event loop; authenticators that need no other process return at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def answered(asked: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits."""
+    """Run a coroutine that never waits, and return its result."""
     try:
         asked.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Tests of client certificates after the removal of their authority, or after they expired."""
+"""Tests of client certificates after their authority was removed, or after they expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of tokens of a configured issuer over HTTPS, and of changes of the configuration."""
+"""Tests of tokens that a configured issuer signs, with keys that are read over HTTPS, and of changes of the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ NOW = 1_767_225_600
 
 
 class Issuer:
-    """An OpenID provider on a free port."""
+    """An OpenID provider that listens on a free port."""
 
     def __init__(self, folder: Path) -> None:
         files = ensure_certificates(folder, ("127.0.0.1",), clock=SystemClock())
@@ -82,7 +84,7 @@ def clock() -> FakeClock:
 
 
 def written(folder: Path, issuer: Issuer, prefix: str = "oidc:", **more: Any) -> Path:
-    """Write a file with an issuer; `more` are additional or changed fields of it."""
+    """Write a configuration file with an issuer; `more` contains additional or changed fields of the issuer."""
     said = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthenticationConfiguration",
@@ -111,7 +113,7 @@ def tokens(tmp_path: Path, issuer: Issuer, clock: FakeClock, told: list[Configur
 
 
 def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
-    """Return the users of tokens, or the reasons of refusals."""
+    """Return the user of each token, or the reason for which the token is refused."""
 
     async def ask() -> list[User | str | None]:
         found: list[User | str | None] = []
@@ -228,7 +230,7 @@ def by_expressions(folder: Path, issuer: Issuer, **more: Any) -> Path:
 
 
 def jane(issuer: Issuer, **claims: Any) -> str:
-    """Return a token of this issuer."""
+    """Return a token that this issuer signs."""
     return issuer.token(**{"user": {"name": "jane"}, "roles": ["dev"], "iat": NOW, **claims})
 
 
@@ -254,7 +256,7 @@ def test_what_cannot_be_evaluated_is_refused_and_logged(tmp_path: Path, issuer: 
 
 
 def reloads(status: str) -> float:
-    """Return the numbers of successful and failed reloads of the file."""
+    """Return how often the file was reloaded successfully, and how often it failed."""
     name = "apiserver_authentication_config_controller_automatic_reloads_total"
     return REGISTRY.get_sample_value(name, {"status": status}) or 0.0
 

@@ -1,4 +1,4 @@
-"""Tests of reviews: the identity of a user, and its rights."""
+"""Tests of review resources: the identity of a user, and the permissions of a user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ BOB = User("bob")
 
 
 class OnlyPods(AllowEverything):
-    """Authenticates the token `good`; allows alice to get pods in `default`, and to read /healthz."""
+    """An authenticator that knows the token `good`, and an authorizer that allows alice to get pods in `default`, and
+    to read /healthz.
+    """
 
     asked: Attributes
 

@@ -1,4 +1,6 @@
-"""Tests of tokens of ServiceAccounts: issued, accepted, and refused after a change of an object that they depend on."""
+"""Tests of ServiceAccount tokens: they are issued, accepted, and refused after a change of an object on which they
+depend.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def an(kind: str, name: str, uid: str, **metadata: Any) -> Object:
 
 
 class Cluster:
-    """The stored objects, a clock, and the token authority."""
+    """The stored objects, the clock, and the authority that issues tokens."""
 
     def __init__(self, key: jwt.PrivateKey = KEY, verifying: Sequence[jwt.PrivateKey] = ()) -> None:
         self.clock = FakeClock()
@@ -212,7 +214,7 @@ def encoded(fields: Any) -> str:
 
 
 def signed(claims: Any, key: jwt.PrivateKey = KEY, **header: Any) -> str:
-    """Return a token with any header and claims, signed with our key or another one."""
+    """Return a token with any header and claims, signed with the server's key or with another key."""
     text = f"{encoded({'alg': 'ES256', **header})}.{encoded(claims)}"
     return f"{text}.{jwt.encoded(signature_of(text.encode(), key))}"
 

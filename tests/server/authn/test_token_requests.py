@@ -1,4 +1,4 @@
-"""Tests of token requests: accepted ones, and their results."""
+"""Tests of token requests: which requests are accepted, and the issued tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a watch ends when its credentials become invalid."""
+"""Tests that a watch ends when the credentials of its client become invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.site import CONFIG_MAPS, make, running
 
 
 class Tokens(AllowEverything):
-    """Authenticates tokens, which a test may revoke."""
+    """An authenticator of tokens that a test can revoke."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ ONE = ALL._replace(namespace="default", name="web")
 
 
 class Rights(AlwaysAllow):
-    """Allows requests until a test revokes the right; counts its calls."""
+    """An authorizer that allows requests until a test revokes the permission; it counts its calls."""
 
     def __init__(self) -> None:
         self.taken: set[tuple[str, Attributes]] = set()
@@ -165,7 +165,7 @@ def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.Mon
 
 
 class Taken(AllowEverything):
-    """Authenticates one user, whose right to watch a test may revoke."""
+    """An authenticator and authorizer for one user, whose permission to watch a test can revoke."""
 
     def __init__(self) -> None:
         super().__init__(User("alice"))

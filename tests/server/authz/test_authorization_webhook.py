@@ -48,14 +48,14 @@ def authorizer(config: Path, clock: FakeClock) -> WebhookAuthorizer:
 
 
 def conditional(config: Path, clock: FakeClock, *sources: str, denies_unasked: bool = False) -> WebhookAuthorizer:
-    """Return an authorizer that calls the webhook only if all expressions are true."""
+    """Return an authorizer that calls the webhook only if all match conditions are true."""
     conditions = tuple(map(ConditionCompiler(FUNCTIONS).compile, sources))
     webhook = Webhook(config, "v1", name="conditional", denies_unasked=denies_unasked, conditions=conditions)
     return WebhookAuthorizer(webhook, clock=clock)
 
 
 def counted(name: str) -> float:
-    """Return the value of a counter of match conditions."""
+    """Return the value of a metric that counts evaluations of match conditions."""
     labels = {"type": "Webhook", "name": "conditional"}
     return REGISTRY.get_sample_value(f"apiserver_authorization_match_condition_{name}", labels) or 0.0
 

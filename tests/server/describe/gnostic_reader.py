@@ -1,7 +1,7 @@
-"""Decodes gnostic's protobuf into the OpenAPI v2 document.
+"""Decodes the OpenAPI v2 document from gnostic's protobuf.
 
-The tables are transcribed from `openapiv2/OpenAPIv2.proto` of google/gnostic, independently of the encoder's tables:
-field number → JSON name and type, with `*` for repeated fields.
+The tables are transcribed from `openapiv2/OpenAPIv2.proto` of google/gnostic, independently of the encoder's tables;
+they map a field number to a JSON name and a type, with `*` for repeated fields.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ CHOICES = {
     "SecurityDefinitionsItem": {2: "ApiKeySecurity"},
     "Any": {2: "yaml"},
 }
-"""Messages with exactly one field, which are decoded as the value of that field."""
+"""Messages with exactly one field, which are decoded as the value of this field."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Tests of discovery, against answers of Kubernetes 1.36.2."""
+"""Compares discovery documents with recorded responses of Kubernetes 1.36.2."""
 
 from __future__ import annotations
 

@@ -91,5 +91,7 @@ def test_the_version_has_every_field_that_clients_require() -> None:
 
 
 def test_the_version_is_a_semantic_one() -> None:
-    """As apimachinery's ParseSemantic parses it: three numbers, and build metadata of dotted words after a plus."""
+    """The version has the form that apimachinery's ParseSemantic accepts: three numbers, and build metadata of dotted
+    words after a plus.
+    """
     assert re.fullmatch(r"v\d+\.\d+\.\d+\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*", version_info()["gitVersion"])

@@ -1,4 +1,6 @@
-"""Tests of OpenAPI documents: complete, with Kubernetes' structure, and the parts that kubectl uses."""
+"""Tests of OpenAPI documents: they are complete, have Kubernetes' structure, and contain the parts
+that kubectl uses.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def without_words(value: Any) -> Any:
-    """Return a schema without descriptions, which are our own texts."""
+    """Return a schema without descriptions, which this project writes itself."""
     if isinstance(value, dict):
         return {
             key: without_words(each)
@@ -101,7 +103,9 @@ def test_the_documents_together_have_every_path_that_is_served(openapi: OpenAPI)
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "patch" in kind.verbs], ids=str)
 def test_kubectl_finds_that_fields_are_validated_here(openapi: OpenAPI, kind: Any) -> None:
-    """kubectl searches for a PATCH of the kind with this parameter; otherwise it validates by itself or not at all."""
+    """kubectl searches for a PATCH operation of the kind with this parameter; without it, kubectl validates manifests
+    by itself or not at all.
+    """
     section = f"{'apis' if kind.gvk.group else 'api'}/{kind.gvk.api_version}"
     group, version, name = kind.gvk
     patches = [each for _, method, each in operations(ask(openapi, f"/openapi/v3/{section}")) if method == "patch"]
@@ -113,7 +117,7 @@ def test_kubectl_finds_that_fields_are_validated_here(openapi: OpenAPI, kind: An
 
 @pytest.mark.parametrize("kind", list(KINDS), ids=str)
 def test_a_kind_is_found_by_its_name_and_described(openapi: OpenAPI, kind: Any) -> None:
-    """As `kubectl explain` looks it up."""
+    """`kubectl explain` looks up the schema of a kind in this way."""
     section = f"{'apis' if kind.gvk.group else 'api'}/{kind.gvk.api_version}"
     schema = ask(openapi, f"/openapi/v3/{section}")["components"]["schemas"][kind.definition]
     group, version, name = kind.gvk

@@ -1,4 +1,4 @@
-"""A set of queues with a clock and timers that a test advances, and flows for it."""
+"""A set of fair queues with a clock and timers that a test advances, and flows of requests for these queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctrlmgr.server.fairness.shuffle_sharding import deal, hash_flow
 
 
 class Timers:
-    """Monotonic time, and callbacks with their due times."""
+    """A monotonic clock, and callbacks with the times at which they are due."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -30,7 +30,7 @@ class Timers:
         heapq.heappush(self._due, (self.time + seconds, self._count, call))
 
     def advance(self, seconds: float) -> None:
-        """Advance the time, and run due callbacks at their times."""
+        """Advance the time, and run each due callback at its time."""
         end = self.time + seconds
         while self._due and self._due[0][0] <= end:
             self.time, _, call = heapq.heappop(self._due)
@@ -41,14 +41,14 @@ class Timers:
 def queue_set(
     queues: int, hand: int = 1, length: int = 50, limit: int = 10, *, burst: int = 0
 ) -> tuple[QueueSet, Timers]:
-    """Return queues with a separate clock."""
+    """Return a set of queues with its own clock."""
     timers = Timers()
     configured = Queuing(queues, hand, length)
     return QueueSet(configured, limit, now=timers.now, later=timers.later, burst=burst), timers
 
 
 def flow(queues: QueueSet, name: str = "a", hand: tuple[int, ...] | None = None) -> Flow:
-    """Return a flow of a schema `s`; its hand of queues is drawn unless it is given."""
+    """Return a flow of the FlowSchema `s`; its hand of queues is drawn at random unless it is given."""
     level = Level("l", queues)
     level.spec = {"type": "Exempt", "exempt": {}}
     schema = Schema(1, "s", "uid-of-s", "l", "ByUser", ())
@@ -62,7 +62,7 @@ ASKED = Attributes("get", resource="pods")
 
 
 def start(queues: QueueSet, flow: Flow, initial: int = 1, final: int = 0, latency: float = 0.0) -> Ticket | None:
-    """Start a request; return None if it is refused."""
+    """Start a request; return None if the request is refused."""
     ticket = Ticket(flow, ASKED)
     if (initial, final) != (1, 0):
         ticket.width = Width(initial, final, latency)
@@ -70,5 +70,5 @@ def start(queues: QueueSet, flow: Flow, initial: int = 1, final: int = 0, latenc
 
 
 def runs(ticket: Ticket | None) -> bool:
-    """Return whether a request was accepted and runs."""
+    """Return whether a request was accepted and is running."""
     return ticket is not None and ticket.is_running

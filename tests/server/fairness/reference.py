@@ -1,4 +1,4 @@
-"""A reference implementation of fair queuing as in Kubernetes: slow, because each event examines every queue.
+"""A reference implementation of Kubernetes' fair queuing; it is slow, because it examines every queue at each event.
 
 Source: apiserver `pkg/util/flowcontrol/fairqueuing/queueset/queueset.go`.
 """
@@ -40,7 +40,7 @@ class RequestQueue:
     next_start: float = 0.0
     seats: int = 0
     waiting: list[tuple[QueuedRequest, float]] = field(default_factory=list)
-    """The requests of a queue, with their work at the time of queuing."""
+    """The requests in a queue, each with the work that it was estimated to need when it was queued."""
     running: list[QueuedRequest] = field(default_factory=list)
 
     def bound(self) -> None:
@@ -49,7 +49,7 @@ class RequestQueue:
 
 
 class Reference:
-    """The queues of one level."""
+    """The queues of one priority level."""
 
     def __init__(
         self, queues: int, length: int, limit: int, later: Callable[[float, Callable[[], None]], None]
@@ -58,7 +58,7 @@ class Reference:
         self.length = length
         self.limit = limit
         self.started: list[int] = []
-        """The numbers of the requests in the order in which they started."""
+        """The numbers of the requests, in the order in which the requests were started."""
         self._later = later
         self._progress = 0.0
         self._last: float | None = None

@@ -1,5 +1,5 @@
-"""Property tests of fair queuing: the order equals that of the reference, no seat is lost, and each flow gets its
-share.
+"""Property tests of fair queuing: requests start in the same order as in the reference implementation, no seat is lost,
+and each flow gets its share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.server.fairness.fairness_stage import flow, queue_set, runs, start
 from tests.server.fairness.reference import QueuedRequest, Reference
 
 STEPS = int(os.environ.get("CTRLMGR_TEST_FAIRNESS_STEPS", "30000"))
-"""The number of random steps; the environment variable can increase it."""
+"""The number of random steps; an environment variable can increase it."""
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,4 +1,4 @@
-"""Tests of the filter in a served application: requests wait, are refused, and return their seats."""
+"""Tests of the fairness filter in a served application: requests wait, are refused, and release their seats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_QUEUE = {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLeng
 
 @contextmanager
 def one_seat() -> Iterator[tuple[Site, Made]]:
-    """Serve with a single seat; the requests of alice wait for it in one queue."""
+    """Serve an application with a single seat; alice's requests wait for this seat in one queue."""
     made = make(seats=1, access=AllowEverything(ALICE))
     with running(made) as site:
         limited = {"nominalConcurrencyShares": 1000, "limitResponse": ONE_QUEUE}
@@ -43,7 +43,7 @@ def queues(made: Made) -> Any:
 
 
 def until(site: Site, claim: Any) -> None:
-    """Send unlimited requests until a condition holds; each request lets the server run a step of its loop."""
+    """Send exempt requests until a condition holds; each request lets the server run a step of its event loop."""
     for _ in range(10_000):
         if claim():
             return

@@ -1,4 +1,4 @@
-"""Tests of the metrics with kube-apiserver's names, and of the dumps of levels, queues and requests."""
+"""Tests of the metrics with kube-apiserver's names, and of the debug dumps of levels, queues and requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH = "/debug/api_priority_and_fairness"
 
 
 class ReportedRequest:
-    """The part of a request that the debug pages read."""
+    """The part of a request that the debug pages show."""
 
     def __init__(self, **query: str) -> None:
         self.query = {name: [value] for name, value in query.items()}
@@ -26,7 +26,7 @@ class ReportedRequest:
 
 @pytest.fixture
 def busy() -> LevelStage:
-    """Return levels with a running request, and waiting requests of the same flow."""
+    """Return priority levels with one running request, and with waiting requests of the same flow."""
     world = LevelStage(6)
     flow = world.states.assign(JANE, LIST)
     for _ in range(9):

@@ -1,5 +1,5 @@
-"""Tests of priority levels: their shares of the seats, borrowed seats, and their end after deletion
-when they are idle.
+"""Tests of priority levels: their shares of the seats, borrowed seats, and their removal when they are idle after their
+deletion.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def made(kind: str, name: str, spec: Any) -> Object:
 
 
 class LevelStage:
-    """Return the levels of a new cluster, with a separate clock."""
+    """Return the priority levels of a new cluster, with their own clock."""
 
     def __init__(self, total: int = 600, *, empty: bool = False) -> None:
         self.timers = Timers()

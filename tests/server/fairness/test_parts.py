@@ -1,4 +1,6 @@
-"""Tests of independent parts: hands of queues, seats of levels and requests, and the delay of refused clients."""
+"""Tests of the independent parts of fair queuing: hands of queues, seats of levels and requests, and the delay that
+refused clients get.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A kubelet on plain sockets with programmable faults: the container name in a request's path selects the behaviour."""
+"""A kubelet on plain sockets with programmable faults; the container name in a request's path selects the kubelet's
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,13 @@ WRONG: Mapping[str, bytes] = {
 
 
 class RawKubelet:
-    """Serves TLS on a port, with one thread per connection. Requests for the container `hangs` are never answered."""
+    """A kubelet that serves TLS on a port, with one thread per connection.
+
+    The kubelet never responds to requests for the container `hangs`.
+    """
 
     def __init__(self, folder: Path, authority: Made, name: str = "127.0.0.1") -> None:
-        """Serve with a certificate of `authority` for the address `name`."""
+        """Serve with a certificate that `authority` signs for the address `name`."""
         self.open = 0
         """The number of open connections."""
         self._changed = threading.Condition()
@@ -64,7 +69,7 @@ class RawKubelet:
             thread.join()
 
     def wait_for_open(self, count: int) -> None:
-        """Wait until exactly `count` connections are open; fail after a timeout."""
+        """Wait until exactly `count` connections are open; fail if this takes too long."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.open == count, 20), f"{self.open} are open"
 
@@ -85,7 +90,7 @@ class RawKubelet:
             self._count(-1)
 
     def _answer(self, connection: ssl.SSLSocket) -> bool:
-        """Answer a request; return whether another request may follow."""
+        """Respond to a request; return whether another request may follow on the connection."""
         head = b""
         while b"\r\n\r\n" not in head:
             piece = connection.recv(8192)
@@ -112,8 +117,8 @@ class RawKubelet:
 
 
 def _run(connection: ssl.SSLSocket, name: str) -> None:
-    """Answer an exec: `endless` writes until the client disconnects, `waits` waits for the end of input, others end at
-    once.
+    """Respond to an exec request: `endless` writes until the client disconnects, `waits` waits for the end of the
+    input, and other commands end at once.
     """
     connection.sendall(SWITCHING + b"\x82\x03\x01hi")
     if name == "endless":

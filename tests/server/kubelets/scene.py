@@ -1,4 +1,6 @@
-"""A server in this process, a kubelet on plain sockets, and pods on it whose containers each have one behaviour."""
+"""A server in this process, a kubelet on plain sockets, and pods on the kubelet's node whose containers each have one
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,12 @@ UPGRADE = (
 
 
 class Census(NamedTuple):
-    """The resources of a process for its connections."""
+    """The resources that a process uses for connections."""
 
     files: int
     tasks: int
     objects: Counter[str]
-    """The number of our objects for connections and requests, which hold all buffers."""
+    """The number of Python objects for connections and requests; these objects hold all buffers."""
 
 
 class Scene(NamedTuple):
@@ -52,13 +54,13 @@ class Scene(NamedTuple):
     made: Made
     kubelet: RawKubelet
     proxies: list[KubeletProxy]
-    """The connections to kubelets, after the first request."""
+    """The server's connections to kubelets, after the first request."""
 
     def log(self, container: str = "good", pod: str = "p") -> Answer:
         return self.site.ask(f"{PODS}/{pod}/log?container={container}")
 
     def exec(self, container: str, pod: str = "p", headers: str = "") -> socket.socket:
-        """Send a request for exec, and return its connection."""
+        """Send a request for exec, and return the connection."""
         connection = self.site.connect()
         host = urlsplit(self.site.url).netloc
         target = f"{PODS}/{pod}/exec?container={container}&command=c&stdout=true"
@@ -76,13 +78,13 @@ class Scene(NamedTuple):
         return Census(len(os.listdir("/proc/self/fd")), count, named)
 
     def settled(self) -> Census:
-        """Return the resources when one idle connection to the kubelet is left."""
+        """Return the resources in use when one idle connection to the kubelet is left."""
         assert self.log().body == "hello\n"
         self.kubelet.wait_for_open(1)
         return self.census()
 
     def expect_nothing_left(self, before: Census) -> None:
-        """Wait until the resources equal an earlier count; fail after a timeout."""
+        """Wait until the resources in use equal an earlier count; fail if this takes too long."""
         try:
             until(lambda: self.settled() == before)
         except AssertionError:
@@ -90,7 +92,7 @@ class Scene(NamedTuple):
 
 
 def read(connection: socket.socket) -> bytes:
-    """Read to the end, and close the connection."""
+    """Read the response to its end, and close the connection."""
     with connection:
         found = b""
         try:
@@ -108,9 +110,10 @@ def authority(name: str) -> Issued:
 
 @contextmanager
 def a_scene(folder: Path, **more: Any) -> Iterator[Scene]:
-    """Run a server, its kubelet, and the pods `p` on it, `other` and `elsewhere` on kubelets with wrong certificates.
+    """Run a server, a kubelet with the pods `p`, and the pods `other` and `elsewhere` on kubelets with wrong
+    certificates.
 
-    The node of the pod `silent` accepts connections and does not answer. `more` is passed to `make`.
+    The node of the pod `silent` accepts connections but does not respond. The arguments `more` are passed to `make`.
     """
     root = authority("nodes")
     (folder / "ca.crt").write_bytes(root.pem)
@@ -138,7 +141,7 @@ def a_scene(folder: Path, **more: Any) -> Iterator[Scene]:
 
 
 def place(site: Site, name: str, port: int) -> None:
-    """Create a node and a pod on it, with a container for each behaviour."""
+    """Create a node and a pod on the node, with a container for each behaviour."""
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

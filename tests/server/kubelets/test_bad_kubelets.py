@@ -1,5 +1,5 @@
-"""Tests of kubelets that hang or crash, and of clients that disconnect: each request ends, and no
-resources are left.
+"""Tests of kubelets that hang or crash, and of clients that disconnect: each request ends, and uses no resources
+afterwards.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tests.server.kubelets.raw_kubelet import SUCCESS, WRONG
 from tests.server.kubelets.scene import PODS, Scene, a_scene, read
 
 PARALLEL = int(os.environ.get("CTRLMGR_TEST_EXECS", "20"))
-"""The number of concurrent commands; a longer test uses 200."""
+"""The number of concurrent commands; a long test run uses 200."""
 
 UNNOTICED = {"two-lengths"}
-"""Of several content-lengths, the first one counts: it is that of the log."""
+"""If a response has several content-lengths, the first one counts, which is the content-length of the log."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_many_commands_run_at_a_time_and_leave_nothing(scene: Scene) -> None:
 
 
 def test_a_client_that_does_not_read_and_vanishes_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kubelet never stops writing, so its connection ends after `_FINISH`."""
+    """The kubelet never stops writing, so the server closes the connection after `_FINISH`."""
     monkeypatch.setattr(upstream_connection, "_FINISH", 0.2)
     before = scene.settled()
     connections = [scene.exec("endless") for _ in range(5)]

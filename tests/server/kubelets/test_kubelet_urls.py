@@ -1,4 +1,6 @@
-"""Tests of the URLs of kubelets: the address of a node, the container, and the parameters of each request."""
+"""Tests of the URLs at which the server calls kubelets: the address of the node, the container, and the parameters of
+each request.
+"""
 
 from __future__ import annotations
 

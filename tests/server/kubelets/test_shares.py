@@ -1,4 +1,4 @@
-"""Tests of the limits of tunnels: for one user, and for all users."""
+"""Tests of the limits on concurrent tunnels: for one user, and for all users together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that streams obey the rules of requests: rights, admission, audit, limits, metrics, and their end."""
+"""Tests that streams obey the same rules as other requests: permissions, admission, audit, limits, metrics, and how
+they end.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ POLICY = {
 
 
 class Access(AllowEverything):
-    """Authenticates a token as the user of the same name; a user has the rights (verb, resource) in `rights`."""
+    """An authenticator that takes a token as the name of its user; a user has the permissions (verb, resource) in
+    `rights`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class Access(AllowEverything):
 
 
 class Kept:
-    """An audit backend in memory."""
+    """An audit backend that stores events in memory."""
 
     is_strict = False
 
@@ -104,7 +108,7 @@ def test_a_stream_is_audited_as_a_request_for_its_subresource(scene: Scene) -> N
 
 
 class NoCommands:
-    """An admission chain that refuses a command."""
+    """An admission chain that refuses one command in exec requests."""
 
     seen: tuple[Any, ...] = ()
 

@@ -1,4 +1,6 @@
-"""Tests of large bodies, from the socket to the log: worker processes execute the requests, and leave no resources."""
+"""Tests of large bodies, from the socket to the log: worker processes execute the requests, and
+release all resources.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ PATIENCE = 30
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, Job]]]:
-    """The jobs that worker processes get during a test, with the PID of each process."""
+    """The jobs that worker processes received during a test, each with the PID of the process."""
     found: list[tuple[int, Job]] = []
     send = Process.send
 
@@ -165,7 +167,7 @@ def test_processes_end_with_their_server_however_that_ends() -> None:
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
-    """Frames that refer to their own error would keep the body in memory until the next garbage collection."""
+    """Stack frames that refer to their own error would keep the body in memory until the next garbage collection."""
     bad = {"metadata": {"name": "bad"}, "data": {"!": "x" * size}}
     with running(make()) as site:
         site.ask(CONFIG_MAPS, "POST", bad)

@@ -1,4 +1,4 @@
-"""Tests of the pool with simulated processes: the order and the end of jobs."""
+"""Tests of the pool of worker processes, with simulated processes: the order of jobs, and how jobs end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ctrlmgr.server.largebodies.worker_process import WorkerExited
 
 
 class Played:
-    """A simulated process: each job is a list of messages; a job without further messages runs until it is killed."""
+    """A simulated worker process: each job is a list of messages; a job without further messages runs until the process
+    is killed.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -51,7 +53,7 @@ class Played:
 
 
 class Stage:
-    """A pool, and all requests to its processes."""
+    """A pool of worker processes, and the messages that its simulated processes received and sent."""
 
     def __init__(self) -> None:
         self.plays: dict[str, list[Any]] = {}
@@ -95,7 +97,7 @@ async def begun(stage: Stage, count: int) -> None:
 
 
 async def settled() -> None:
-    """Run all tasks that can continue."""
+    """Run all tasks of the event loop that can continue."""
     for _ in range(20):
         await asyncio.sleep(0)
 

@@ -1,4 +1,6 @@
-"""Tests that a request has the same result in a worker process and in the server: answer, warnings and stored bytes."""
+"""Tests that a request has the same result in a worker process and in the server process: response, warnings and stored
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ MADE_UP = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?<=made-)[a-z0-9]{5}|10\.96\.\d+\.\d+|\b3[0-2]\d{3}\b"
 )
-"""Uids, generated names, addresses and node ports, which are random."""
+"""Patterns of uids, generated names, addresses and node ports, which are random."""
 
 
 class Step(NamedTuple):
@@ -37,7 +39,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The results of a request: the answer to the client, and the stored bytes."""
+    """The results of a request: the response to the client, and the stored bytes."""
 
     code: int
     warnings: str | None
@@ -45,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 def objects() -> Iterator[Step]:
-    """Create an object of many kinds with errors, and change it in every way."""
+    """Create an object of each of many kinds, with errors, and change the object in every way."""
     for place, fields in SPECIMENS.items():
         path = place.replace("namespaces/attack", IN)
         yield Step("POST", path, fields)
@@ -117,7 +119,7 @@ ESTABLISHED = {
 
 
 def decided() -> Iterator[Step]:
-    """Make writes that involve admission, quotas and definitions."""
+    """Make writes that involve admission, quotas and CustomResourceDefinitions."""
     pods, maps = f"/api/v1/{IN}/pods", f"/api/v1/{IN}/configmaps"
     yield Step("POST", f"/api/v1/{IN}/limitranges", {"metadata": {"name": "l"}, "spec": LIMITS})
     yield Step(
@@ -174,7 +176,7 @@ def large() -> Iterator[Step]:
 def asked(
     monkeypatch: pytest.MonkeyPatch, steps: Iterator[Step], *, elsewhere: bool
 ) -> tuple[list[Outcome], list[Any]]:
-    """Return the answer of each step, and the stored events."""
+    """Return the response of each step, and the stored events."""
     monkeypatch.setattr(jobs, "is_large", lambda body, cost: elsewhere)
     monkeypatch.setattr(jobs, "is_large_object", lambda obj, cost: elsewhere)
     with running(make(clock=FakeClock())) as site:

@@ -1,4 +1,4 @@
-"""Tests of health reports with kube-apiserver's texts, and of the check that reads the log."""
+"""Tests of health reports with kube-apiserver's messages, and of the health check that reads the log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_single_check_gives_its_reason() -> None:
 
 
 class UnreachableLog(MemoryEventLog):
-    """A log whose database does not answer while `away` is set."""
+    """A log whose database does not respond while `away` is set."""
 
     away = False
 

@@ -1,4 +1,6 @@
-"""Tests of a recording behind the API: the clients' view while it is played, and when it seeks back."""
+"""Tests of a recording behind the API: the objects that clients see while the recording is played, and after it seeks
+back.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
 class Stage(NamedTuple):
-    """A served recording, paused at its beginning."""
+    """A server with a recording that is paused at its beginning."""
 
     site: Site
     playback: Playback

@@ -1,4 +1,4 @@
-"""Tests of a read-only server: refused writes, and the answers to access reviews."""
+"""Tests of a read-only server: writes are refused, and access reviews are answered."""
 
 from __future__ import annotations
 
