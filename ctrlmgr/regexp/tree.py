@@ -1,4 +1,4 @@
-"""The tree of a parsed pattern: characters, assertions, and their combinations."""
+"""The syntax tree of a parsed pattern: characters, assertions, and their combinations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Characters:
     tests: list[Test] = field(default_factory=list)
     negated: bool = False
     folded: bool = False
-    """Whether upper and lower case are treated as equal."""
+    """Whether the set treats upper and lower case as equal."""
 
     def matches(self, character: str) -> bool:
         """Return whether a character is in the set."""
@@ -34,7 +34,7 @@ class Characters:
 
 @dataclass(slots=True)
 class Assert:
-    """Matches the empty text at certain positions."""
+    """A node that matches the empty string at certain positions."""
 
     kind: Assertion
 

@@ -1,4 +1,4 @@
-"""Pods and nodes as the scheduler counts them.
+"""Models pods and nodes as the scheduler counts them.
 
 Guarantees: a `PodInfo` never changes. Only `add` and `remove` change a `NodeInfo`, so that its sums always match its
 pods; a `copy` shares no mutable state with its original.
@@ -44,18 +44,18 @@ class HostPort(NamedTuple):
     port: int
 
     def clashes(self, other: HostPort) -> bool:
-        """Return whether both ports conflict on one node: they are equal, or one has the address `ANY_ADDRESS`."""
+        """Return whether both ports conflict on one node: they are equal, or differ only by an `ANY_ADDRESS`."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
 
 
 Kin = tuple[str, frozenset[tuple[str, str]]]
-"""A namespace and labels; all pods with the same value are equivalent for selectors."""
+"""A namespace and labels; selectors cannot distinguish pods with the same namespace and labels."""
 
 
 class PodInfo:
-    """A pod, with derived values that are computed once."""
+    """A pod, with values that are derived from it once."""
 
     def __init__(self, view: PodView) -> None:
         """Keep the decoded fields of a pod."""
@@ -76,7 +76,7 @@ class PodInfo:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the pod no longer uses its node."""
+        """Return whether the pod has terminated, so that it no longer uses its node."""
         return self.view.status.phase in _ENDED
 
     @cached_property
@@ -97,7 +97,7 @@ class PodInfo:
 
     @cached_property
     def defaulted_requests(self) -> Amounts:
-        """Return the pod's requests for scoring, with defaults for missing requests."""
+        """Return the pod's requests for scoring, in which containers without requests have defaults."""
         return pod_requests(self.view.spec, defaulted=True)
 
     @cached_property
@@ -152,7 +152,7 @@ class PodInfo:
 
     @property
     def nominated(self) -> str:
-        """Return the pod's nominated node, "" if it has none."""
+        """Return the pod's nominated node; "" if the pod is not nominated."""
         return self.view.status.nominated_node_name
 
     @cached_property
@@ -195,7 +195,7 @@ class NodeInfo:
     """The node's region and zone as one key; "" if the node has neither label."""
 
     def __post_init__(self) -> None:
-        """Set the node's zone, because its labels do not change."""
+        """Set the node's zone once, because the node's labels do not change."""
         region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
         self.zone = f"{region}:\0:{zone}" if region or zone else ""
 
@@ -240,12 +240,12 @@ class NodeInfo:
         self.with_required_anti_affinity.pop(pod.key, None)
 
     def take_over(self, other: NodeInfo) -> None:
-        """Add the pods that the previous state of the node has."""
+        """Add the pods that are on the previous state of the node."""
         for pod in other.pods.values():
             self.add(pod)
 
     def copy(self) -> NodeInfo:
-        """Return an independent copy."""
+        """Return an independent copy of the node."""
         fresh = NodeInfo(self.name, self.labels, self.taints, self.unschedulable, self.allocatable, self.images)
         fresh.pods, fresh.ports, fresh.kin = dict(self.pods), list(self.ports), dict(self.kin)
         fresh.used, fresh.used_defaulted = dict(self.used), dict(self.used_defaulted)
@@ -260,10 +260,10 @@ def _count(total: Amounts, asked: Amounts, sign: int) -> None:
 
 
 class Cluster:
-    """The state of the cluster on which decisions are based."""
+    """The state of the cluster on which scheduling decisions are based."""
 
     def __init__(self, nodes: Iterable[NodeInfo] = ()) -> None:
-        """Start with these nodes."""
+        """Create a state with these nodes."""
         self._nodes = {node.name: node for node in nodes}
         self._in_order: list[NodeInfo] | None = None
         self._images: frozenset[str] = frozenset()
@@ -289,14 +289,14 @@ class Cluster:
 
     @property
     def images(self) -> frozenset[str]:
-        """Return the names of all images that any node has."""
+        """Return the names of all images that are on any node."""
         self.list()
         return self._images
 
     def list(self) -> list[NodeInfo]:
-        """Return the nodes, taking one of each zone in turn, in the order in which they were added.
+        """Return the nodes, one of each zone in turn, in the order in which they were added.
 
-        The caller must not change the list.
+        The caller must not change the returned list.
         """
         if self._in_order is None:
             zones: dict[str, list[NodeInfo]] = {}

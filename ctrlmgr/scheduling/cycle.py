@@ -1,8 +1,8 @@
 """Makes one scheduling decision: the suitable nodes for a pod, or the reason why there are none.
 
 Guarantees: the decision is a pure function of the pod and the model of the cluster. The caller chooses among nodes with
-equal scores. As in kube-scheduler, not all nodes of a large cluster are checked: the check stops when enough feasible
-nodes are found. The next decision begins at the next node.
+equal scores. As in kube-scheduler, not all nodes of a large cluster are checked; the check stops when enough feasible
+nodes are found. The next decision begins with the node after the last checked one.
 """
 
 from __future__ import annotations
@@ -30,37 +30,36 @@ from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 
 NO_NODES: Final = "no nodes available to schedule pods"
 _FAILED: Final = "SchedulerError"
-"""The reason of the condition of a pod about which the scheduler could not decide."""
+"""The reason in the condition of a pod about which the scheduler could not decide because of an error."""
 _SMALL: Final = 100
-"""The maximum size of a cluster of which all nodes are checked."""
+"""The maximum number of nodes of a cluster whose nodes are all checked."""
 
 
 @dataclass
 class Decision:
-    """A decision about a pod.
+    """The scheduler's decision about a pod.
 
     If `best` is not empty, the pod can be bound to any of these nodes; otherwise `message` contains the reason.
     """
 
     best: list[str] = field(default_factory=list)
     scores: Scores = field(default_factory=Scores)
-    """The scores of the feasible nodes; empty if there is only one."""
+    """The scores of the feasible nodes; empty if only one node is feasible."""
     refusals: dict[str, Refusal] = field(default_factory=dict)
     message: str = ""
     plugins: frozenset[str] = frozenset()
     """The plugins that refused nodes."""
     preemption: Preemption | None = None
     deallocation: Key | None = None
-    """A resource claim of the pod that must be deallocated, because its devices cannot be reached from a suitable node.
-    """
+    """A resource claim of the pod that must be deallocated, because no suitable node can reach its devices."""
     reason: str = "Unschedulable"
-    """The reason in the pod's condition PodScheduled."""
+    """The reason in the pod's condition PodScheduled if the pod cannot be scheduled."""
     next_start: int = 0
     """The index of the node with which the next decision begins."""
 
     @property
     def nominated(self) -> str | None:
-        """Return the node to nominate; "" removes the nomination, None keeps it."""
+        """Return the node for which the pod is nominated; "" removes the nomination, None keeps it."""
         if self.preemption is None:
             return None
         if self.preemption.candidate is not None:
@@ -69,7 +68,7 @@ class Decision:
 
 
 def enough(nodes: int) -> int:
-    """Return how many feasible nodes are enough in a cluster of `nodes` nodes."""
+    """Return the number of feasible nodes after which the check stops in a cluster of `nodes` nodes."""
     if nodes < _SMALL:
         return nodes
     percent = max(50 - nodes // 125, 5)
@@ -89,7 +88,8 @@ def decide(
 ) -> Decision:
     """Return the decision about a pod.
 
-    `start` is the index of the first node to check, `offset` the index of the first node to check for preemption.
+    `start` is the index of the first node to check for feasibility, and `offset` that of the first node to check for
+    preemption.
     """
     nodes = cluster.list()
     if not nodes:
@@ -175,7 +175,7 @@ def _unschedulable(
 
 
 def _about_claims(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return what the plugin DynamicResources does about a pod that fits on no node."""
+    """Return the step that the plugin DynamicResources takes for a pod that fits on no node."""
     if devices.is_empty:
         return NO_CLAIMS
     return DEALLOCATED if _deallocation(devices, cluster, refusals) is not None else NOT_SCHEDULABLE

@@ -25,7 +25,7 @@ class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class FitNode(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Node that are used here."""
+    """The fields of a v1 Node that this module uses."""
 
     metadata: _Metadata = _Metadata()
     spec: _NodeSpec = _NodeSpec()
@@ -36,7 +36,7 @@ class _Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodSpec that are used here."""
+    """The fields of a v1 PodSpec that this module uses."""
 
     node_name: str = ""
     node_selector: dict[str, str] | None = None
@@ -45,7 +45,7 @@ class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Fit(NamedTuple):
-    """Whether a pod of a DaemonSet should run on a node, and whether an existing pod may continue there."""
+    """Whether a pod of a DaemonSet should run on a node, and whether an existing pod may continue to run there."""
 
     should_run: bool
     may_continue: bool

@@ -1,7 +1,7 @@
 """Computes the node requirements of a pod's resource claims, as kube-scheduler's plugin DynamicResources does.
 
-An allocated claim limits the pod to the nodes that can reach its devices. For the claims that are not allocated yet,
-`Allocating` searches for devices on each node.
+An allocated claim limits the pod to the nodes that can reach its devices. If claims are not allocated yet, `Allocating`
+searches for devices on each node.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class SliceIndex:
             self._pools_of.setdefault(name, set()).add(each.pool)
 
     def of(self, node: str) -> list[Slice]:
-        """Return the slices of all pools that the node may reach."""
+        """Return the ResourceSlices of all pools that the node may reach."""
         pools = self._pools_of.get(node, set()) | self._pools_of.get("", set())
         return [each for pool in sorted(pools) for each in self._by_pool[pool]]
 
 
 @dataclass
 class Allocating:
-    """The claims of a pod that need devices; devices on each node are searched once."""
+    """The claims of a pod that need devices; the devices on each node are searched only once."""
 
     claims: Sequence[Claim]
     slices: SliceIndex
@@ -55,7 +55,10 @@ class Allocating:
     _found: dict[str, Solution | str] = field(default_factory=dict)
 
     def on(self, name: str, labels: Mapping[str, str]) -> Solution | str:
-        """Return devices on a node, or the reason why there are none; raises `AllocationError` for an invalid claim."""
+        """Return devices on a node, or the reason why there are none.
+
+        Raises `AllocationError` if a claim is invalid.
+        """
         if name not in self._found:
             self._found[name] = self._search(NodePlace(name, labels))
         return self._found[name]
@@ -73,13 +76,13 @@ class Allocated(NamedTuple):
 
     claim: Key
     selector: NodeSelector | None = None
-    """The nodes that can reach the claim's devices; None stands for every node."""
+    """The nodes that can reach the claim's devices; None means every node."""
     is_unused: bool = False
     """Whether no other pod uses the claim, so that the claim may be deallocated."""
 
 
 class Devices(NamedTuple):
-    """The node requirements of a pod's claims, or a problem that applies to every node."""
+    """The node requirements of a pod's claims, or a problem that excludes every node."""
 
     allocated: tuple[Allocated, ...] = ()
     allocating: Allocating | None = None
@@ -91,13 +94,19 @@ class Devices(NamedTuple):
         return not self.allocated and self.allocating is None
 
     def refusal(self, name: str, labels: Mapping[str, str]) -> str:
-        """Return why a node is infeasible for the pod, "" if it is feasible; raises `AllocationError`."""
+        """Return why a node is infeasible for the pod, "" if it is feasible.
+
+        Raises `AllocationError` if a claim is invalid.
+        """
         if self.allocating is not None and isinstance(reason := self.allocating.on(name, labels), str):
             return reason
         return ELSEWHERE if any(True for _ in self._elsewhere(name, labels)) else ""
 
     def deallocation(self, nodes: Mapping[str, Mapping[str, str]]) -> Key | None:
-        """Return an unused claim whose devices a node in `nodes` (name to labels) cannot reach, None without one."""
+        """Return an unused claim whose devices some node in `nodes` (name to labels) cannot reach.
+
+        None if there is none.
+        """
         for name, labels in nodes.items():
             for each in self._elsewhere(name, labels):
                 if each.is_unused:

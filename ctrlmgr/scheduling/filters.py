@@ -1,4 +1,4 @@
-"""Filters: decide whether a node is feasible for a pod, and if not, return the reason in kube-scheduler's words.
+"""Filters decide whether a node is feasible for a pod, and return the reason in kube-scheduler's words if it is not.
 
 Guarantees: filters run in the order of the default profile, and the first filter that refuses a node provides the
 reason. For preemption, a refusal says whether deleting other pods on the node could make it feasible (`helps`).
@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
 
 
 class Volumes(NamedTuple):
-    """The node requirements of a pod's volumes: selectors that must all match, or a problem on every node."""
+    """The node requirements of a pod's volumes: selectors that must all match, or a problem for every node."""
 
     selectors: tuple[NodeSelector, ...] = ()
     zones: Zones = ()
@@ -55,7 +55,7 @@ NO_VOLUMES: Final = Volumes()
 
 
 class Filters:
-    """All filters for one pod, with the facts about all nodes that the filters need."""
+    """All filters for one pod, with the facts about the whole cluster that the filters need."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Filters:
         volumes: Volumes = NO_VOLUMES,
         devices: Devices = NO_DEVICES,
     ) -> None:
-        """Collect the facts about all nodes."""
+        """Collect the facts about the whole cluster."""
         self.pod = pod
         self._volumes = volumes
         self.devices = devices
@@ -99,7 +99,7 @@ class Filters:
         return self._affinity.busy
 
     def copy(self) -> Filters:
-        """Return a copy, to which pods on one node can be added, and from which they can be removed."""
+        """Return a copy to which pods on one node can be added, and from which they can be removed."""
         fresh = Filters.__new__(Filters)
         fresh.__dict__.update(self.__dict__)
         fresh._spread, fresh._affinity = self._spread.copy(), self._affinity.copy()
@@ -134,7 +134,7 @@ class Filters:
         return all(amount <= held.get(name, 0) - used.get(name, 0) for name, amount in self._amounts)
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Return why a node is infeasible, None if it is feasible."""
+        """Return the reason why a node is infeasible; None if the node is feasible."""
         pod = self.pod
         if node.unschedulable and not self._tolerates_cordons:
             return Refusal("NodeUnschedulable", (UNSCHEDULABLE_NODE,))
@@ -192,9 +192,9 @@ class Filters:
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:
-    """Return the names of the nodes to which a pod's required affinity limits it, None if there is no such limit.
+    """Return the names of the nodes to which a pod's required affinity limits the pod; None if it does not name nodes.
 
-    There is one if every term has fields that contain node names, as for the pods of DaemonSets.
+    The affinity names nodes if every term has fields with node names, as for the pods of DaemonSets.
     """
     affinity = pod.node_affinity
     if affinity is None or affinity.required is None:
@@ -209,10 +209,10 @@ def named_nodes(pod: PodInfo) -> set[str] | None:
 
 
 def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, PodInfo] | None) -> Refusal | None:
-    """Return why a node is infeasible, considering the pods that are nominated for it.
+    """Return the reason why a node is infeasible, also considering the pods that are nominated for the node.
 
-    Only nominated pods with the same or a higher priority count. The node must be feasible both with and without these
-    pods, because they may be bound to other nodes.
+    Only nominated pods with the same or a higher priority count. The node must be feasible both with and without the
+    nominated pods, because they may be bound to other nodes.
     """
     others = [
         each
@@ -230,7 +230,7 @@ def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, Pod
 
 
 def histogram(refusals: Iterable[Refusal], absent: int = 0, absent_reason: str = "") -> list[str]:
-    """Return the number of nodes that were refused for each reason, as `3 Insufficient cpu`, sorted as text."""
+    """Return the number of nodes for each refusal reason, such as `3 Insufficient cpu`, sorted as strings."""
     counts: dict[str, int] = {}
     for refusal in refusals:
         for reason in refusal.reasons:

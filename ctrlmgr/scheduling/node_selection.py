@@ -1,10 +1,10 @@
-"""Node selectors and required node affinity: the nodes that a pod allows, by labels and names.
+"""Node selectors and required node affinity describe the nodes that a pod allows, by labels and names.
 
-Guarantees, those of Kubernetes' `component-helpers/scheduling/corev1/nodeaffinity`:
+The guarantees are those of Kubernetes' `component-helpers/scheduling/corev1/nodeaffinity`:
 
-- Terms are alternatives; all requirements within a term must be met. An empty term matches no node; a selector without
-  terms matches no node either.
-- Gt and Lt compare integers; other values do not match.
+- The terms of a selector are alternatives; all requirements within a term must be met. An empty term matches no node; a
+  selector without terms matches no node either.
+- The operators Gt and Lt compare integers; other values do not match.
 - A pod's `nodeSelector` and its required affinity must both match.
 """
 
@@ -80,7 +80,7 @@ class PreferredTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NodeAffinity that are used here."""
+    """The fields of a v1 NodeAffinity that this module uses."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredTerm] | None = msgspec.field(

@@ -1,11 +1,12 @@
-"""Affinity between pods: required, forbidden and preferred neighbours.
+"""Affinity between pods requires, forbids or prefers certain neighbours of a pod.
 
-Guarantees, those of Kubernetes' plugin InterPodAffinity:
+The guarantees are those of Kubernetes' plugin InterPodAffinity:
 
-- Pods are neighbours if their nodes have the same value of the term's topology key.
-- A pod's affinity is met by pods that match all its terms. The first pod of a group is feasible on any node, if it
-  matches its own terms. Anti-affinity of existing pods counts too.
-- Preferences of the pod and of existing pods are added; required terms of existing pods count with a weight of 1.
+- Two pods are neighbours if their nodes have the same value of the term's topology key.
+- A pod's affinity is met by existing pods that match all its terms. The first pod of a group is feasible on any node,
+  if the pod matches its own terms. The anti-affinity of existing pods excludes nodes too.
+- The preferences of the pod and of existing pods are added up; required terms of existing pods count with a weight of
+  1.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Nam
 
 
 class HardAffinity:
-    """The required terms of one pod, and the required terms of other pods that match it, over all nodes."""
+    """The required affinity terms of one pod, and those of existing pods that match it, evaluated over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces) -> None:
         """Count the matching pods in each topology domain."""
@@ -56,7 +57,7 @@ class HardAffinity:
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
         self.busy = [node for node in nodes if node.with_affinity]
-        """The nodes that have pods with affinities; there are usually few, and they are found quickly."""
+        """The nodes that have pods with affinities, which are usually few."""
         for node in self.busy:
             for other in node.with_required_anti_affinity.values():
                 self._count_existing(other, node, 1)
@@ -66,7 +67,7 @@ class HardAffinity:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether affinity limits no node."""
+        """Return whether the affinity excludes no node."""
         return not self._affinity and not self._anti and not self._existing
 
     def copy(self) -> HardAffinity:
@@ -78,12 +79,12 @@ class HardAffinity:
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Count a pod on a node: `sign` is 1 to add it, -1 to remove it."""
+        """Count a pod on a node; a `sign` of 1 adds the pod, and -1 removes it."""
         self._count_existing(other, node, sign)
         self._count_own(other, node, sign)
 
     def refusal(self, node: NodeInfo) -> str:
-        """Return why a node is infeasible, "" if it is feasible."""
+        """Return the reason why a node is infeasible; "" if the node is feasible."""
         if self._affinity and not self._is_wanted(node):
             return NO_AFFINITY
         for term in self._anti:
@@ -157,7 +158,7 @@ def affinity_scores(
 
 
 def _count_preferences(sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces) -> None:
-    """Add the preferences that an existing pod has about the new pod."""
+    """Add the preferences of an existing pod that match the new pod."""
     for term in other.affinity.required or ():
         if term_matches(term, other, pod, namespaces):
             _count(sums, term, node, _HARD_WEIGHT)

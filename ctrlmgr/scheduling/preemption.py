@@ -1,14 +1,15 @@
-"""Preemption: decides which pods with lower priority must be deleted so that a pod fits, and on which node.
+"""Preemption decides which pods with lower priority are deleted so that a pod fits, and on which node.
 
-Guarantees, those of Kubernetes' plugin DefaultPreemption:
+The guarantees are those of Kubernetes' plugin DefaultPreemption:
 
-- As few of a node's pods with lower priority as possible are victims. All of them are removed, and then each is added
-  back if the new pod still fits. Pods whose disruption budget would be violated are added back first, then pods by
-  importance.
-- The chosen node has the fewest violated budgets. Among equal nodes, these criteria follow: the lowest priority of its
-  most important victim, the lowest sum of priorities, the fewest victims, and the latest start of its most important
-  victims. If all are equal, the first node is chosen.
-- A pod does not preempt if its policy is Never, or while victims on its nominated node are terminating.
+- As few of a node's pods with lower priority as possible are victims. At first all pods with lower priority are
+  removed, and then each is added back if the new pod still fits. Pods whose PodDisruptionBudget would be violated are
+  added back first, then the other pods by importance.
+- The chosen node has the lowest number of violated PodDisruptionBudgets. Among equal nodes, these criteria follow: the
+  lowest priority of its most important victim, the lowest sum of priorities, the fewest victims, and the latest start
+  of its most important victims. If nodes are equal by all these criteria, the first node is chosen.
+- A pod does not preempt other pods if its preemption policy is Never, or while victims on its nominated node are
+  terminating.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ _PERCENT: Final = 10
 
 
 class Budget(NamedTuple):
-    """A disruption budget, and the number of its pods that may be disrupted."""
+    """A PodDisruptionBudget, and the number of its pods that may be disrupted."""
 
     namespace: str
     selector: Selector | None
     allowed: int
     disrupted: frozenset[str] = frozenset()
-    """The names of pods whose eviction was granted already."""
+    """The names of the budget's pods whose eviction was already granted."""
 
 
 class Candidate(NamedTuple):
-    """A node and its victims, the most important first, and the number of victims whose budget is violated."""
+    """A node and its victims, beginning with the most important, and the number of victims whose budget is violated."""
 
     node: str
     victims: tuple[PodInfo, ...]
@@ -49,7 +50,7 @@ class Candidate(NamedTuple):
 
 
 class Preemption(NamedTuple):
-    """The result of preemption: a candidate, or a message; and whether to remove the nomination."""
+    """The result of preemption: a candidate node or a message, and whether the pod's nomination is removed."""
 
     candidate: Candidate | None
     message: str = ""
@@ -57,17 +58,17 @@ class Preemption(NamedTuple):
 
 
 def importance(pod: PodInfo) -> tuple[int, str, str]:
-    """Return a key that sorts more important pods first: by priority, then by start time, earliest first."""
+    """Return a key that sorts more important pods first: by higher priority, then by earlier start time."""
     return -pod.priority, started(pod), pod.key.name
 
 
 def started(pod: PodInfo) -> str:
-    """Return when a pod started (RFC 3339); a time in the far future if the pod has not started."""
+    """Return when a pod started (RFC 3339); if the pod has not started, a time in the far future."""
     return pod.view.status.start_time or "9999"
 
 
 def ineligible(pod: PodInfo, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return why a pod may not preempt other pods now, "" if it may."""
+    """Return the reason why a pod may not preempt other pods now; "" if it may."""
     if pod.view.spec.preemption_policy == "Never":
         return NEVER
     node = cluster.nodes.get(pod.nominated) if pod.nominated else None
@@ -86,7 +87,7 @@ def _is_preempted(pod: PodInfo) -> bool:
 
 
 def violating(pods: Iterable[PodInfo], budgets: Sequence[Budget]) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Split these pods, in their order, into pods whose eviction would violate a budget, and the other pods."""
+    """Split these pods, in order, into pods whose eviction would violate a PodDisruptionBudget, and the other pods."""
     left = [each.allowed for each in budgets]
     broken: list[PodInfo] = []
     sound: list[PodInfo] = []
@@ -110,7 +111,10 @@ def _protects(budget: Budget, pod: PodInfo) -> bool:
 def victims_on(
     filters: Filters, node: NodeInfo, budgets: Sequence[Budget], nominated: Mapping[Key, PodInfo] | None = None
 ) -> Candidate | Refusal:
-    """Return a node's victims, or why preemption on the node does not help; the arguments are not changed."""
+    """Return a node's victims, or the reason why preemption on the node does not help.
+
+    The arguments are not changed.
+    """
     apart, room = filters.copy(), node.copy()
     less_important = [each for each in node.pods.values() if each.priority < filters.pod.priority]
     if not less_important:
@@ -133,7 +137,7 @@ def victims_on(
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the least disruption; if several are equal, the first."""
+    """Return the candidate node with the least disruption; of several equal nodes, the first."""
     return min(candidates, key=_harm)
 
 
@@ -151,7 +155,7 @@ def _harm(candidate: Candidate) -> tuple[object, ...]:
 
 
 class _Latest(str):
-    """Reverses the order of times: a later time sorts before an earlier one."""
+    """A time that compares in reverse order: a later time sorts before an earlier time."""
 
     __slots__ = ()
 
@@ -164,7 +168,7 @@ def preempt(
 ) -> Preemption:
     """Return the preemption for a pod that fits on no node.
 
-    `refusals` are the refusals of all checked nodes; `offset` is the index of the first node to check.
+    `refusals` are the refusals of all checked nodes; `offset` is the index of the first node to check for preemption.
     """
     why_not = ineligible(filters.pod, cluster, refusals)
     if why_not:

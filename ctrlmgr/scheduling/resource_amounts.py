@@ -1,8 +1,9 @@
-"""Computes requests of pods and resources of nodes as integers: thousandths of CPUs, and units of other resources.
+"""Converts requests of pods and resources of nodes to integers: thousandths of CPUs, and units of other resources.
 
-Guarantees, those of Kubernetes' `component-helpers/resource` (`PodRequests`): a pod's request is the sum of its
-containers' requests. If an init container and the sidecars that start before it request more, the request is that
-amount. Pod-level requests replace it, and the overhead is added. Fractions are rounded up.
+Guarantees: as in Kubernetes' `component-helpers/resource` (`PodRequests`), a pod's request is the sum of its
+containers' requests. If an init container and the sidecars that start before it request more than that sum, their sum
+is the pod's request. Pod-level requests replace the computed request, and then the pod's overhead is added. Fractions
+of units are rounded up.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _asked(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
 def pod_requests(spec: PodSpecView, *, defaulted: bool = False) -> Amounts:
     """Return a pod's requests.
 
-    With `defaulted`, containers that request no CPU or no memory get small default requests.
+    If `defaulted` is set, containers that request no CPU or no memory get small default requests.
     """
     defaults = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY} if defaulted else {}
     total: Amounts = {}
@@ -74,7 +75,7 @@ def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
 def shortages(
     asked: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
 ) -> tuple[list[str], bool]:
-    """Return why a pod does not fit beside the node's pods, and whether it does not fit even on an empty node."""
+    """Return why a pod does not fit on a node with its pods, and whether it does not even fit on the empty node."""
     reasons, hopeless = [], False
     if pods + 1 > allocatable.get(PODS, 0):
         reasons.append("Too many pods")

@@ -1,4 +1,4 @@
-"""The fields of stored pods and nodes that scheduling uses."""
+"""Decodes the fields of stored pods and nodes that scheduling uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.scheduling.taints import Taint, Toleration
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A v1 LabelSelector; an empty selector matches everything."""
+    """A v1 LabelSelector; an empty selector matches all labels."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Requirement] | None = None
@@ -77,7 +77,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PortView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 ContainerPort that are used here."""
+    """The fields of a v1 ContainerPort that scheduling uses."""
 
     host_port: int = 0
     protocol: str = "TCP"
@@ -85,13 +85,13 @@ class PortView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ResourcesView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 ResourceRequirements that are used here."""
+    """The fields of a v1 ResourceRequirements that scheduling uses."""
 
     requests: dict[str, str] | None = None
 
 
 class ContainerView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 Container that are used here."""
+    """The fields of a v1 Container that scheduling uses."""
 
     image: str = ""
     ports: list[PortView] | None = None
@@ -106,7 +106,7 @@ class ClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 Volume that are used here."""
+    """The fields of a v1 Volume that scheduling uses."""
 
     name: str = ""
     persistent_volume_claim: ClaimView | None = None
@@ -118,7 +118,7 @@ class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodResourceClaim that are used here."""
+    """The fields of a v1 PodResourceClaim that scheduling uses."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -138,7 +138,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodSpec that are used here."""
+    """The fields of a v1 PodSpec that scheduling uses."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -159,7 +159,7 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ConditionView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 PodCondition that are used here."""
+    """The fields of a v1 PodCondition that scheduling uses."""
 
     type: str = ""
     status: str = ""
@@ -168,7 +168,7 @@ class ConditionView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodStatus that are used here."""
+    """The fields of a v1 PodStatus that scheduling uses."""
 
     phase: str = ""
     start_time: str | None = None
@@ -178,7 +178,7 @@ class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class OwnerView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 OwnerReference that are used here."""
+    """The fields of a v1 OwnerReference that scheduling uses."""
 
     kind: str = ""
     name: str = ""
@@ -187,7 +187,7 @@ class OwnerView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodMetaView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a pod's ObjectMeta that are used here."""
+    """The fields of a pod's ObjectMeta that scheduling uses."""
 
     name: str = ""
     namespace: str = ""
@@ -199,7 +199,7 @@ class PodMetaView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Pod that are used here."""
+    """The fields of a v1 Pod that scheduling uses."""
 
     metadata: PodMetaView = PodMetaView()
     spec: PodSpecView = PodSpecView()
@@ -214,28 +214,28 @@ class ImageView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeSpecView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NodeSpec that are used here."""
+    """The fields of a v1 NodeSpec that scheduling uses."""
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
 class NodeStatusView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NodeStatus that are used here."""
+    """The fields of a v1 NodeStatus that scheduling uses."""
 
     allocatable: dict[str, str] | None = None
     images: list[ImageView] | None = None
 
 
 class NodeMetaView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a node's ObjectMeta that are used here."""
+    """The fields of a node's ObjectMeta that scheduling uses."""
 
     name: str = ""
     labels: dict[str, str] | None = None
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Node that are used here."""
+    """The fields of a v1 Node that scheduling uses."""
 
     metadata: NodeMetaView = NodeMetaView()
     spec: NodeSpecView = NodeSpecView()
@@ -243,6 +243,6 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 
 
 decode_pod = msgspec.json.Decoder(PodView).decode
-"""Decodes the body of a pod."""
+"""A decoder for the body of a pod."""
 decode_node = msgspec.json.Decoder(NodeView).decode
-"""Decodes the body of a node."""
+"""A decoder for the body of a node."""

@@ -1,4 +1,4 @@
-"""Computes the scores of the feasible nodes.
+"""Computes the scores of the feasible nodes for a pod.
 
 Guarantees: each plugin's score is 0 to 100; the weights are those of kube-scheduler's default profile. A plugin that
 does not apply to a pod adds nothing to the scores.
@@ -32,14 +32,14 @@ _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
 
 Given = Sequence[int] | int
-"""The scores of a plugin in the order of the nodes, or a single score if all are equal."""
+"""The scores that a plugin gives, in the order of the nodes; a single score if all nodes have the same score."""
 
 
 class Scores:
     """The scores of all plugins for each feasible node."""
 
     def __init__(self, names: Sequence[str] = (), given: Mapping[str, Given] | None = None) -> None:
-        """Store each plugin's scores, without weights, of the nodes with these names."""
+        """Store the unweighted scores of each plugin for the nodes with these names."""
         self._names = names
         self._given = given or {}
 
@@ -97,7 +97,7 @@ def score(
 
 
 def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
-    """Score by the number of PreferNoSchedule taints that the pod does not tolerate.
+    """Score nodes by the number of PreferNoSchedule taints that the pod does not tolerate.
 
     Fewer taints give a higher score.
     """
@@ -125,9 +125,9 @@ def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None
 
 
 def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
-    """Score by the fraction of CPU and memory that would remain free.
+    """Score nodes by the fraction of CPU and memory that would remain free.
 
-    Containers without requests get small default requests.
+    For this score, containers without requests get small default requests.
     """
     asked = pod.defaulted_requests
     cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
@@ -148,7 +148,10 @@ def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
 
 
 def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
-    """Score by how equal the used fractions of CPU and memory would be; None for pods that request neither resource."""
+    """Score nodes by how equal the used fractions of CPU and memory would be.
+
+    Return None if the pod requests neither.
+    """
     asked = pod.requests
     if not any(asked.get(name) for name in (CPU, MEMORY)):
         return None
@@ -166,12 +169,12 @@ def _balance(asked: Mapping[str, int], node: NodeInfo) -> int:
 
 
 def normalized_image(name: str) -> str:
-    """Return an image's name; if it has no tag, with the default tag."""
+    """Return an image's name; a name without a tag gets the default tag."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def _images(pod: PodInfo, feasible: Sequence[NodeInfo], cluster: Cluster) -> Given | None:
-    """Score by the size of the pod's images that the node has, weighted by how many nodes have them."""
+    """Score nodes by the size of the pod's images on the node, weighted by the number of nodes with each image."""
     spec = pod.view.spec
     wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
     if not cluster.images:

@@ -1,12 +1,12 @@
-"""Topology spread: measures how equally pods are distributed over zones, hosts or other domains.
+"""Topology spread measures how equally pods are distributed over zones, hosts or other domains.
 
-Guarantees, those of Kubernetes' plugin PodTopologySpread:
+The guarantees are those of Kubernetes' plugin PodTopologySpread:
 
 - A hard constraint refuses a node if the skew would be too large. The skew is the number of matching pods in the node's
-  domain minus the number in the domain with the fewest. The new pod is added if it matches the constraint itself. With
-  fewer domains than `minDomains`, 0 is subtracted.
+  domain minus the number in the domain with the fewest. The new pod is counted too if it matches the constraint itself.
+  If there are fewer domains than `minDomains`, 0 is subtracted instead.
 - A node that lacks the label of a constraint, or that the inclusion policies exclude, is in no domain. Terminating pods
-  are not counted. An empty selector matches no pods.
+  do not count in the skew. The empty selector of a constraint matches no pods.
 - Soft constraints score a node by the pods in its domains, weighted by the number of domains.
 """
 
@@ -32,7 +32,7 @@ HIGHEST: Final = 100
 
 
 def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
-    """Return the default soft constraints of a pod without constraints that `selector` selects."""
+    """Return the soft constraints that apply by default to a pod without constraints; `selector` selects its peers."""
     if selector is None or selector.is_empty:
         return []
     return [SpreadConstraint(5, ZONE, SOFT, selector), SpreadConstraint(3, HOST, SOFT, selector)]
@@ -47,7 +47,7 @@ def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> boo
 
 
 class _Matching:
-    """Counts the pods of a node that match a constraint; of several equivalent pods only one is compared."""
+    """A counter of a node's pods that match a constraint; it compares only one of several equivalent pods."""
 
     def __init__(self, constraint: SpreadConstraint, namespace: str) -> None:
         self._selector = constraint.label_selector
@@ -99,7 +99,7 @@ class HardSpread:
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Count a pod on a node: `sign` is 1 to add it, -1 to remove it."""
+        """Count a pod on a node; a `sign` of 1 adds the pod, and -1 removes it."""
         if other.namespace != self._pod.namespace or not self._is_domain(node):
             return
         for constraint, counts in zip(self.constraints, self._counts, strict=True):
@@ -108,7 +108,7 @@ class HardSpread:
                 counts[value] = counts.get(value, 0) + sign
 
     def refusal(self, node: NodeInfo) -> str:
-        """Return why a node is infeasible, "" if it is feasible."""
+        """Return the reason why a node is infeasible; "" if the node is feasible."""
         for constraint, counts in zip(self.constraints, self._counts, strict=True):
             value = node.labels.get(constraint.topology_key)
             if value is None:
@@ -128,7 +128,7 @@ class HardSpread:
 def spread_scores(
     pod: PodInfo, default_selector: Selector | None, feasible: Sequence[NodeInfo], nodes: Iterable[NodeInfo]
 ) -> dict[str, int] | None:
-    """Return the score of each feasible node, None if the pod has no soft constraints.
+    """Return the score of each feasible node; None if the pod has no soft constraints.
 
     `default_selector` is the selector of the pod's Services and controllers, for a pod without constraints.
     """
@@ -165,7 +165,7 @@ def _domain_counts(
     *,
     strict: bool,
 ) -> list[dict[str, int]]:
-    """Return, for each constraint except those by host, the matching pods in each domain with a feasible node."""
+    """Return, for each constraint except those by host, the number of matching pods in each feasible domain."""
     counts: list[dict[str, int]] = [{} for _ in constraints]
     for node in feasible:
         for each, found in zip(constraints, counts, strict=True):
@@ -204,7 +204,7 @@ def _raw_score(
 
 
 def _normalized(raw: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
-    """Return scores that are low for domains with many pods; 0 for an ignored node."""
+    """Return scores that are low for domains with many matching pods; the score of an ignored node is 0."""
     least, most = min(raw.values(), default=0), max(raw.values(), default=0)
     scores = {}
     for name in names:

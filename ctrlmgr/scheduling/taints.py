@@ -1,4 +1,4 @@
-"""Taints of nodes, and tolerations of pods.
+"""Decides whether tolerations of pods match taints of nodes.
 
 Guarantees: a taint is tolerated exactly as in Kubernetes (`Toleration.ToleratesTaint` in
 `component-helpers/scheduling/corev1`): effect and key must be equal or empty, and the value is compared unless the
@@ -24,7 +24,7 @@ _HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Taint that are used here."""
+    """The fields of a v1 Taint that scheduling uses."""
 
     key: str = ""
     value: str = ""
@@ -32,12 +32,15 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Return the key and effect of the taint; a node has at most one taint with both (`Taint.MatchTaint`)."""
+        """Return the taint's key and effect.
+
+        A node has at most one taint with the same key and effect (`Taint.MatchTaint`).
+        """
         return self.key, self.effect
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 Toleration that are used here."""
+    """The fields of a v1 Toleration that scheduling uses."""
 
     key: str = ""
     operator: str = ""
@@ -64,5 +67,5 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str] = _HARD
 ) -> Taint | None:
-    """Return the first taint with one of these effects that no toleration matches, None if there is none."""
+    """Return the first taint with one of these effects that no toleration matches; None if there is no such taint."""
     return next((each for each in taints if each.effect in effects and not is_tolerated(each, tolerations)), None)

@@ -1,9 +1,9 @@
-"""Finds volumes for a pod's unbound claims: which volumes a node can reach, and whether they suffice.
+"""Finds volumes for a pod's unbound claims: which volumes a node can reach, and whether these suffice.
 
-Guarantees, those of kube-scheduler's VolumeBinding for claims whose class waits for a pod
-(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): for each claim, smallest first, the smallest volume is
-chosen that the node can reach and that was not chosen for an earlier claim. If there is no such volume, one is
-provisioned, if the claim's class can provision volumes for the node. A claim that has a selected node keeps that node.
+Guarantees, as in kube-scheduler's VolumeBinding for claims whose class waits for a pod
+(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): for each claim, beginning with the smallest, the smallest
+remaining volume is chosen that the node can reach. If there is no such volume, a volume is provisioned if the claim's
+storage class can provision volumes for the node. A claim for which a node has been selected keeps that node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
 
 Topology = Mapping[str, frozenset[str]]
-"""Labels that a node must have; each has a list of allowed values."""
+"""Labels that a node must have, each with a list of allowed values."""
 
 
 class Candidate(NamedTuple):
@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
 
     name: str
     reached_from: NodeSelector | None = None
-    """The nodes that can reach the volume; None stands for every node."""
+    """The nodes that can reach the volume; None means every node."""
 
 
 class Delayed(NamedTuple):
@@ -34,16 +34,16 @@ class Delayed(NamedTuple):
     candidates: tuple[Candidate, ...] = ()
     """Smallest first."""
     selected: str = ""
-    """The node for which the volume of the claim is being provisioned."""
+    """The node that was selected for the claim, for which its volume is being provisioned."""
     can_be_provisioned: bool = False
     topologies: tuple[Topology, ...] = ()
-    """The alternative locations of the volume; empty if it can be anywhere."""
+    """The alternative locations of the volume; empty if the volume can be anywhere."""
 
 
 def allotted(delayed: Sequence[Delayed], node: str, labels: Mapping[str, str]) -> dict[Key, str] | None:
-    """Return the volume of each claim if the pod is bound to the node, None if the node is infeasible.
+    """Return the volume of each claim if the pod is bound to the node; None if the node is infeasible.
 
-    The volume "" stands for a volume that must be provisioned.
+    The volume name "" means that the volume must be provisioned.
     """
     found: dict[Key, str] = {}
     taken: set[str] = set()

@@ -20,11 +20,11 @@ _GENERAL: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The current label for each former label."""
+"""The current name of each former label."""
 TOPOLOGY_LABELS: Final = (*_GENERAL, *_GENERAL.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
-"""Labels of volumes, each with the values that the same label of a node may have."""
+"""Labels of volumes, each with the values that the node's label of the same name may have."""
 
 
 class Disk(NamedTuple):
@@ -33,11 +33,11 @@ class Disk(NamedTuple):
     kind: str
     name: tuple[str, ...]
     monitors: frozenset[str] = frozenset()
-    """Only for Ceph: two disks are the same if they have a common monitor."""
+    """The monitors of a Ceph disk; two Ceph disks are the same if they have a common monitor."""
     is_read_only: bool = False
 
     def clashes(self, other: Disk) -> bool:
-        """Return whether two pods with these disks cannot be on one node."""
+        """Return whether two pods with these disks cannot run on the same node."""
         if (self.kind, self.name) != (other.kind, other.name) or (self.is_read_only and other.is_read_only):
             return False
         return not self.monitors or bool(self.monitors & other.monitors)
@@ -59,7 +59,7 @@ def disks_of(volume: VolumeView) -> Iterator[Disk]:
 
 
 def zones_of(labels: Mapping[str, str]) -> Zones:
-    """Return the zones and regions of a volume with these labels; the value `a__b` stands for two zones."""
+    """Return the zones and regions of a volume with these labels; the value `a__b` means two zones."""
     found = ((key, labels[key].split("__")) for key in TOPOLOGY_LABELS if key in labels)
     return tuple((key, frozenset(map(str.strip, values))) for key, values in found if all(map(str.strip, values)))
 
@@ -67,7 +67,7 @@ def zones_of(labels: Mapping[str, str]) -> Zones:
 def is_in_zones(zones: Zones, labels: Mapping[str, str]) -> bool:
     """Return whether a node with these labels is in all zones of the volumes.
 
-    A node without zone labels is in all zones.
+    A node without zone labels counts as being in all zones.
     """
     if not any(key in labels for key in TOPOLOGY_LABELS):
         return True

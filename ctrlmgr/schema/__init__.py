@@ -1,1 +1,1 @@
-"""Schemas and codecs: the structure of bodies, and functions that read and write JSON, YAML and protobuf."""
+"""Schemas describe the structure of request bodies; codecs read and write JSON, YAML and protobuf."""

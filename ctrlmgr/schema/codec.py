@@ -2,14 +2,16 @@
 
 Guarantees:
 - A decoded object has the form of the kind's Go struct: only known fields with the right types, in Go's order. Zero
-  values are absent if `omitempty` drops them, and present otherwise (`status: {}`, `rules: None`). Quantities and times
-  are in canonical form. `Decoded.problems` lists the dropped fields.
+  values are absent if Go's `omitempty` drops them, and present otherwise (such as `status: {}` or `rules: None`).
+  Quantities and times in a decoded object are in canonical form. `Decoded.problems` lists unknown and duplicate fields,
+  which were dropped.
 - An encoded object has the bytes that Kubernetes would write, with kind and apiVersion first, without a
   resourceVersion.
 - Decoding an encoded object and encoding it again changes nothing.
 
-The common case runs in C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to a dict.
-A document that this conversion refuses is checked field by field in Python (`schema.schema_pruning`).
+In the common case, C code decodes a document, converts it to the kind's Struct (`schema.structs`) and back to a dict.
+If the conversion to a Struct refuses a document, Python code checks the document field by field
+(`schema.schema_pruning`).
 """
 
 from __future__ import annotations
@@ -45,20 +47,20 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class OtherVersion(BadRequest):
-    """Raised if a body has another version than the request.
+    """Raised if the version of a body differs from the version of the request.
 
-    The error contains the problems that the body has in its own version.
+    The error contains the problems that the body has in the body's own version.
     """
 
     def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
-        """Create the error with the `problems` for warnings, and the error that is raised if problems are errors."""
+        """Create the error with the `problems` for warnings, and the error for strict validation."""
         super().__init__(message)
         self.problems = problems
         self.strictly = strictly
 
 
 class Decoded(NamedTuple):
-    """An object, and the problems of the body from which it was decoded."""
+    """A decoded object, and the problems of the body from which it was decoded."""
 
     fields: Unstructured
     problems: tuple[str, ...] = ()
@@ -85,9 +87,9 @@ class Codec:
     """Decodes and encodes the objects of one kind in one version."""
 
     def __init__(self, kind: str, api_version: str, schemas: Schemas, structs: Structs, schema: Schema) -> None:
-        """Create a codec with the schema of the kind, all schemas, and their Structs.
+        """Create a codec with the schema of the kind, the schemas of all kinds, and their Structs.
 
-        The other schemas are needed to recognize other kinds.
+        The schemas of other kinds are needed to recognize a body of another kind.
         """
         self.kind = kind
         self.api_version = api_version
@@ -96,9 +98,10 @@ class Codec:
         self._structs = structs
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body. A missing kind or apiVersion defaults to this codec's.
+        """Decode a body. If a body has no kind or apiVersion, those of this codec are used.
 
-        The same kind in another group is also accepted, because clients send DeleteOptions with any group.
+        A body with the right kind but another API group is also accepted, because clients send DeleteOptions with any
+        group.
 
         Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has another kind, or has values of
         wrong types.
@@ -151,8 +154,8 @@ class Codec:
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Read an object that is already decoded; `fields` may be changed, and the result may share parts of it.
 
-        `known` is an object that was read before; parts that a patch did not change are not checked again. A patch may
-        produce any JSON value, so this also raises `BadRequest` if `fields` is not an object.
+        `known` is an object that was read before; parts of it that a patch did not change are not checked again. Raises
+        `BadRequest` if `fields` is not an object, because a patch may produce any JSON value.
         """
         if not isinstance(fields, dict):
             raise BadRequest(_no_object(fields))
@@ -169,7 +172,7 @@ class Codec:
         return {name: fields[name] for name in self.schema.properties if name in fields}
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
-        """Return `fields` in the form of the Go struct; None if `fields` needs the slow path."""
+        """Return `fields` in the form of the Go struct; None if they must be checked field by field."""
         try:
             return self._fitted(fields)
         except msgspec.ValidationError:
@@ -190,7 +193,7 @@ class Codec:
     def encode(self, fields: Unstructured) -> bytes:
         """Encode an object as Kubernetes does.
 
-        Raises ValueError for values of wrong types, which decoding would refuse.
+        Raises ValueError if the object contains values of wrong types, which decoding would refuse.
         """
         try:
             struct = self._writable(fields)
@@ -244,7 +247,7 @@ class Codec:
         """Set kind and apiVersion; raises `BadRequest` if the body names another kind.
 
         An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Without
-        the replacement, the conversion to Go's shape would drop the empty list.
+        this replacement, the conversion to Go's form would drop the empty list.
         """
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version
@@ -305,7 +308,10 @@ def _no_object(value: Any) -> str:
 
 
 def _unnamed(fields: Unstructured) -> str:
-    """Return the reason why Go cannot read the kind of a body; empty if it can (`SimpleMetaFactory.Interpret`)."""
+    """Return the reason why Go cannot read the kind of a body.
+
+    Empty if Go can read it (`SimpleMetaFactory.Interpret`).
+    """
     for name in (each for each in fields if each in ("kind", "apiVersion")):
         if not isinstance(fields[name], str) and fields[name] is not None:
             reason = f"json: cannot unmarshal {json_kind(fields[name])} into Go struct field .{name} of type string"
@@ -319,13 +325,13 @@ def _version(api_version: str) -> str:
 
 
 def _internal_package(api_version: str) -> str:
-    """Return the Go package of a group's internal types, whose name is in Kubernetes' messages."""
+    """Return the Go package of a group's internal types, whose name appears in Kubernetes' messages."""
     group, slash, _ = api_version.partition("/")
     return group.partition(".")[0] if slash else "core"
 
 
 def summary(data: bytes) -> str:
-    """Return the start of a body as Kubernetes shows it: text for a JSON object, hexadecimal for any other body."""
+    """Return the beginning of a body as Kubernetes shows it: JSON as text, any other body in hexadecimal."""
     if not data:
         return "<empty>"
     start = data[:30]

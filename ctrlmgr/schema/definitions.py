@@ -1,4 +1,4 @@
-"""OpenAPI definitions with their codecs and Structs.
+"""Provides the OpenAPI definitions, with their codecs and Structs.
 
 Guarantees: a codec or a Struct is created once, on first use, and shared by all callers.
 """
@@ -20,7 +20,7 @@ class Definitions(Schemas):
     """OpenAPI schemas by name, and the codecs and Structs that are created from them."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Use the definitions of an OpenAPI v2 document; each definition is given as JSON."""
+        """Use the definitions of an OpenAPI v2 document; each definition is passed as JSON."""
         super().__init__(raw)
         self._codecs: dict[tuple[str, str, str], Codec] = {}
         self._structs = Structs()
@@ -28,15 +28,15 @@ class Definitions(Schemas):
     @classmethod
     @cache
     def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds, which are a singleton."""
+        """Return the definitions of the built-in kinds; all calls return the same instance."""
         return cls(published_schema.definitions())
 
     def struct(self, definition: str) -> StructType:
-        """Return the Struct of a definition that is a struct in Go; raises KeyError if there is no such definition."""
+        """Return the Struct of a definition that is a struct in Go; raises KeyError if no definition has this name."""
         return self._structs.of(self.schema(definition))
 
     def codec(self, kind: str, api_version: str, definition: str) -> Codec:
-        """Return the codec of a kind with this definition; raises KeyError if there is no such definition."""
+        """Return the codec of the kind with this definition; raises KeyError if no definition has this name."""
         key = (kind, api_version, definition)
         codec = self._codecs.get(key)
         if codec is None:

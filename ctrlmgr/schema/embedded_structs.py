@@ -1,4 +1,4 @@
-"""Structs that Go's types embed: JSON has their fields inline, and decoding errors name them.
+"""Lists the structs that Go's types embed; JSON has their fields inline, and decoding errors name them.
 
 Source: Go's `encoding/json` (`decodeState.object`, the field stack of errors) and the fields of the types of
 `k8s.io/api` that are `json:",inline"`.
@@ -65,12 +65,15 @@ _EMBEDDED: Final[Mapping[str, _Embedded]] = {
 }
 """The struct that a type embeds, by the type's name.
 
-Besides the struct with kind and apiVersion, no type embeds more than one.
+No type embeds more than one struct, except for the struct with kind and apiVersion.
 """
 
 
 def embedding(struct: str, field: str) -> Sequence[str]:
-    """Return the embedded structs that contain `field` of `struct`, the outermost first; usually there are none."""
+    """Return the embedded structs that contain `field` of `struct`, beginning with the outermost.
+
+    The result is usually empty.
+    """
     found: list[str] = []
     while (embedded := _EMBEDDED.get(struct)) is not None and field not in embedded.beside:
         found.append(embedded.name)

@@ -1,6 +1,6 @@
-"""Versions of kinds that Kubernetes knows, but no longer serves, or does not serve by default.
+"""Lists the versions of kinds that Kubernetes knows, but no longer serves or does not serve by default.
 
-A body in such a version is refused because of its version, not as an unknown kind.
+The error for a body in such a version names the version, and not an unknown kind.
 
 Source: the schemes of `pkg/apis/*/install` of Kubernetes 1.36.
 """

@@ -1,12 +1,12 @@
-"""The published structure of Kubernetes' API, shipped with this package and read on first use.
+"""Returns the published structure of Kubernetes' API, which is part of this package and read on first use.
 
 - `definitions`: the definitions of the OpenAPI v2 document of Kubernetes 1.36, without descriptions;
-- `openapi`: the rest of that document (paths, parameters, info);
+- `openapi`: the rest of the OpenAPI document (paths, parameters, info);
 - `go`: facts about the Go types that OpenAPI lacks: for each definition its fields in Go's order (embedded structs
   inlined, as in JSON), each with its Go type and whether a zero value is omitted (`omitempty`, `omitzero`);
 - `discovery`: the API groups (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
 
-Results of these functions are shared; callers must not change them.
+All callers share the results of these functions, and must not change them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class GoField(NamedTuple):
     type: str
     """The field's type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
     omitted: bool
-    """Whether the field is omitted if it is zero; never for structs, on which `omitempty` has no effect."""
+    """Whether the field is omitted if it has the zero value; always False for structs, on which `omitempty` has no
+    effect.
+    """
 
 
 def _read(name: str, type_: type[T]) -> T:
@@ -40,9 +42,9 @@ def _read(name: str, type_: type[T]) -> T:
 
 @cache
 def definitions() -> Mapping[str, msgspec.Raw]:
-    """Return each definition of the OpenAPI v2 document as JSON, by name.
+    """Return each definition of the OpenAPI v2 document as undecoded JSON, by name.
 
-    The definitions are not decoded, because most are never used.
+    The definitions are not decoded here, because most of them are never used.
     """
     return _read("definitions", dict[str, msgspec.Raw])
 
@@ -57,7 +59,7 @@ _decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode
 
 
 def go_fields(definition: str) -> tuple[GoField, ...] | None:
-    """Return the fields of a definition's Go struct, in Go's order; None if it is not a struct."""
+    """Return the fields of a definition's Go struct, in Go's order; None if its Go type is not a struct."""
     raw = go().get(definition)
     return None if raw is None else _decode_fields(raw)
 
@@ -70,5 +72,5 @@ def openapi() -> Mapping[str, Any]:
 
 @cache
 def discovery() -> Mapping[str, Any]:
-    """Return Kubernetes' response at each discovery path."""
+    """Return Kubernetes' response at each path of its discovery API."""
     return _read("discovery", dict[str, Any])

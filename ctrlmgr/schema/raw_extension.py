@@ -2,7 +2,7 @@
 
 Go keeps the bytes of a RawExtension, including the order of its keys, while an object is decoded and encoded. A
 strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). This
-conversion sorts the keys of every RawExtension, even of those that the patch does not contain.
+conversion sorts the keys of every RawExtension, even if the patch does not contain it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 def with_sorted_raw_extensions(schema: Schema | None, value: Any) -> Any:
     """Return a value of `schema` with the keys of each RawExtension sorted; other parts are shared with `value`.
 
-    The schema is None for custom resources, which contain no RawExtension.
+    `schema` is None for custom resources, which contain no RawExtension.
     """
     if schema is None or value is None or not _holds_any(schema):
         return value

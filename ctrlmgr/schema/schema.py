@@ -1,9 +1,11 @@
-"""The fields of kinds: one `Schema` for each node, created on first use and shared by all callers.
+"""Describes the fields of kinds, with one `Schema` per schema node, created on first use and shared by callers.
 
 Guarantees:
-- Fields are in Go's order, and have properties of Go's types that OpenAPI lacks: `go_type` and `omitted`.
-- A node never changes. Nodes are created lazily because definitions may contain themselves (JSONSchemaProps does).
-- A field that refers to a definition has that definition's node, with the field's own additions (a patch strategy).
+- Fields are in Go's order, and have the attributes `go_type` and `omitted`, which OpenAPI lacks.
+- A schema node never changes after its creation. Schema nodes are created lazily because definitions may contain
+  themselves, as JSONSchemaProps does.
+- A field that refers to a definition has the definition's schema node, with the field's own additions, such as a patch
+  strategy.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import msgspec
 from ctrlmgr.schema import published_schema
 
 MISSING: Final = msgspec.UNSET
-"""The value that stands for the `default` of a schema without a default."""
+"""The value of `default` in a schema that declares no default."""
 
 _REFERENCE = "#/definitions/"
 _ANY: Mapping[str, Any] = {}
@@ -27,7 +29,7 @@ _LEAVES: Mapping[str, tuple[str, str]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": ("string", "date-time"),
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("int-or-string", ""),
 }
-"""The definitions that OpenAPI describes incompletely by their type."""
+"""The definitions whose structure follows only from their Go type, not from OpenAPI."""
 _ALSO: Mapping[tuple[str, str], str] = {
     ("meta.k8s.io/v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     ("policy/v1beta1", "Eviction"): "io.k8s.api.policy.v1.Eviction",
@@ -57,16 +59,16 @@ class Schema:
         field: Mapping[str, Any] = _ANY,
         go: published_schema.GoField | None = None,
     ) -> None:
-        """Create a node from its OpenAPI form.
+        """Create a schema node from its OpenAPI form.
 
-        `definition` is the name of its definition, `field` has the attributes of the field that refers to it.
+        `definition` is the name of the node's definition; `field` has the attributes of the field that refers to it.
         """
         self._definitions = definitions
         self._raw = raw
         self.definition = definition
-        """The name of the definition, such as `io.k8s.api.core.v1.PodSpec`.
+        """The name of the node's definition, such as `io.k8s.api.core.v1.PodSpec`.
 
-        The name is empty for a node without its own definition.
+        The name is empty for a schema node without its own definition.
         """
         self.kind, self.format = self._kind_and_format(raw, definition)
         """The kind is "object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any". The
@@ -84,10 +86,10 @@ class Schema:
         self.patch_strategy: tuple[str, ...] = tuple(
             filter(None, merged.get("x-kubernetes-patch-strategy", "").split(","))
         )
-        """The strategies of a strategic merge patch: "merge", "replace", "retainKeys", or no strategy."""
+        """The strategy of a strategic merge patch for the field: "merge", "replace", "retainKeys", or none."""
         self.patch_merge_key: str = merged.get("x-kubernetes-patch-merge-key", "")
         self.go_type = go.type if go else ""
-        """The Go type of a field, such as `*v1.Probe`; empty for a node that is not a field of a struct."""
+        """The Go type of a field, such as `*v1.Probe`; empty for a schema node that is not a field of a struct."""
         self.omitted = go.omitted if go else False
         """Whether a zero value of the field is omitted (`omitempty`); see `published_schema.GoField`."""
 
@@ -101,7 +103,7 @@ class Schema:
 
     @property
     def is_struct(self) -> bool:
-        """Return whether the node is a struct in Go: it has declared fields and keeps no other fields."""
+        """Return whether the schema node is a struct in Go, which has declared fields and keeps no other fields."""
         return "properties" in self._raw or self.definition in published_schema.go()
 
     @cached_property
@@ -135,16 +137,16 @@ class Schemas:
     """The schemas of definitions by name; each schema is created on first use."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Use the definitions of an OpenAPI v2 document; each definition is given as JSON."""
+        """Use the definitions of an OpenAPI v2 document; each definition is passed as JSON."""
         self._raw = raw
         self._schemas: dict[str, Schema] = {}
 
     def raw(self, definition: str) -> dict[str, Any]:
-        """Return a new copy of a definition's OpenAPI v2 structure; raises KeyError if it does not exist."""
+        """Return a new copy of a definition's OpenAPI v2 structure; raises KeyError if no definition has this name."""
         return msgspec.json.decode(self._raw[definition])  # type: ignore[no-any-return]  # a definition is an object
 
     def schema(self, definition: str) -> Schema:
-        """Return the schema of a definition; raises KeyError if it does not exist."""
+        """Return the schema of a definition; raises KeyError if no definition has this name."""
         schema = self._schemas.get(definition)
         if schema is None:
             schema = self._schemas[definition] = Schema(self, self.raw(definition), definition=definition)
@@ -167,7 +169,7 @@ class Schemas:
     def by_kind(self) -> Mapping[tuple[str, str], str]:
         """The definitions of whole kinds, by apiVersion and kind.
 
-        A definition may belong to several groups (DeleteOptions).
+        A definition such as DeleteOptions may belong to several groups.
         """
         found = {name: definition for name, definition in _ALSO.items() if definition in self._raw}
         for definition, raw in self._raw.items():

@@ -1,9 +1,9 @@
 """Prunes a decoded object to its schema, and reports its problems with Kubernetes' messages.
 
-This is the slow path, for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and listed.
-A null is read as no value, as in Go. A value of a wrong type is an error.
+This is the slow path, for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and listed
+as problems. A null counts as an absent value, as in Go. A value of a wrong type raises an error.
 
-Rules and messages are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
+Source: `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json, which also gives the messages.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MOST_PROBLEMS = 100
 """The maximum number of problems that are reported, as in Kubernetes."""
 
 _NULL = object()
-"""The result for a value that counts as absent."""
+"""The result for a value that counts as absent in Go."""
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _GO_KINDS = {"string": "string", "boolean": "bool", "integer": "int64", "number": "float64"}
 _JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
 
 
 class _Place(NamedTuple):
-    """The current position in a document.
+    """The current position in a document, for messages.
 
     Problems show the path (`spec.ports[0].name`); errors show the struct and the fields (`ServicePort`,
     `spec.ports.name`).
@@ -59,7 +59,7 @@ def _join(path: str, name: str) -> str:
 def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str, ...]]:
     """Return those parts of `fields` that `schema` declares, and the problems in their order.
 
-    Unchanged parts may be shared. Raises ValueError with Go's message for a value of a wrong type.
+    Unchanged parts may be shared. Raises ValueError with Go's message if a value has a wrong type.
     """
     walk = _Walk()
     pruned = walk.struct(schema, fields, _Place())
@@ -71,9 +71,9 @@ def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str
 class _Walk:
     """Reads one document.
 
-    As in Go, the first value of a wrong type determines the error, and reading continues. Types with a decoder of their
-    own (quantities, times, int-or-string) stop reading at an error, so their error takes precedence over an earlier
-    one.
+    As in Go, the first value of a wrong type determines the error, but reading continues after it. Types with their own
+    decoder (quantities, times, int-or-string) stop reading at an error, so their error takes precedence over an earlier
+    error.
     """
 
     def __init__(self) -> None:
@@ -101,9 +101,9 @@ class _Walk:
         return kept
 
     def value(self, schema: Schema, value: Any, place: _Place, go_type: str = "") -> Any:
-        """Return the pruned value.
+        """Return the value pruned to its schema.
 
-        `go_type` is the Go type of an item or map value, because its schema does not contain it.
+        `go_type` is the Go type of a list item or map value, which its schema does not contain.
         """
         go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
@@ -188,7 +188,7 @@ def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def json_kind(value: Any) -> str:
-    """Return the name that Go's errors use for the kind of a JSON value."""
+    """Return the name that Go's errors use for the type of a JSON value."""
     match value:
         case bool():
             return "bool"
@@ -237,7 +237,7 @@ def _zero(schema: Schema) -> Any:
 
 
 def _base64(text: str) -> str:
-    """Decode and encode base64 as Go does, which ignores line breaks."""
+    """Decode base64 and encode it again as Go does, which ignores line breaks."""
     plain = text.replace("\r", "").replace("\n", "")
     if not _is_base64(plain):
         raise ValueError(f"illegal base64 data at input byte {_illegal_byte(text.encode())}")
@@ -263,7 +263,7 @@ def _illegal_byte(text: bytes) -> int:
 
 
 def _illegal_padding(text: bytes, at: int, of_quantum: int) -> int:
-    """Return the index at which Go stops, for errors after the first padding character, which ends before `at`."""
+    """Return the index at which Go stops reading after the first padding character, which ends before `at`."""
     at = _behind_breaks(text, at)
     if of_quantum == 3 or at == len(text):
         return at

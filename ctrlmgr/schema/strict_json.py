@@ -1,4 +1,4 @@
-"""Decodes JSON from clients strictly, so that any program can store, copy and send the accepted documents.
+"""Decodes JSON from clients strictly, so that all programs can store, copy and send the accepted documents.
 
 Guarantees: the result of `decode` consists of dicts, lists, strings of Unicode scalars without NUL, bools, None, ints
 and finite floats, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities and trailing
@@ -24,14 +24,14 @@ from ctrlmgr.golang.go_text import quote_byte
 DEEPEST = 64
 """The maximum nesting of objects and lists in a document."""
 DEEPEST_FREE_FORM = 48
-"""The maximum nesting depth of a value without a schema; the document around the value has additional levels."""
+"""The maximum nesting depth of a value without a schema; the document that contains the value adds levels."""
 
 MOST_VALUES: Final = 200_000
 """The maximum number of values in a body; an empty object or list counts twice.
 
 Kubernetes has no such limit: a body of 3 MB may contain a million `{}`, each of which becomes a container with its
-defaults. In Kubernetes, etcd limits a custom object to 1.5 MiB. At eight bytes for each value, that is fewer values
-than this maximum.
+defaults. In Kubernetes, etcd limits the size of a custom object to 1.5 MiB. At eight bytes for each value, such an
+object has fewer values than this maximum.
 """
 
 _NESTING = bytes.maketrans(b"{}", b"[]")
@@ -66,7 +66,7 @@ def refuse_free_form_depth(value: Any) -> None:
 
 
 def decode_shallow(data: bytes) -> Any:
-    """Decode as `decode` does, but for input whose nesting depth is checked separately."""
+    """Decode a document as `decode` does, but without checking its nesting depth, which the caller checks."""
     try:
         value = _PLAIN.decode(data)
     except UnicodeDecodeError as error:
@@ -81,7 +81,7 @@ def decode_shallow(data: bytes) -> Any:
 
 
 class NumberText(float):
-    """A number with a fraction or an exponent, and the text of the number in the JSON document."""
+    """A number with a fraction or an exponent, together with its text in the JSON document."""
 
     __slots__ = ("text",)
 
@@ -102,7 +102,7 @@ _WRITTEN = msgspec.json.Decoder(float_hook=NumberText)
 
 
 def decode_as_written(data: bytes) -> Any:
-    """Decode what `decode_shallow` accepted; numbers with fractions or exponents become `NumberText`."""
+    """Decode a document that `decode_shallow` accepted; numbers with fractions or exponents become `NumberText`."""
     return _WRITTEN.decode(data)
 
 
@@ -132,8 +132,8 @@ def refuse_nul(data: bytes) -> None:
 def depth_exceeds(data: bytes, deepest: int) -> bool:
     """Return whether well-formed JSON nests deeper than `deepest`; for other input the result is undefined.
 
-    The function removes all strings, and replaces all brackets by one kind of bracket. Then each round removes the
-    innermost pairs of brackets.
+    To find the depth, the function removes all strings, and replaces all brackets by one kind of bracket. Each round
+    then removes the innermost pairs of brackets.
     """
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -173,7 +173,7 @@ def _separators(data: bytes) -> int:
 
 
 def _reason(message: str, data: bytes) -> str:
-    """Return the error with the message of Go's scanner, as far as it follows from msgspec's message."""
+    """Return the error with the message of Go's scanner, as far as msgspec's message determines it."""
     if "truncated" in message:
         return "unexpected end of JSON input"
     if "surrogate" in message:
@@ -188,7 +188,7 @@ def _reason(message: str, data: bytes) -> str:
 
 
 def _expectation(data: bytes) -> str:
-    """Return the state of Go's scanner at the error in malformed JSON."""
+    """Return the state of Go's scanner at the position of the error in malformed JSON."""
     try:
         json.loads(data.decode(errors="replace"))
     except json.JSONDecodeError as error:
@@ -210,10 +210,10 @@ GO_WORDS: Final = {
 
 
 class Repeated(dict[str, Any]):
-    """A JSON object with a repeated key: a dict with the last values, and all pairs in their order."""
+    """A JSON object with a repeated key: a dict with the last value of each key, and all pairs in their order."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        """Create the object from its pairs, in their order."""
+        """Create the object from its key-value pairs, in their order."""
         super().__init__(pairs)
         self.pairs = pairs
 
@@ -224,8 +224,9 @@ def has_repeated_keys(data: bytes, value: Any) -> bool:
     For unusual data, the result may be true although no key was lost.
 
     If `data` is compact JSON, it is compared with the encoded `value`. If `data` is not compact, the quotation marks in
-    `data` and in the encoded `value` are counted. If no key is repeated, both have the same number of strings. Both
-    also have the same number of escaped quotation marks, unless `data` contains quotation marks as code points.
+    `data` and in the encoded `value` are counted. If no key is repeated, both texts have the same number of strings.
+    Both texts also have the same number of escaped quotation marks, unless `data` contains quotation marks as code
+    points.
     """
     try:
         again = _ENCODE(value)

@@ -1,13 +1,14 @@
-"""Converts schemas to msgspec Structs, which decode and encode at the speed of C.
+"""Converts schemas to msgspec Structs, which C code decodes and encodes fast.
 
 Guarantees:
-- A Struct has the fields of the Go struct of a definition, and encodes what Go would encode. Fields are in Go's order.
-  Zero values are omitted where `omitempty` or `omitzero` omits them; elsewhere nil lists are null.
-- A conversion refuses every deviation: unknown fields, wrong types, and nulls that Go tolerates. The slow path
-  (`schema.schema_pruning`) decides which deviations are errors, and reports them.
+- A Struct has the fields of a definition's Go struct, and is encoded as Go would encode it. The fields of a Struct are
+  in Go's order. Zero values are omitted where `omitempty` or `omitzero` omits them; other nil lists are encoded as
+  null.
+- The conversion of a document to a Struct refuses every deviation: unknown fields, wrong types, and nulls that Go
+  tolerates. The slow path (`schema.schema_pruning`) decides which deviations are errors, and reports them.
 - Each definition has exactly one Struct, even if several threads request it first.
-- Quantities and times are in Kubernetes' canonical form. Amounts of resources are rounded up to thousandths, as
-  `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
+- Quantities and times are converted to Kubernetes' canonical form. Amounts of resources are rounded up to thousandths,
+  as `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ StructType: TypeAlias = type[msgspec.Struct]
 
 
 class _Text(type):
-    """The metaclass of types that a hook of msgspec converts, although their values are plain strings."""
+    """The metaclass of types that a hook of msgspec converts, although their values are strings."""
 
     canonical: Callable[[str], str | None]
 
@@ -43,7 +44,10 @@ class _Anything(type):
 
 
 class FreeForm(metaclass=_Anything):
-    """Arbitrary JSON: RawExtension, FieldsV1, JSON. Go keeps the bytes of such a value, including the order of keys."""
+    """Arbitrary JSON: the Go types RawExtension, FieldsV1 and JSON.
+
+    Go keeps the bytes of arbitrary JSON, including the order of keys.
+    """
 
 
 class Quantity(metaclass=_Text):
@@ -74,14 +78,14 @@ _QUANTITIES = (Quantity, Amount)
 _RESOURCE_LIST = "v1.ResourceList"
 """The Go type of maps of resource amounts; quantities in other maps are not rounded."""
 _UNROUNDED = "io.k8s.api.node.v1.Overhead"
-"""A type whose amounts are not rounded, because the group node.k8s.io has no defaults."""
+"""A Go type whose amounts are not rounded, because the group node.k8s.io sets no defaults."""
 
 
 def canonical_text(type_: Any, value: Any) -> str | None:
-    """Return a value of a text type in its canonical form; raises ValueError if it is invalid.
+    """Return a value of a string type in its canonical form; raises ValueError if the value is invalid.
 
-    A quantity may be a number in JSON. The zero time returns None, which msgspec then refuses, so that the slow path
-    handles it.
+    In JSON, a quantity may also be a number. For the zero time the function returns None, which msgspec then refuses,
+    so that the slow path handles it.
     """
     if type_ in _QUANTITIES:
         return type_.canonical(_said(value))  # type: ignore[no-any-return]  # see _Text
@@ -100,7 +104,8 @@ def _said(quantity: Any) -> str:
 def read_value(type_: Any, value: Any) -> Any:
     """Convert a value of one of the types above while decoding; this is a `dec_hook` of msgspec.
 
-    A quantity that is a JSON number with a fraction is refused, because only the slow path knows its exact text.
+    A quantity that is a JSON number with a fraction is refused, because only the slow path knows the number's exact
+    text.
     """
     if type_ is not FreeForm:
         if type(value) is float and type_ in _QUANTITIES:
@@ -113,7 +118,7 @@ def read_value(type_: Any, value: Any) -> Any:
 def write_value(type_: Any, value: Any) -> Any:
     """Convert a value of one of the types above while encoding.
 
-    Free-form JSON is encoded by this function, before maps are sorted.
+    Arbitrary JSON is encoded by this function, before msgspec sorts the keys of maps.
     """
     if type_ is FreeForm:
         return msgspec.Raw(_encode(value))
@@ -121,7 +126,7 @@ def write_value(type_: Any, value: Any) -> Any:
 
 
 TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
-"""The text types, by the `format` of a schema."""
+"""The string types, by the `format` in a schema."""
 _TIMES = ("date-time", "micro-time")
 
 _INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -138,13 +143,14 @@ _TYPES: dict[tuple[str, str], Any] = {
     ("any", ""): FreeForm,
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-"""The zero values that are omitted; they are compared by identity, not by equality."""
+"""The zero values that are omitted; values are compared with them by identity, not by equality."""
 
 
 def _null() -> None:
     """Return None.
 
-    As a default factory, this function makes msgspec write the default; a plain default would be omitted.
+    Return the default; as a default factory, this function makes msgspec write the default, which it would omit
+    otherwise.
     """
 
 
@@ -153,9 +159,9 @@ def _zero_quantity() -> str:
 
 
 _NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
-"""Lists for which absent and empty differ, by type and field.
+"""Lists for which an absent list and an empty list differ, by type and field.
 
-An absent list gets defaults, an empty list is refused.
+If such a list is absent, it gets defaults; if it is empty, it is refused.
 """
 
 
@@ -164,7 +170,7 @@ _NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
 
 
 class Structs:
-    """The Structs of definitions; each one is created on first use."""
+    """The Structs of definitions, each of which is created on first use."""
 
     def __init__(self) -> None:
         """Create an empty set of Structs."""
@@ -173,7 +179,10 @@ class Structs:
         self._making = threading.RLock()
 
     def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
-        """Return the Struct of a schema that is a struct in Go; `within` are the definitions that are being created."""
+        """Return the Struct of a schema that is a struct in Go.
+
+        `within` are the definitions whose Structs are being created.
+        """
         made = self._made.get(schema.definition)
         if made is not None:
             return made
@@ -192,7 +201,7 @@ class Structs:
         return self._type(schema, ())
 
     def is_recursive(self, schema: Schema) -> bool:
-        """Return whether a definition contains itself, so that its schema does not limit the nesting depth."""
+        """Return whether a definition contains itself, so that objects of it can be nested arbitrarily deeply."""
         known = self._recursive.get(schema.definition)
         if known is None:
             known = self._recursive[schema.definition] = _is_recursive(schema, ())

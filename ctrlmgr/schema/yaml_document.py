@@ -1,9 +1,10 @@
 """Decodes YAML from clients to JSON values; keys and plain scalars have the same meaning as in Kubernetes.
 
-Guarantees: `strict_json.decode` could return every result of `decode`. Anchors are allowed, but the values that aliases
-create are limited. Tags without a JSON type are refused. Only the first document is read.
+Guarantees: every result of `decode` is a value that `strict_json.decode` could return. Anchors are allowed, but the
+number of values that aliases create is limited. YAML tags without a JSON type are refused. Only the first document of a
+YAML stream is read.
 
-Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, dates are text.
+Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, and dates are strings.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "timestamp": (str,),
 }
-"""The types that a scalar may have, by its tag; under any other tag, a scalar is text."""
+"""The types that a scalar may have, by its YAML tag; under any other tag, a scalar is a string."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -57,15 +58,16 @@ _ODD_IN_YAML = re.compile(
     |"[^"]{1000,}"\s*:""",
     re.VERBOSE,
 )
-"""Matches JSON that YAML reads differently; compact JSON contains no control characters."""
+"""Matches JSON that YAML reads in a different way; compact JSON contains no control characters."""
 
 _PREFIX = "yaml: unmarshal errors:\n"
 
 
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode the first document, and return its repeated keys in Kubernetes' wording.
+    """Decode the first document, and return its value and its repeated keys in Kubernetes' wording.
 
-    Raises ValueError with Kubernetes' message if it is not YAML, or has no JSON form; raises `RequestEntityTooLarge`.
+    Raises ValueError with Kubernetes' message if the text is not YAML or has no JSON form, and `RequestEntityTooLarge`
+    if it has too many values.
     """
     if (plain := _plain_json(data)) is not None:
         return plain, ()
@@ -83,10 +85,11 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def _plain_json(data: bytes) -> Any:
-    """Return the value of compact JSON, which clients also send as YAML; None if YAML may read it differently.
+    """Return the value of compact JSON, which clients also send as YAML.
 
-    This is the case for escapes, tabs, control characters, numbers other than small integers, keys of more than 1024
-    characters, and repeated keys. Decoding JSON is much faster than reading YAML event by event.
+    None if YAML may read the text in a different way. YAML may read these differently: escapes, tabs, control
+    characters, numbers other than small integers, keys of more than 1024 characters, and repeated keys. Decoding JSON
+    is much faster than reading YAML event by event.
     """
     if data[:1] != b"{" or not data.isascii() or _ODD_IN_YAML.search(data):
         return None
@@ -174,7 +177,7 @@ class _Reader:
 
 
 def _merge(merged: dict[str, Any], value: Any) -> None:
-    """Merge the value of `<<`: a mapping or a list of mappings.
+    """Merge the value of the key `<<`, which is a mapping or a list of mappings.
 
     The first mapping in which a key exists determines the key's value.
     """
@@ -220,7 +223,7 @@ def _binary(text: str) -> str:
 
 
 def _plain(text: str) -> Any:
-    """Return the value of a plain scalar (go-yaml's `resolve`)."""
+    """Return the value of a plain scalar, as go-yaml's `resolve` does."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
@@ -250,7 +253,7 @@ def _integer(digits: str, base: int) -> int | None:
 
 
 def _float(text: str) -> int | float:
-    """Return a number as it is read from its JSON form again: Go writes integral floats without a fraction."""
+    """Return a number as it is read from its JSON form again, because Go writes integral floats without a fraction."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: unsupported value: {text}")

@@ -1,10 +1,10 @@
-"""The application: all components of a serving process, connected to each other.
+"""The application contains all components of a serving process, connected to each other.
 
 Guarantees:
 - Errors of configuration are raised before any component starts: an unknown controller, an address in use, unusable
   certificates or tokens.
-- Components stop in an order. `/readyz` fails at once. Controllers finish their current work, and the lease is
-  released. The server drains. Then the caches and the log stop.
+- Components stop in the following order. First, `/readyz` begins to fail. Then controllers finish their current work,
+  and the lease is released. The server drains. Finally the caches and the log stop.
 """
 
 from __future__ import annotations
@@ -88,14 +88,17 @@ API_ONLY: Final = "api-only"
 CONTROLLERS_ONLY: Final = "controllers-only"
 
 _STANDSTILL: Final = 10.0
-"""Seconds without a turn of the event loop after which the loop counts as stuck."""
+"""Seconds without a turn of the event loop after which the event loop counts as stuck."""
 
 
 class Application(ServingProcess):
     """All components of a serving process, connected but not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Connect the components to an open log; raises `SettingsError` for wrong settings or an address in use."""
+        """Connect the components to an open log.
+
+        Raises `SettingsError` if settings are wrong or an address is in use.
+        """
         settings = with_nodes(settings)
         apps, names, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
@@ -192,7 +195,7 @@ class Application(ServingProcess):
         self._arrange(probe, caches, self._members(parts, front, apps), led)
 
     def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:
-        """Yield the runnables that every process with this role has, leader or not."""
+        """Yield the runnables that every process with this role runs, whether it is the leader or not."""
         if apps and self._role != API_ONLY:
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
@@ -223,13 +226,13 @@ class Application(ServingProcess):
             self.manager.add(each, Phase.LEADER)
 
     def tell(self, manager: ServiceManager) -> None:
-        """Tell the service manager, if there is one, when this process is ready, and regularly that it is alive."""
+        """Notify the service manager, if there is one, when this process is ready, and regularly that it is alive."""
         manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
         if manager.listens:
             self.manager.add(manager, Phase.LOG)
 
     def _turn(self) -> None:
-        """Record a turn of the event loop, which calls this about once a second."""
+        """Record a turn of the event loop; the event loop calls this about once a second."""
         self._turned_at = self._clock.monotonic()
 
     def is_ready(self) -> bool:
@@ -243,12 +246,12 @@ class Application(ServingProcess):
         return self._role == CONTROLLERS_ONLY or published
 
     def is_alive(self) -> bool:
-        """Return whether the checks of `/healthz` pass and the event loop has turned recently."""
+        """Return whether the checks of `/healthz` pass and the event loop has recently completed a turn."""
         turns = self._clock.monotonic() - self._turned_at < _STANDSTILL
         return turns and all(check.problem() is None for check in self._alive_checks)
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server.
+        """Write the administrator's kubeconfig for this server.
 
         A process that runs only controllers does not replace the file of a serving process.
         """
@@ -259,7 +262,7 @@ class Application(ServingProcess):
     def _leadership(
         self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random
     ) -> Leadership | None:
-        """Return this process's candidate for the leader election, None if it is not a candidate."""
+        """Return this process's candidate for the leader election; None if the process is not a candidate."""
         if self._role == API_ONLY or not settings.leader_election.enabled:
             return None
         return Leadership(settings, event_log, clock=clock, random=random)
@@ -297,9 +300,9 @@ class Application(ServingProcess):
         return [] if self._election is None else [Check("leader-election", self._election.problem)]
 
     def _runs(self, controller: MonitoredController) -> str | None:
-        """Return the problem of a controller.
+        """Return a description of the problem if a controller does not run as it should.
 
-        In a process that does not lead, it is no problem if a controller does not run.
+        In a process that is not the leader, a controller that does not run is no problem.
         """
         return controller.problem() if self._election is None or self._election.is_leading() else None
 
@@ -343,7 +346,7 @@ def _backend(
 
 
 def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]:
-    """Yield the metrics server of simulated nodes, if there are such nodes; its code is imported only then."""
+    """Yield the metrics server of simulated nodes, if there are such nodes; only then is its code imported."""
     if parts.settings.of(simulated_nodes.Options).nodes:
         from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics
 
@@ -372,7 +375,7 @@ def _parts(
 ) -> Parts:
     """Return the dependencies with which controllers are built.
 
-    Their writes are decided on the informers' caches, with the server's admission.
+    The controllers' writes are decided on the informers' caches, with the server's admission.
     """
     for resource in (NAMESPACES, *READ):
         informers.informer(resource)
@@ -394,9 +397,10 @@ def _parts(
 
 
 def _noted(settings: Settings) -> dict[str, str]:
-    """Return the path at which commands find the log of the server that a kubeconfig names, if the log is a file.
+    """Return the path at which commands find the log of a kubeconfig's server, if the log is a file.
 
-    With `server.identity_dir` the kubeconfigs of all processes are equal, so they do not name a directory of one.
+    If `server.identity_dir` is set, the kubeconfigs of all processes are equal, so they do not name one process's
+    directory.
     """
     scheme, _, path = settings.database_url.partition(":///")
     url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
@@ -411,6 +415,6 @@ def _external(settings: Settings, port: int) -> str:
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
-    """Return the settings for `/configz`, with passwords masked."""
+    """Return the settings as `/configz` shows them, with passwords masked."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}

@@ -1,7 +1,7 @@
-"""Loads the apps that the settings name, and builds their controllers like the built-in ones.
+"""Loads the apps that the settings name, and builds their controllers like the built-in controllers.
 
 Guarantees: errors are raised before any component starts, each with a message of one line: an app that cannot be
-imported, two controllers with the same name, a kind that contradicts a stored definition.
+imported, two controllers with the same name, a kind that contradicts a stored CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ctrlmgr.settings import Settings
 log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
-"""Seconds between attempts to install a definition."""
+"""Seconds between attempts to install a CustomResourceDefinition."""
 
 
 class SelectedApps(NamedTuple):
-    """The apps that were loaded, and the controllers that run."""
+    """The apps that were loaded, and the controllers that the settings choose."""
 
     apps: Sequence[App]
     names: Sequence[str]
@@ -42,10 +42,10 @@ class SelectedApps(NamedTuple):
 
 
 def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
-    """Return the apps and controllers that the settings choose; raises `SettingsError`.
+    """Return the apps and controllers that the settings choose; raises `SettingsError` if one cannot be loaded.
 
-    An entry of `controllers.enabled` may also name an app: `shop:app`, or the name of an installed app. Such an entry
-    stands for the app's controllers.
+    An entry of `controllers.enabled` may also name an app: `shop:app`, or the name of an installed app. An entry that
+    names an app enables the app's controllers.
     """
     apps, names = load_apps(settings.controllers.apps), [*settings.controllers.apps]
     known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
@@ -73,8 +73,8 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:
     """Raise `SettingsError` for a kind if only a webhook can convert its stored objects to the app's version.
 
-    Caches contain stored objects. Without a webhook, all versions of an object have the same fields, and the app's
-    class reads the fields that it declares.
+    This matters because caches contain objects in their stored version. Without a webhook, all versions of an object
+    have the same fields, and the app's class reads the fields that it declares.
     """
     stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
     if stored is None:
@@ -89,7 +89,7 @@ def _require_readable(kind: Declaration, event_log: EventLog) -> None:
 
 
 def _tell_of_missing(app: App, event_log: EventLog) -> None:
-    """Log the kinds for which an app's controllers wait, because neither the cluster nor the app has a definition."""
+    """Log the kinds for which controllers wait, because no CustomResourceDefinition defines them yet."""
     defined = {kind.resource for kind in app.kinds}
     for controller in app.controllers:
         for kind in controller.kinds:
@@ -99,19 +99,22 @@ def _tell_of_missing(app: App, event_log: EventLog) -> None:
 
 
 class Definitions:
-    """A runnable that installs the definitions of apps and then ends."""
+    """A runnable that installs the CustomResourceDefinitions of apps and then ends."""
 
     name = "app-definitions"
 
     def __init__(self, apps: Sequence[App], client: EngineClient, event_log: EventLog, *, clock: Clock) -> None:
-        """Install the definitions of `apps` through `client`."""
+        """Install the CustomResourceDefinitions of `apps` through `client`."""
         self._apps = apps
         self._client = client
         self._log = event_log
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Install the definitions; raises `SettingsError` if one is refused, and retries transient errors."""
+        """Install the CustomResourceDefinitions.
+
+        Raises `SettingsError` if one is refused, and retries after transient errors.
+        """
         pause = threading.Condition()
         while not stop.is_set():
             try:

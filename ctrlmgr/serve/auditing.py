@@ -1,7 +1,7 @@
 """Creates the audit log of a serving process from the settings.
 
-Guarantees: without a policy there is no audit log, and requests have no overhead. An unusable policy or file is an
-error before any component starts.
+Guarantees: if the settings name no policy, there is no audit log, and requests have no overhead. An unusable policy or
+file raises an error before any component starts.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class _ManagedBackend(Protocol):
         """Start the backend."""
 
     def stop(self) -> None:
-        """Write the queued events, then stop."""
+        """Write the queued audit events, then stop."""
 
 
 class AuditLog:
-    """A Runnable with the backends of the audit log; `step` is the part that the request chain calls."""
+    """A Runnable with the backends of the audit log; `step` is the audit step of the request chain."""
 
     name = "audit log"
 
     def __init__(self, settings: Settings, *, clock: Clock) -> None:
-        """Read the policy and open the backends; raises `SettingsError`."""
+        """Read the policy and open the backends; raises `SettingsError` if the policy or a file is unusable."""
         said = settings.audit
         self.kept: list[_ManagedBackend] = []
-        """The backends that are started and stopped with this runnable."""
+        """The audit backends that are started and stopped with this runnable."""
         self.step: Auditing | None = None
-        """The step of the request chain; None without a policy."""
+        """The audit step of the request chain; None if there is no policy."""
         if not said.policy_file:
             return
         policy = read_policy(Path(said.policy_file).expanduser())
@@ -75,7 +75,7 @@ class AuditLog:
         self.step = Auditing(policy, backends, registers, slow, clock=clock)
 
     def run(self, stop: threading.Event) -> None:
-        """Write events until `stop` is set, then write the queued events."""
+        """Write audit events until `stop` is set, then write the queued events."""
         for each in self.kept:
             each.start()
         stop.wait()
@@ -134,7 +134,7 @@ def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
 
 
 def _throttle(which: str, *, enabled: bool, qps: float, burst: int) -> tuple[float, int]:
-    """Return the maximum number of batches per second, and the burst; 0 per second means that there is no limit."""
+    """Return the maximum number of batches per second, and the burst; 0 batches per second means no limit."""
     if not enabled:
         return 0.0, 1
     for name, value in (("qps", qps), ("burst", burst)):

@@ -1,9 +1,9 @@
 """Creates the authenticators of a serving process from the settings.
 
-Guarantees: an unusable file is an error before any component starts. If a file becomes unusable later, its previous
-content stays valid.
+Guarantees: an unusable file raises an error before any component starts. If a file becomes unusable while the process
+runs, its previous content stays valid.
 
-Requests are authenticated in the order of Kubernetes (`pkg/kubeapiserver/authenticator/config.go`): by proxies, client
+Requests are authenticated in Kubernetes' order (`pkg/kubeapiserver/authenticator/config.go`): by proxies, client
 certificates, fixed tokens, tokens of service accounts, and bootstrap tokens.
 """
 
@@ -41,11 +41,11 @@ from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.settings import Settings
 
 _SHORTEST_LIMIT = 3600
-"""The smallest value to which a token's lifetime can be limited, in seconds."""
+"""The smallest value, in seconds, to which the lifetime of tokens can be limited."""
 
 
 class _ReloadedAuthenticator(Protocol):
-    """An authenticator that reads a file."""
+    """An authenticator whose configuration is a file."""
 
     def reload(self) -> bool:
         """Reload the file if it has changed."""
@@ -66,11 +66,11 @@ class ServingAuthentication:
         on_use: Callable[[Object], None] = lambda secret: None,
         front_proxy_authority: str = "",
     ) -> None:
-        """Read the files that the settings name; raises `SettingsError`.
+        """Read the files that the settings name; raises `SettingsError` if one cannot be used.
 
-        `fixed` maps tokens that are always valid to users. `find` reads the objects to which tokens are bound, and
-        `on_use` is called with the Secrets whose tokens are used. `front_proxy_authority` (PEM) signs the certificate
-        with which this server proxies requests.
+        `fixed` maps tokens that are always valid to their users. `find` reads the objects to which tokens are bound,
+        and `on_use` is called with each Secret whose token is used. `front_proxy_authority` (PEM) is the authority of
+        the certificate with which this server proxies requests.
         """
         self._front_proxy_authority = front_proxy_authority
         self._settings = settings.authentication
@@ -134,13 +134,13 @@ class ServingAuthentication:
     def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:
         """Return the pages with which other systems verify this server's tokens.
 
-        `keys_url` returns the URL of the keys.
+        `keys_url` returns the URL at which the keys are served.
         """
         named = self._keys_url
         return issuer_pages(self._issuers[0], self.keys.verifying, lambda: named or keys_url())
 
     def published(self) -> ClusterAuthentication:
-        """Return the settings for authenticating clients, as published for extension API servers."""
+        """Return the settings for authenticating clients, in the form that is published for extension API servers."""
         said = self._settings
         return ClusterAuthentication(
             client_ca=self._clients.pem,
@@ -159,7 +159,10 @@ class ServingAuthentication:
         return ConfiguredTokens(file, self._issuers, audiences, self._take, clock=clock)
 
     def _take(self, said: Configuration) -> None:
-        """Apply the anonymous access of a configuration or, if it defines none, of the settings."""
+        """Apply the anonymous access of an authentication configuration.
+
+        If it defines none, apply that of the settings.
+        """
         if said.anonymous is None:
             self._anonymous.admit(enabled=self._admits_anonymous)
         else:

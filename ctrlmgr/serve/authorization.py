@@ -1,8 +1,8 @@
 """Creates the authorizers of a serving process from the settings.
 
 Guarantees:
-- Members of `system:masters` may do everything in every mode. All users may read the page at `/ui`, but not its data
-  below `/ui/api`.
+- Members of the group `system:masters` may do everything in every authorization mode. All users may read the page at
+  `/ui`, but not its data at paths below `/ui/api`.
 - Roles, bindings and the objects of each node are indexed in every mode, because they also determine which users may
   grant permissions.
 
@@ -51,7 +51,7 @@ class ServingAuthorization:
     """The authorizers of a serving process; `authorizer` combines all of them."""
 
     def __init__(self, settings: AuthorizationSettings, *, clock: Clock) -> None:
-        """Create the authorizers that the settings name; raises `SettingsError`."""
+        """Create the authorizers that the settings name; raises `SettingsError` if one cannot be created."""
         self.index = RbacIndex()
         self._graph = NodeGraph()
         self._clock = clock
@@ -79,7 +79,7 @@ class ServingAuthorization:
         cacher.feed(self._graph)
 
     def rights(self, user: User, backend: Backend) -> UserRights:
-        """Return the permissions of a controller's user; they are checked on the controller's thread."""
+        """Return the permissions of a controller's user, which are checked on the controller's thread."""
 
         def decide(user: User, attributes: Attributes) -> Verdict:
             verdict = self.authorizer.authorize(user, attributes)
@@ -93,14 +93,20 @@ class ServingAuthorization:
         )
 
     def _generation(self) -> object | None:
-        """Return a value that changes with the rules; None if the decision of a webhook may change at any time."""
+        """Return a value that changes when the rules change.
+
+        None if the decision of a webhook may change at any time.
+        """
         asked = self._configured.asked if self._configured is not None else self._named
         if any(each.webhook is not None for each in asked):
             return None
         return asked, self.index.generation
 
     def _made(self, asked: Sequence[ConfiguredAuthorizer]) -> Authorizer:
-        """Return an authorizer that checks the fixed rules and then asks these authorizers; raises `SettingsError`."""
+        """Return an authorizer that checks the fixed rules and then calls these authorizers.
+
+        Raises `SettingsError` if one cannot be created.
+        """
         return Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
         )
@@ -118,7 +124,7 @@ class ServingAuthorization:
 
 
 def _refuse_more(settings: AuthorizationSettings) -> None:
-    """Raise `SettingsError` if other settings of authorization are set in addition to a configuration file."""
+    """Raise `SettingsError` if other authorization settings are set in addition to a configuration file."""
     only = AuthorizationSettings(config=settings.config, end_watches=settings.end_watches)
     for each in fields(settings):
         if getattr(settings, each.name) != getattr(only, each.name):

@@ -16,16 +16,16 @@ T = TypeVar("T")
 class ThrottledRunner:
     """A `Runner` that takes a token from a bucket before each operation.
 
-    It waits for the token on the caller's thread.
+    The `Runner` waits for the token on the caller's thread.
     """
 
     def __init__(self, run: Runner, bucket: TokenBucket[None], *, clock: Clock) -> None:
-        """Run operations with `run`, at the rate that `bucket` allows."""
+        """Run operations with `run`, at the rate that the token bucket `bucket` allows."""
         self._run = run
         self._bucket = bucket
         self._clock = clock
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation when a token is available; raises the errors of `run`."""
+        """Run an operation when a token is available; raises the errors that `run` raises."""
         pause(self._clock, self._bucket.when(None))
         return self._run(operation, cause, fence)

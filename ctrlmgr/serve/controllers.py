@@ -1,4 +1,4 @@
-"""The controllers of this process: their dependencies, start and health."""
+"""Provides the controllers of this process with their dependencies, and checks their start and health."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _USER_AGENT = f"ctrlmgr/{__version__}"
 _AT_ONCE = 16
 """The maximum number of pods that a controller creates concurrently for one owner; the log commits them together."""
 
-"""The users of the API server's own controllers, and of the controllers that maintain the log."""
+"""The users as which the API server's own controllers, and the controllers that maintain the log, write."""
 
 
 _API_SERVER: Final = "kube-apiserver"
 _COMPONENT: Final = "system:kube-"
-"""The prefix of components' user names. The part after `system:` is the program, which Kubernetes uses as the field
-manager.
+"""The prefix of components' user names. The part after `system:` is the program's name, which Kubernetes uses as the
+field manager.
 """
 
 
@@ -69,13 +69,14 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """The engine of controllers' writes. The engine decides with the caches that the controllers read."""
+    """The engine that executes the writes of controllers. This engine decides on the caches that the controllers read.
+    """
     run: Runner
     broadcaster: EventBroadcaster
     root_ca: str
     """The certificate of this server's certificate authority (PEM)."""
     identity: Identity
-    """The keys with which the identity controllers sign."""
+    """The keys with which the controllers for tokens and certificates sign."""
     fencing: Fencing | None
     """The fence of every controller's write; None if no other process can lead."""
     rights: Callable[[User], Rights]
@@ -88,11 +89,11 @@ class Parts(NamedTuple):
 
     @property
     def recalls(self) -> bool:
-        """Return False: controllers do not restore state from before their start, as in Kubernetes."""
+        """Return False, because controllers do not restore state from before their start, as in Kubernetes."""
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return a controller's client, with the controller's own user and permissions.
+        """Return a controller's client, which writes as the controller's own user with that user's permissions.
 
         The requests of a controller are limited as the settings say (`controllers.kube_api_qps`), separately for each
         controller.
@@ -107,7 +108,7 @@ class Parts(NamedTuple):
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
         """Return a client with the user of a component.
 
-        `unfenced` is for writes that every process makes, leader or not.
+        `unfenced` is set for writes that every process makes, whether it is the leader or not.
         """
         fence = None if unfenced else self.fencing
         requester = Requester(user.name, user.groups, _USER_AGENT)
@@ -127,12 +128,12 @@ class Parts(NamedTuple):
         return self.recorder_of(descriptor.event_source, descriptor.as_user, in_series=descriptor.tells_in_series)
 
     def recorder_of(self, component: str, user: User, *, in_series: bool = False) -> Recorder:
-        """Return the Event recorder of a component, under its name in Kubernetes' Events."""
+        """Return the Event recorder of a component, which uses the component's name in Kubernetes' Events."""
         client = self.writer(user, canonical=True, unfenced=True)
         return self.broadcaster.recorder(component, client, in_series=in_series)
 
     def internal(self, user: str) -> LogClient:
-        """Return a client for data in the log that no API contains."""
+        """Return a client for objects in the log that no API shows."""
         return LogClient(
             self.event_log,
             author=Author(user, _USER_AGENT),
@@ -141,9 +142,9 @@ class Parts(NamedTuple):
         )
 
     def apiserver_client(self, manager: str = _API_SERVER) -> EngineClient:
-        """Return a client for writes that every serving process makes, leader or not.
+        """Return a client for writes that every serving process makes, whether it is the leader or not.
 
-        `manager` is the field manager.
+        `manager` is the field manager of the writes.
         """
         requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
         return EngineClient(self.engine, self.run, requester, manager=manager)
@@ -170,8 +171,8 @@ class Parts(NamedTuple):
     def availability(self, call: Calls, certificate: Callable[[], bytes]) -> Controller:
         """Return the controller of APIServices' availability, which runs in every process that serves the API.
 
-        The controller sends requests to extension servers with `call`, with the client certificate that `certificate`
-        returns.
+        The controller sends requests to extension servers with `call`, and with the client certificate that
+        `certificate` returns.
         """
         return new_availability_controller(
             self.informers,
@@ -200,7 +201,10 @@ def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Ite
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
-    """Return the CA certificate to publish (PEM): from the settings, otherwise from `own`; raises `SettingsError`."""
+    """Return the CA certificate to publish (PEM): the one in the settings, otherwise `own`.
+
+    Raises `SettingsError` if the file cannot be read.
+    """
     named = settings.controllers.root_ca_file
     try:
         text = (Path(named).expanduser() if named else own).read_text(encoding="ascii")
@@ -211,10 +215,10 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 
 
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
-    """Yield the controllers with their delays: each starts `interval` seconds after the previous one, plus a jitter.
+    """Yield the controllers with their start delays.
 
-    The delays are those of kube-controller-manager's `--controller-start-interval`; with the jitter, a delay is at most
-    twice the interval.
+    Each starts `interval` seconds after the previous controller, plus a jitter. The delays are those of
+    kube-controller-manager's `--controller-start-interval`; with the jitter, a delay is at most twice the interval.
     """
     start_after = 0.0
     for controller in controllers:
@@ -247,19 +251,19 @@ class MonitoredController:
             self._running = False
 
     def stand_by(self) -> None:
-        """Stand by, as `Controller` does."""
+        """Drop changes from now on, as `Controller.stand_by` does."""
         self._controller.stand_by()
 
     def resume(self) -> None:
-        """Resume, as `Controller` does."""
+        """Queue all existing objects, as `Controller.resume` does."""
         self._controller.resume()
 
     def problem(self) -> str | None:
-        """Return the problem if the controller does not run, otherwise None."""
+        """Return a description of the problem if the controller does not run, otherwise None."""
         return None if self._running else f"{self.name} is not running"
 
     def failure(self) -> str | None:
-        """Return the problem if the controller has failed, otherwise None."""
+        """Return a description of the problem if the controller has failed, otherwise None."""
         return f"{self.name} has failed" if self._failed else None
 
 
@@ -288,7 +292,7 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
 def api_compaction(parts: Parts) -> Iterator[Runnable]:
     """Yield the controller that compacts the API's history, and its timer.
 
-    Every process that serves the API runs both.
+    Every process that serves the API runs this controller and its timer.
     """
     interval = parts.settings.compaction.api_interval
     if interval <= 0:
@@ -309,7 +313,7 @@ def api_compaction(parts: Parts) -> Iterator[Runnable]:
 
 
 def event_expiry(parts: Parts) -> Iterator[Runnable]:
-    """Yield the controller that deletes expired Events, if the settings let Events expire."""
+    """Yield the controller that deletes expired Events, if the settings limit the lifetime of Events."""
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,

@@ -1,6 +1,6 @@
 """The front of a serving process: its address, certificates, authentication, and the administrator's kubeconfig.
 
-Guarantees: errors are raised before any component starts: an address in use, unusable certificates or tokens, a
+Guarantees: these errors are raised before any component starts: an address in use, unusable certificates or tokens, a
 kubeconfig that other users may read.
 """
 
@@ -49,7 +49,7 @@ KUBECONFIG: Final = "kubeconfig"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Addresses that are never assigned (RFC 5737, RFC 3849); a packet to such an address would take the default route."""
+"""Addresses that are never assigned (RFC 5737, RFC 3849), to which a packet would take the default route."""
 
 
 class Front:
@@ -66,11 +66,12 @@ class Front:
         noted: Mapping[str, str] | None = None,
         on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
-        """Create missing files in the data directory and read the others; raises `SettingsError`.
+        """Create missing files in the data directory and read existing files.
 
-        Files that several processes share are in `server.identity_dir`, if this is set. `find` reads the objects to
-        which tokens of service accounts are bound. `kubeconfig` is the name of the administrator's file, which also
-        contains the notes (`noted`) about the log. `on_use` is called with the Secrets whose tokens are used.
+        Raises `SettingsError` if one cannot be used. Files that several processes share are in `server.identity_dir`,
+        if this is set. `find` reads the objects to which tokens of service accounts are bound. `kubeconfig` is the name
+        of the administrator's kubeconfig, which also contains the notes (`noted`) about the log. `on_use` is called
+        with each Secret whose token is used.
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
@@ -117,8 +118,8 @@ class Front:
         """Return the HTTP server of `backend`; it also reloads certificates and tokens, and calls `housekeeping`.
 
         The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
-        concurrent reads and writes. After a stop it serves for `delay` more seconds. Raises `SettingsError` for an
-        address in use.
+        concurrent reads and writes. After it was stopped, the server serves for `delay` more seconds. Raises
+        `SettingsError` if the address is in use.
         """
         filters = OuterFilters(self._settings, random=self._random)
         app = App(
@@ -148,8 +149,8 @@ class Front:
     def announce(self, url: str, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for a server at `url`.
 
-        If `claims` is True, this process holds a lock on the file as long as it runs. If another running process holds
-        the lock, this process writes another kubeconfig, whose name contains the port.
+        If `claims` is set, this process holds a lock on the kubeconfig as long as it runs. If another running process
+        holds the lock, this process writes another kubeconfig, whose name contains the port.
         """
         if claims:
             self._claim = Claim(self.kubeconfig)
@@ -169,7 +170,7 @@ class Front:
         )
 
     def leave(self) -> None:
-        """Release the kubeconfig for other processes; remove it if its name contains the port."""
+        """Release the lock on the kubeconfig; remove the file if its name contains the port."""
         if self._claim is not None:
             if not self._claim.is_held:
                 self.kubeconfig.unlink(missing_ok=True)
@@ -216,7 +217,7 @@ def public_host(url: str) -> str:
 def advertised_address(settings: Settings) -> str:
     """Return the address at which other machines reach this server.
 
-    Raises `SettingsError` if `listen` has no valid host.
+    Raises `SettingsError` if the address in `listen` has no valid host.
     """
     if settings.server.advertise_address:
         return settings.server.advertise_address
@@ -230,7 +231,10 @@ def advertised_address(settings: Settings) -> str:
 
 
 def default_route_address(version: int) -> str:
-    """Return this machine's address on its default route, loopback if there is no default route; no packet is sent."""
+    """Return this machine's address on its default route, or the loopback address if there is no such route.
+
+    No packet is sent.
+    """
     address, family = _ELSEWHERE[version]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

@@ -1,10 +1,11 @@
 """A process that serves the API read-only, as it was at one revision of a log.
 
 Guarantees:
-- The served objects are those at that revision, with the history before it. Later events are never visible. A revision
-  that was compacted, or that is before the log's beginning, is an error before any component starts.
-- Nothing is written to the database. The database is opened for reading, without migration, while other processes may
-  write to it. Every write request is denied, and no controller runs.
+- The served objects are those at one revision, with the history before it. Events after that revision are never
+  visible. If the revision was compacted, or is before the log's beginning, an error is raised before any component
+  starts.
+- The process writes nothing to the database. The database is opened for reading, without migration, while other
+  processes may write to it. Every write request is denied, and no controller runs.
 - The kubeconfig of this process is a separate file in the data directory.
 """
 
@@ -55,16 +56,16 @@ class Moment(NamedTuple):
     recorded_at: int
     """The time when the newest event of the revision was recorded, in microseconds since 1970."""
     lost: Collection[str]
-    """Resources that were compacted separately, beyond this revision, so that their objects are unknown."""
+    """Resources that were compacted beyond this revision separately, so that their objects are unknown."""
     known: Collection[Resource] | None
-    """The resources whose objects are known; None if no objects are lost."""
+    """The resources whose objects are known; None means that no objects are lost."""
 
 
 def find_moment(database: Database, text: str, *, now: int) -> Moment:
-    """Return the moment that `text` describes (a revision, a time or an age); `now` is in microseconds since 1970.
+    """Return the revision that `text` describes (a revision, a time or an age); `now` is in microseconds since 1970.
 
-    Raises `BadRequest` if `text` is malformed, after the log's end or before its beginning, and `Expired` if the moment
-    was compacted.
+    Raises `BadRequest` if `text` is malformed, or a point before the log's beginning or after its end, and `Expired` if
+    the revision was compacted.
     """
     revision = moment_parser.resolve(database, text, now=now)
     floors = moment_parser.floors_above(database, revision)
@@ -89,7 +90,10 @@ class PastApplication(ServingProcess):
     def __init__(
         self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
     ) -> None:
-        """Connect the components to an open log; raises `SettingsError` for wrong settings or an address in use."""
+        """Connect the components to an open log.
+
+        Raises `SettingsError` if settings are wrong or an address is in use.
+        """
         self.moment = moment
         stored = LateBackend()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
@@ -131,10 +135,11 @@ def _reason(moment: Moment) -> str:
 def serve_past(
     settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
 ) -> None:
-    """Serve the log in the settings as it was at a moment, until a signal.
+    """Serve the log in the settings as it was at a point in time, until the process receives a signal.
 
     `started` is called with the application before it runs. The function must be called on the main thread, which
-    receives signals. Raises the errors of `find_moment`, `SettingsError` and `LogError`.
+    receives signals. Raises the errors of `find_moment`, `SettingsError` if settings are wrong, and `LogError` if the
+    log cannot be read.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

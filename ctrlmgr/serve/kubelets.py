@@ -1,4 +1,7 @@
-"""Adapts the settings of connections to kubelets. Their code is imported at the first request to a kubelet."""
+"""Creates connections to kubelets from the settings.
+
+The code for connections to kubelets is imported at the first request to a kubelet.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 
 def kubelets_of(settings: KubeletSettings, files: CertificateFiles, *, clock: Clock) -> Make:
-    """Return a function that creates the connections to kubelets; `files` are those of the server's own authority.
+    """Return a function that creates the connections to kubelets; `files` are the files of the server's own authority.
 
-    Configured certificates are read at once. Raises `SettingsError` if they cannot be used.
+    Certificates that the settings name are read at once. Raises `SettingsError` if these certificates cannot be used.
     """
 
     def issue(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:

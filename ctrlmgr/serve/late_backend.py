@@ -1,6 +1,6 @@
 """Lets authentication read objects of a backend that is created later, because the backend needs authentication.
 
-Guarantees: before `follow`, no object is found, so no token is valid.
+Guarantees: before `follow` is called, no object is found, so no token is valid.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from ctrlmgr.server import Backend
 
 
 class LateBackend:
-    """Reads objects from a backend that is set later. An instance must be used on the event loop."""
+    """Reads objects from a backend that is set later. The instance must be used only on the event loop's thread."""
 
     def __init__(self) -> None:
-        """Start without a backend."""
+        """Create an instance without a backend."""
         self._backend: Backend | None = None
 
     def follow(self, backend: Backend) -> None:
@@ -22,7 +22,7 @@ class LateBackend:
         self._backend = backend
 
     def find(self, resource: Resource, key: Key) -> Object | None:
-        """Return the current object, None if it does not exist."""
+        """Return the current state of an object, None if it does not exist."""
         return None if self._backend is None else self._backend.engine.cacher.get(resource, key)
 
     def use(self, secret: Object) -> None:

@@ -1,7 +1,7 @@
 """Creates the leader election of a process from the settings.
 
-Guarantees: with `leader_election.enabled`, every write of a controller carries the fence of its term. Without it, this
-process runs the controllers even if other processes run them too, and writes carry no fence.
+Guarantees: if `leader_election.enabled` is set, every write of a controller carries the fence of its term. If it is not
+set, this process runs the controllers even if other processes run them too, and writes carry no fence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ctrlmgr.serve.controllers import MonitoredController
 from ctrlmgr.settings import Settings
 
 COMPONENT: Final = "leader-election"
-"""The component in the Events of the leader election."""
+"""The component that the Events of the leader election name."""
 
 AUTHOR: Final = Author(MANAGER, f"ctrlmgr/{__version__}")
 
@@ -41,7 +41,10 @@ class Leadership:
     """A candidate in the leader election."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Create a candidate with an identity like client-go's (host and uuid); raises `SettingsError`."""
+        """Create a candidate with an identity like client-go's (host and uuid).
+
+        Raises `SettingsError` if settings are wrong.
+        """
         chosen = settings.leader_election
         timing = Timing(chosen.lease_duration, chosen.renew_deadline, chosen.retry_period)
         timing.check()
@@ -70,5 +73,5 @@ class Leadership:
         )
 
     def close(self) -> None:
-        """End the database session that proves to other processes that this process is alive."""
+        """End the database session that shows other processes that this process is alive."""
         self._sessions.close()

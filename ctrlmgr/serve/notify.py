@@ -1,10 +1,11 @@
-"""Notifies the service manager that started this process: systemd's protocol over NOTIFY_SOCKET (sd_notify(3)).
+"""Notifies the service manager that started this process, with systemd's protocol over NOTIFY_SOCKET (sd_notify(3)).
 
 Guarantees:
 - READY is sent when the process is ready for the first time, STOPPING as soon as it begins to stop.
 - If a watchdog is configured, it is notified twice per period while the process is alive. A process is alive if the
   event loop turns and the health checks pass.
-- Without a service manager, no messages are sent. A failed notification is logged, and the process continues.
+- If there is no service manager, no messages are sent. If a notification fails, the failure is logged, and the process
+  continues.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
 
 
 def _username_prefix(said: OpenIdSettings) -> str:
-    """Return the prefix of user names.
+    """Return the prefix of the names of users that the issuer authenticates.
 
-    Without a prefix, a claim other than the email could equal the name of another user.
+    If there were no prefix, the value of a claim other than the email could equal the name of another user.
     """
     if said.username_prefix == "-":
         return ""

@@ -21,7 +21,7 @@ class ServingProcess:
     server: HttpServer
 
     def __init__(self, front: Front, *, clock: Clock) -> None:
-        """Serve behind `front`; the manager has no runnables at first."""
+        """Create a process that serves behind `front`; its manager has no runnables yet."""
         self._front = front
         self._stop = threading.Event()
         self.manager = Manager(clock=clock)
@@ -33,11 +33,11 @@ class ServingProcess:
         return self._front.kubeconfig
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server; if `claims` is True, hold a lock on the file."""
+        """Write the administrator's kubeconfig for this server; if `claims` is set, hold a lock on the file."""
         self._front.announce(self.server.url, claims=claims)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set; raises the errors of the manager."""
+        """Run until `stop` is set; raises the errors that the manager raises."""
         self._stop = stop
         try:
             self.manager.run(stop)

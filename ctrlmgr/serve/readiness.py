@@ -1,10 +1,10 @@
 """Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
 
 Guarantees:
-- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. The line is the last one of the
-  start: the lines about the objects that the process then publishes precede it.
-- The file exists only while the process is ready or stopping, and contains the server's URL. A file that an earlier
-  process has left is removed at the start.
+- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. The line `ready` is the last
+  line of the start; the lines about objects that the process publishes precede it.
+- The ready file exists only while the process is ready or stopping, and contains the server's URL. A ready file that an
+  earlier process has left behind is removed at the start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Readiness:
         clock: Clock,
         is_published: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Report in the log and in `file` when `is_ready` returns True.
+        """Report in the log and in the file `file` when `is_ready` returns True.
 
         Raises `SettingsError` if `file` cannot be removed. `is_published` returns whether a ready process has published
         its address. The report waits for the publication, but only for a limited time, because the process serves
@@ -71,7 +71,7 @@ class Readiness:
         self._change(lambda path: path.unlink(missing_ok=True))
 
     def _write(self, path: Path) -> None:
-        """Write the complete file at once, for readers that wait until it exists."""
+        """Write the complete file atomically, for readers that wait until it exists."""
         part = path.with_name(f"{path.name}.part")
         part.write_text(f"{self._url}\n", encoding="utf-8")
         part.replace(path)

@@ -1,11 +1,11 @@
-"""A process that plays a recording of a cluster and serves it read-only; it stores nothing.
+"""A process that plays a recording of a cluster and serves it read-only, without storing anything.
 
 Guarantees:
 - The process runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play`
-  of the data directory. So the kubeconfig of a real server never refers to this process.
-- Errors are raised before any component starts: an unusable recording, an address in use.
-- With pretended writes, clients can create and change real Leases, in a separate log with its own revisions. The
-  recorded Leases are hidden, because their holders do not run and cannot release them.
+  of the data directory. Therefore the kubeconfig of a real server never refers to this process.
+- Errors such as an unusable recording or an address in use are raised before any component starts.
+- If writes are pretended, clients can still create and change real Leases, which are in a separate log with its own
+  revisions. The recorded Leases are hidden, because their holders do not run and so cannot release them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Playing(NamedTuple):
-    """The recording to serve, and the playback options."""
+    """The recording to serve, and the options for playing it."""
 
     recording: Path
     speed: float = 1.0
@@ -72,7 +72,7 @@ class Playing(NamedTuple):
     """The maximum length of a pause in the recording, in seconds; None plays pauses at their full length."""
     pretend: bool = False
     until_end: bool = False
-    """Whether to stop at the end of the recording."""
+    """Whether the process stops at the end of the recording."""
 
 
 class PlayedApplication(ServingProcess):
@@ -81,7 +81,8 @@ class PlayedApplication(ServingProcess):
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
         """Read the recording and connect the components.
 
-        Raises `RecordingError`, `BadRequest` (for the speed) and `SettingsError`.
+        Raises `RecordingError` for an invalid recording, `BadRequest` for an invalid speed, and `SettingsError` for
+        wrong settings.
         """
         gap = None if playing.max_gap is None else round(playing.max_gap * SECOND)
         tape = load(playing.recording, max_gap=gap)
@@ -128,7 +129,7 @@ class PlayedApplication(ServingProcess):
         self.manager.add(self.playback, Phase.MEMBERS)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set, or if so configured, until the recording ends; raises the errors of runnables."""
+        """Run until `stop` is set or, if configured, until the recording ends; raises the errors of runnables."""
         if self._until_end:
             self.playback.on_end(stop.set)
         super().run(stop)
@@ -150,7 +151,7 @@ class PlayedApplication(ServingProcess):
         return backend
 
     def _leases(self, tape: LoadedRecording) -> Backend:
-        """Return the backend with the clients' own Leases, in which all namespaces of the recording exist."""
+        """Return the backend that stores clients' Leases, in which all namespaces of the recording exist."""
         event_log = MemoryEventLog(clock=self._clock, random=self._random)
         namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]
         event_log.append([Proposal(EventType.ADDED, each, 0) for each in namespaces], author=Author(ACTOR))
@@ -161,7 +162,7 @@ class PlayedApplication(ServingProcess):
 def serve_recording(
     settings: Settings, playing: Playing, *, started: Callable[[PlayedApplication], None] = lambda application: None
 ) -> None:
-    """Serve a recording in this process until a signal, or until the recording ends.
+    """Serve a recording in this process until it receives a signal, or until the recording ends.
 
     `started` is called with the application before it runs. The function must be called on the main thread, which
     receives signals. Raises the errors of `PlayedApplication` and its runnables.
@@ -188,7 +189,10 @@ def serve_recording(
 
 
 def _apart(settings: Settings) -> Settings:
-    """Return the settings with a separate data directory, and create it; raises `SettingsError`."""
+    """Return the settings with a separate data directory, and create it.
+
+    Raises `SettingsError` if it cannot be created.
+    """
     folder = settings.data_path / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,17 +19,17 @@ from ctrlmgr.settings.server_settings import ServerSettings
 
 @dataclass(frozen=True)
 class Limiting:
-    """The limits of a process, with the pages and functions that they need."""
+    """The request limits of a process, with their status pages and periodic functions."""
 
     limits: Limits
     pages: Mapping[str, Page] = field(default_factory=dict)
-    """Pages that show the state of the limits, by path."""
+    """Pages that show the state of the request limits, by path."""
     housekeeping: Sequence[Callable[[], object]] = ()
     """Functions that must be called about once a second."""
 
 
 def new_limiting(settings: ServerSettings, backend: Backend, *, clock: Clock) -> Limiting:
-    """Return the limits that the settings configure; raises `SettingsError`."""
+    """Return the request limits that the settings configure; raises `SettingsError` if they are invalid."""
     if not settings.priority_and_fairness:
         return Limiting(InFlightLimits(settings.max_reads, settings.max_writes))
     total = settings.max_reads + settings.max_writes

@@ -1,4 +1,4 @@
-"""The client certificate with which a server calls extension servers: from the settings, or issued by itself."""
+"""Provides the client certificate with which a server calls extension servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIRECTORY: Final = "front-proxy"
 
 
 def front_proxy_certificate(settings: Settings, files: CertificateFiles, *, clock: Clock) -> FrontProxyCertificate:
-    """Return the certificate; if the settings name none, create one beside this server's authority.
+    """Return the client certificate; if the settings name none, create one beside this server's authority.
 
     Raises `SettingsError`.
     """
@@ -33,13 +33,13 @@ def front_proxy_certificate(settings: Settings, files: CertificateFiles, *, cloc
 
 
 def with_front_proxy(settings: Settings, certificate: FrontProxyCertificate) -> Settings:
-    """Return settings with which the autoscaler presents the same certificate to the servers of metrics APIs."""
+    """Return settings with which the autoscaler presents the same client certificate to the servers of metrics APIs."""
     file, key = map(str, certificate.files)
     options = replace(settings.of(Options), proxy_client_cert_file=file, proxy_client_key_file=key)
     return replace(settings, declared={**settings.declared, Options: options})
 
 
 def _directory(files: CertificateFiles) -> Path:
-    """Return the directory that processes share, unless it lacks the certificate and is not writable."""
+    """Return the directory that processes share, unless the directory lacks the certificate and is not writable."""
     shared = files.common / _DIRECTORY
     return shared if shared.exists() or os.access(files.common, os.W_OK) else files.directory / _DIRECTORY

@@ -1,12 +1,12 @@
 """The serving process: it opens the log, runs the application, and handles signals and the service manager.
 
 Guarantees:
-- If another process serves the data directory, this is an error before any file is opened, unless the settings allow
+- If another process serves the data directory, an error is raised before any file is opened, unless the settings allow
   it.
-- A database that cannot be opened is an error before any component starts. All errors of `Application` are raised
-  before any component starts, too.
+- If the database cannot be opened, an error is raised before any component starts. All errors of `Application` are
+  raised before any component starts, too.
 - SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
-  reloaded every second anyway. On a terminal, SIGHUP stops the process, because the terminal was closed.
+  reloaded every second in any case. On a terminal, SIGHUP stops the process, because the terminal was closed.
 - The log is closed in any case.
 """
 
@@ -45,11 +45,11 @@ def serve(
     started: Callable[[Application], None] = lambda application: None,
     read_settings: Callable[[], Settings] | None = None,
 ) -> None:
-    """Run ctrlmgr in this process until a signal.
+    """Run ctrlmgr in this process until the process receives a signal.
 
     `started` is called with the application before it runs. `read_settings` reads the settings again for SIGHUP. The
-    function must be called on the main thread, which receives signals. Raises `SettingsError`, `LogError` and the
-    errors of runnables.
+    function must be called on the main thread, which receives signals. Raises `SettingsError` if settings are wrong,
+    `LogError` if the log cannot be opened, and the errors of runnables.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

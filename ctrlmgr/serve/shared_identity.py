@@ -1,7 +1,7 @@
-"""Files that all processes of one control plane share, so that a client can use any process: `server.identity_dir`.
+"""Creates the files that all processes of one control plane share (`server.identity_dir`).
 
-The files are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
-administrator's token (`admin.token`). The directory is on a shared file system, or copied to each machine.
+The shared files are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
+administrator's token (`admin.token`). The shared directory is on a shared file system, or copied to each machine.
 
 Guarantees: if several processes start at the same time, one creates the missing files and the others use them. Existing
 files are never overwritten. A token that other users can read is refused.
@@ -27,7 +27,7 @@ _TOKEN = "admin.token"
 def making(directory: Path | None) -> Iterator[None]:
     """Hold a lock on a directory while files are created; raises `SettingsError` if the directory cannot be written.
 
-    A copy that contains all files need not be writable.
+    A copy of the directory that contains all files need not be writable.
     """
     lock = _locked(directory) if directory else None
     try:
@@ -50,12 +50,12 @@ def _locked(directory: Path) -> int | None:
 
 
 def is_complete(directory: Path) -> bool:
-    """Return whether all files exist."""
+    """Return whether all shared files exist."""
     return all((directory / name).exists() for name in ("ca.crt", "ca.key", "sa.key", _TOKEN))
 
 
 def shared_token(directory: Path, random: Random) -> str:
-    """Return the administrator's token; create one from `random` if there is none. Raises `SettingsError`."""
+    """Return the administrator's token; if there is none, create it with `random`. Raises `SettingsError`."""
     file = directory / _TOKEN
     try:
         if not file.exists():

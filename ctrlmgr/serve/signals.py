@@ -1,4 +1,4 @@
-"""Signals: runs a function until the process receives a signal to stop.
+"""Runs a function until the process receives a signal to stop.
 
 Guarantees: the first SIGTERM or SIGINT stops the function in order. A second signal ends the process at once, which
 loses no data because the log is durable at any time. SIGHUP reloads the settings.
@@ -20,7 +20,7 @@ from ctrlmgr import threads
 log = structlog.get_logger(__name__)
 
 _FINISHED = 0
-"""The byte that the thread writes last to the wake-up socket; other bytes are signal numbers."""
+"""The byte that the thread writes to the wake-up socket when it ends; all other bytes are signal numbers."""
 
 
 def run_until_signalled(
@@ -29,13 +29,14 @@ def run_until_signalled(
     stopping: Callable[[], None] = lambda: None,
     hang_up: Callable[[], None] | None = None,
 ) -> None:
-    """Call `run` on a thread, and set its event on a signal; raises the errors of `run`.
+    """Call `run` on a thread, and set its event when the process receives a signal.
 
-    `stopping` is called at the signal to stop, and `hang_up` at every earlier SIGHUP, both on this thread. Without
-    `hang_up`, SIGHUP stops the process too, unless SIGHUP is ignored (nohup).
+    Raises the errors that `run` raises. `stopping` is called at the signal to stop, and `hang_up` at every earlier
+    SIGHUP, both on the calling thread. If `hang_up` is not given, SIGHUP stops the process too, unless SIGHUP is
+    ignored (nohup).
 
-    A Python signal handler interrupts this thread anywhere, even while it holds a lock that `Event.set` needs. So the
-    handlers do nothing: the interpreter writes the signal's number to a socket, which this thread reads.
+    A Python signal handler interrupts this thread anywhere, even while it holds a lock that `Event.set` needs.
+    Therefore the handlers do nothing; the interpreter writes the signal's number to a socket, which this thread reads.
     """
     stop, failures = threading.Event(), list[BaseException]()
     reading, writing = socket.socketpair()

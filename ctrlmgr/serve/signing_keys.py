@@ -15,9 +15,9 @@ from ctrlmgr.server import Backend
 
 
 def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Identity:
-    """Return the keys and the authorizer of one process's controllers.
+    """Return the signing keys and the authorizer of one process's controllers.
 
-    `authorizer` is called on the event loop of `backend`.
+    `authorizer` is called on the event loop that runs `backend`.
     """
 
     def may_ask(user: User, subresource: str) -> bool:

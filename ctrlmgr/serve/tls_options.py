@@ -1,4 +1,4 @@
-"""Reads the TLS settings: which certificates, versions and ciphers the server uses."""
+"""Reads the TLS settings, which name the certificates, versions and ciphers that the server uses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.
 
 
 def tls_options(settings: Settings) -> TlsOptions:
-    """Return the options that the settings contain.
+    """Return the TLS options that the settings contain.
 
-    Raises `SettingsError` for a file without its key or an unknown cipher.
+    Raises `SettingsError` for a certificate without its key, and for an unknown cipher.
     """
     tls = settings.tls
     return TlsOptions(

@@ -1,11 +1,11 @@
-"""Serves the Kubernetes API over HTTP, on the one event loop of the process.
+"""Serves the Kubernetes API over HTTP, on the only event loop of the process.
 
-A request is processed in this order. `ctrlmgr.http` accepts the request. `http_application` authenticates and
-authorizes the sender (`authn`, `authz`), and resolves the path (`routes`, `resource_endpoints`). `resource_handler`
-lets the `event_loop_driver` run the engine's operation. `presenting` encodes the result in the media type that the
-client accepts, and sends it as a whole or in chunks. The package `watch` serves a watch: `watching` sends past events
-until the watch has caught up; then the `hub` sends each new event to all watchers. `pages` serves paths that are not
-resources, such as `/healthz`.
+A request passes the following modules in order. `ctrlmgr.http` accepts the request. `http_application` authenticates
+and authorizes the request (`authn`, `authz`), and resolves the URL path (`routes`, `resource_endpoints`).
+`resource_handler` lets the `event_loop_driver` run the engine's operation. `presenting` encodes the result in the media
+type that the client accepts, and sends it whole or in chunks. The package `watch` serves a watch: `watching` sends past
+events until the watch has caught up; then the `hub` sends each new event to all watchers. `pages` serves paths that are
+not resources, such as `/healthz`.
 """
 
 from ctrlmgr.http.http_server import HttpServer

@@ -1,7 +1,8 @@
-"""Writes the kubeconfig of `serve`, with which kubectl and client libraries connect as an administrator.
+"""Writes the administrator's kubeconfig, with which kubectl and client libraries connect to `serve`.
 
-Guarantees: the file has mode 0600 and is written atomically. The token stays the same after a restart, so existing
-clients continue to work. Only one of several processes with the same directory can claim the file at a time.
+Guarantees: the kubeconfig has mode 0600 and is written atomically. The token in the kubeconfig stays the same after a
+restart, so existing clients continue to work. Of several processes with the same directory, only one at a time can
+claim the kubeconfig.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def admin_token(path: Path, random: Random) -> str:
 def new_token(random: Random) -> str:
     """Return a new hexadecimal token.
 
-    It never starts with a dash, because a command line would parse that as an option.
+    The token never starts with a dash, because a command line would parse it as an option.
     """
     return f"{random.getrandbits(_TOKEN_BITS):x}"
 
@@ -58,7 +59,10 @@ class Claim:
     """A lock on a kubeconfig, which this process holds until it exits."""
 
     def __init__(self, path: Path) -> None:
-        """Claim the kubeconfig at `path` unless another running process holds it; raises `SettingsError`."""
+        """Claim the kubeconfig at `path` unless another running process holds it.
+
+        Raises `SettingsError` if the file cannot be locked.
+        """
         lock = path.with_name(f"{path.name}.lock")
         try:
             self._file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -67,7 +71,7 @@ class Claim:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.is_held = True
-            """Whether this process holds the claim."""
+            """Whether this process holds the claim on the kubeconfig."""
         except BlockingIOError:
             self.is_held = False
 
@@ -77,7 +81,7 @@ class Claim:
 
 
 def require_unclaimed(path: Path) -> None:
-    """Raise `SettingsError` if another process has claimed the kubeconfig at `path`, so it serves the directory."""
+    """Raise `SettingsError` if another process has claimed the kubeconfig at `path` and so serves the directory."""
     if not path.with_name(f"{path.name}.lock").exists():
         return
     claim = Claim(path)
@@ -89,7 +93,7 @@ def require_unclaimed(path: Path) -> None:
 
 
 def _place(path: Path) -> str:
-    """Return the server's address in a kubeconfig, as a phrase to append to an error message."""
+    """Return the server's address in a kubeconfig, as a phrase that is appended to an error message."""
     try:
         return f", on {yaml.safe_load(path.read_text())['clusters'][0]['cluster']['server']}"
     except (OSError, yaml.YAMLError, LookupError, TypeError):
@@ -107,9 +111,9 @@ def write_kubeconfig(
 ) -> None:
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
-    `server_name` is the name in the server's certificate, empty for the URL's host. The values in `noted` are stored in
-    the extension of the cluster's entry, in which commands find the log. Raises `SettingsError` if the file cannot be
-    written.
+    `server_name` is the name in the server's certificate; empty if it is the host in the URL. The values in `noted` are
+    stored in an extension of the kubeconfig's cluster entry, in which commands find the log. Raises `SettingsError` if
+    the file cannot be written.
     """
     cluster: dict[str, Any] = {
         "server": server,

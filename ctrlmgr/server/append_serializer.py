@@ -1,12 +1,12 @@
-"""Serializes appends that change a shared object, and batches them.
+"""Serializes and batches appends that change a shared object.
 
-While an append that changes a shared object is in progress, further writes that change this object wait. When the
-append has finished, the waiting writes are decided one after the other on its result, and form the next append. So if a
-hundred creations change one quota, each creation costs little more than an append without a shared object.
+While such an append is in progress, further writes that change the same shared object wait. When the append has
+finished, the waiting writes are decided one after the other on its result, and are appended together. Therefore, if a
+hundred creations change one ResourceQuota, each costs little more than an append without a shared object.
 
 Guarantees: in this process, only one append per shared object is in progress at a time, in the order of the calls. A
-refused write does not affect other writes. If the log refuses a batch, each write in it is appended alone. Used on the
-event loop only.
+refused write does not affect the other writes of its batch. If the log refuses a batch, each write of the batch is
+appended alone. Used on the event loop's thread only.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _Waiting(NamedTuple):
 
 
 class AppendSerializer:
-    """Serializes appends that change a shared object, as the module's docstring describes."""
+    """Serializes and batches appends that change a shared object."""
 
     def __init__(self, view: View, submit: Submit, catch_up: Callable[[], Awaitable[None]]) -> None:
-        """Create a serializer that decides on `view`, which `catch_up` makes current, and appends with `submit`."""
+        """Create a serializer that decides writes on `view`, which `catch_up` updates, and appends with `submit`."""
         self._view = view
         self._submit = submit
         self._catch_up = catch_up
@@ -55,7 +55,10 @@ class AppendSerializer:
         self._working: set[asyncio.Task[None]] = set()
 
     async def append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        """Append after earlier writes of the shared object; return this append's events; raises `CtrlmgrError`."""
+        """Append after earlier writes of the shared object, and return this append's events.
+
+        Raises `CtrlmgrError` if the write is refused.
+        """
         outcome: asyncio.Future[Sequence[Event]] = asyncio.get_running_loop().create_future()
         place = command.late[0].place
         waiting = self._waiting.get(place)
@@ -119,7 +122,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Pass each write the events of its own proposals."""
+    """Pass the events of each write's own proposals to that write."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

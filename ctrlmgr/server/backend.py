@@ -1,7 +1,7 @@
-"""Wires together the parts behind the API of one process: the cache, the engine, the driver and the watches.
+"""Connects the parts behind the API of one process: the cache, the engine, the driver and the watches.
 
-The backend runs on the server's event loop. It does nothing before the context `running`, and has released all
-resources after it.
+The backend runs on the server's event loop. The backend does nothing before the context `running` is entered, and has
+released all resources after it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from ctrlmgr.server.workers import Workers
 T = TypeVar("T")
 
 _FOLLOWERS = 2
-"""The number of threads that read the log's newest revision, and events that the feed has lost."""
+"""The number of threads that read the log's newest revision, and events that the feed no longer has."""
 
 
 class Backend:
-    """The parts behind the API; `api` answers requests."""
+    """The parts behind the API; `api` processes requests."""
 
     def __init__(
         self,
@@ -69,14 +69,15 @@ class Backend:
         shown_at: Clock | None = None,
         kubelets: Make | None = None,
     ) -> None:
-        """Serve `kinds` from `event_log`, whose feed is `feed`; the cache keeps at least `window` events for watchers.
+        """Create a backend that serves `kinds` from `event_log`, whose feed is `feed`.
 
-        With `is_past`, the log is from the past, and clients may read every revision. `tokens` issues tokens of service
-        accounts; if it is None, no tokens are issued. `rewinds` is whether the log may have been reset to an earlier
-        revision, so that clients may have revisions that no longer exist. `blueprint` creates the kinds and their
-        admission. Admission checks users' permissions with `rights`; if it is None, every request is allowed. `runtime`
-        answers for pods on simulated nodes, and `kubelets` for pods on other nodes, if it is given. Tables contain ages
-        at the time of `shown_at`, by default of `clock`.
+        The cache keeps at least `window` events for watchers. If `is_past` is set, the log ends in the past, and
+        clients may read every revision. `tokens` issues tokens of service accounts; if it is None, no tokens are
+        issued. `rewinds` says whether the log may be reset to an earlier revision, after which clients may have
+        revisions that do not exist. The kinds and their admission are created from `blueprint`. Admission checks users'
+        permissions with `rights`; if it is None, every write is allowed. `runtime` serves the pods on simulated nodes,
+        and `kubelets`, if given, serves the pods on other nodes. Tables contain ages at the time of the clock
+        `shown_at`, which is `clock` by default.
         """
         self.kinds = kinds
         # Reads of the log can block, so they have threads of their own; otherwise other work would wait behind them.
@@ -124,20 +125,20 @@ class Backend:
         self._driver.round = around
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation of the engine and return its result.
+        """Run an operation of the engine, and return its result.
 
-        Any thread except the event loop's may call this.
+        `run` may be called on any thread except the event loop's.
 
-        Raises the operation's error, and `ServiceUnavailable` if the event loop does not run.
+        Raises the operation's error, and `ServiceUnavailable` if the event loop is not running.
         """
         return self.wait_for(self._driver.run(operation, cause, fence))
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the event loop and return its result.
+        """Run the coroutine `work` on the event loop, and return its result.
 
-        Any thread except the event loop's may call this.
+        `run_work` may be called on any thread except the event loop's.
 
-        Raises the error of `work`, and `ServiceUnavailable` if the event loop does not run.
+        Raises the error of `work`, and `ServiceUnavailable` if the event loop is not running.
         """
         if self._loop is None:
             work.close()
@@ -149,13 +150,13 @@ class Backend:
         self._follower.is_current()
 
     async def catch_up(self) -> None:
-        """Apply all acknowledged events to the cache; raises `LogUnavailable`."""
+        """Apply all acknowledged events to the cache; raises `LogUnavailable` if the log does not respond."""
         await self._follower.catch_up()
 
     def call(self, calls: Sequence[Call]) -> list[Reply]:
-        """Call other processes and wait for their replies.
+        """Call other processes, and wait for their responses.
 
-        Any thread except the event loop's may call this.
+        This method may be called on any thread except the event loop's.
         """
         if self._loop is None:
             return [Reply(problem="dial tcp: the server does not run") for _ in calls]
@@ -165,7 +166,7 @@ class Backend:
     async def running(self) -> AsyncIterator[None]:
         """Run the backend on the current event loop while the context is open.
 
-        An error of a background task is raised in the caller.
+        If a background task raises an error, the context raises the error in the caller.
         """
         self._loop = asyncio.get_running_loop()
         for workers in (self.workers, self._readers, self._followers, self._computing, self._large):
@@ -186,6 +187,6 @@ class Backend:
                 workers.stop()
 
     def end_watches(self, parting: DisconnectReason = DisconnectReason.CLOSING) -> None:
-        """End all watches and connections to containers; new ones end immediately."""
+        """End all watches and connections to containers; new watches and connections end immediately."""
         self._hub.close(parting)
         self.api.close()

@@ -1,7 +1,7 @@
 """Declares the runtime of simulated containers, and parses the options of requests for running containers.
 
-Guarantees: the answer distinguishes an object that does not exist from an unreachable object. The error messages are
-those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
+Guarantees: the response says whether an object does not exist or cannot be reached. The error messages are those of
+kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 class LogChunk(Protocol):
-    """A part of a container's log."""
+    """A part of the log of a container."""
 
     @property
     def data(self) -> bytes:
@@ -37,14 +37,14 @@ class LogChunk(Protocol):
 
     @property
     def wait(self) -> float | None:
-        """Seconds until more lines are available, unless the pod changes earlier; None at the end of the log."""
+        """Seconds until more lines are available, if the pod does not change earlier; None at the end of the log."""
 
 
 class ContainerLogReader(Protocol):
-    """Reads a container's log for one client."""
+    """Reads the log of a container for one client."""
 
     def more(self, pod: Object | None, node: Object | None) -> LogChunk:
-        """Return the lines that are available now, given the current pod and its node."""
+        """Return the lines that are available now, given the current state of the pod and its node."""
 
 
 class Output(Protocol):
@@ -56,7 +56,7 @@ class Output(Protocol):
 
     @property
     def is_error(self) -> bool:
-        """Whether the output is written to standard error."""
+        """Whether the output is written to standard error instead of standard output."""
 
     @property
     def data(self) -> bytes:
@@ -68,45 +68,48 @@ class Execution(Protocol):
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while the command runs."""
+        """The exit code of the command; None while the command runs."""
 
     @property
     def ends_at(self) -> float:
-        """The time at which the command ends, when the exit code is known."""
+        """The time at which the command ends; it is set together with the exit code."""
 
     def receive(self, data: bytes, now: float) -> Sequence[Output]:
-        """Return the output that follows from another piece of input."""
+        """Return the output that the command writes after another piece of input."""
 
     def end(self, now: float) -> Sequence[Output]:
-        """Return the output that follows from the end of the input."""
+        """Return the output that the command writes after the end of its input."""
 
 
 class Executions(Protocol):
     """Runs commands in simulated containers; raises `UnknownError` if the container does not run."""
 
     def exec(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution:
-        """Start a command (PodExecOptions)."""
+        """Start the command that PodExecOptions describe."""
 
     def attach(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution | None:
-        """Start a shell if the container runs one that reads its input; None for any other container."""
+        """Start a shell if the container runs a shell that reads its input; return None for any other container."""
 
     def listens(self, pod: Object, port: int) -> bool:
-        """Return whether something in the pod listens on a port."""
+        """Return whether a process in the pod listens on a port."""
 
 
 class Runtime(Protocol):
-    """Answers for the pods on simulated nodes; methods return None for a pod on any other node."""
+    """Serves requests for the pods on simulated nodes; methods return None for a pod on any other node."""
 
     @property
     def index(self) -> Index:
-        """The index that the runtime reads; the caller must pass all changes of objects to the index."""
+        """The index that the runtime reads; the caller must pass all changes of its objects to the index."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
-        """Return a reader for a container's log, None if the pod's node is not simulated; raises `BadRequest`."""
+        """Return a reader for a container's log, None if the pod's node is not simulated.
+
+        Raises `BadRequest` if the options are invalid.
+        """
 
     @property
     def executions(self) -> Executions:
-        """Runs commands in simulated containers."""
+        """The object that runs commands in simulated containers."""
 
     @property
     def speed(self) -> float:
@@ -116,7 +119,7 @@ class Runtime(Protocol):
         """Return the resource usage of a node and its pods, in the form of a kubelet's `/stats/summary`."""
 
     def is_simulated(self, node: Object | None) -> bool:
-        """Return whether the runtime answers for the pods on a node."""
+        """Return whether the runtime serves the pods on a node."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -146,7 +149,7 @@ def unreachable(target: Target, pod: Object, view: View) -> ApiError:
 
 
 def node_of(obj: Object, view: View) -> Object | None:
-    """Return the node of a pod; None if the pod has none."""
+    """Return the node of a pod; None if the pod has no node."""
     spec = obj.view(_Placed).spec
     return view.get(_NODES, Key("", spec.node_name)) if spec is not None and spec.node_name else None
 
@@ -154,7 +157,7 @@ def node_of(obj: Object, view: View) -> Object | None:
 def connect_options(gvk: GroupVersionKind, query: Query, path: ResourcePath, *, is_folder: bool) -> Unstructured:
     """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them.
 
-    `is_folder` is whether the URL's path ends with a slash.
+    `is_folder` says whether the URL's path ends with a slash.
     """
     options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
     for name in _FLAGS:
@@ -173,6 +176,6 @@ def connect_options(gvk: GroupVersionKind, query: Query, path: ResourcePath, *, 
 
 
 def object_name(name: str) -> str:
-    """Return NAME from `[SCHEME:]NAME[:PORT]`, the form that proxy requests use (`utilnet.SplitSchemeNamePort`)."""
+    """Return NAME from `[SCHEME:]NAME[:PORT]`, the form of names in proxy requests (`utilnet.SplitSchemeNamePort`)."""
     parts = name.split(":")
     return parts[1] if len(parts) == 3 else parts[0]

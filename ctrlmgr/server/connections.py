@@ -1,9 +1,9 @@
-"""Keeps HTTP connections to other processes, sends calls and reads their answers.
+"""Keeps HTTP connections to other processes, sends calls on them, and reads the responses.
 
 Guarantees:
-- A connection is reused only by calls with the same authorities, client certificate and verification setting.
-- An answer of more than `MAX_ANSWER` bytes is an error.
-- A failed call raises no error except cancellation; the reply contains the error message of Go's HTTP client.
+- Only calls with the same authorities, client certificate and verification setting share a connection.
+- A response of more than `MAX_ANSWER` bytes is an error.
+- A failed call raises no error except cancellation; its reply contains the error message of Go's HTTP client.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ctrlmgr.server.go_http_errors import EOF, RESET, TOO_MANY_REDIRECTS, malfor
 from ctrlmgr.settings.kubeconfig import trusting
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
-"""Maximum size of an answer, in bytes."""
+"""Maximum size of a response, in bytes."""
 _CONTEXTS: Final = 64
 """Maximum number of cached TLS contexts.
 
-Each combination of authorities and client certificate has a context.
+There is a TLS context for each combination of authorities and client certificate.
 """
 _CONTEXT_BYTES: Final = 16 * 1024 * 1024
 """Maximum total size of the cached authorities and client certificates, in bytes."""
 _IDLE = 90.0
-"""Seconds after which an idle connection is closed."""
+"""Seconds after which an idle connection to another process is closed."""
 _REDIRECTS = 10
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _HEADERS: Final = {
@@ -46,7 +46,7 @@ _Trust = tuple[bytes, bytes, bool]
 
 
 class Connections:
-    """Keeps HTTP connections. Used on the event loop that created it."""
+    """Keeps HTTP connections. An instance is used on the event loop that created it."""
 
     def __init__(self) -> None:
         """Start without connections."""
@@ -61,7 +61,10 @@ class Connections:
         )
 
     async def answer(self, call: Call) -> Reply:
-        """Return the answer to a call, or a reply with the problem. The caller must limit the duration of the call."""
+        """Return the response to a call; if the call fails, return a reply with the problem.
+
+        The caller must limit the duration of the call.
+        """
         try:
             return await self._answered(call)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -100,7 +103,7 @@ class Connections:
             return Reply(response.status, media_type, bytes(body), retry_after=seconds)
 
     def _context(self, call: Call) -> ssl.SSLContext:
-        """Return a TLS context that trusts the call's authorities and presents its client certificate."""
+        """Return a TLS context that trusts the call's authorities and presents the call's client certificate."""
         key = (call.ca_bundle, call.credentials.certificate, call.is_checked)
         context = self._contexts.get(key)
         if context is None:

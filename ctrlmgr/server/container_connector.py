@@ -1,7 +1,7 @@
-"""Answers requests for running containers and proxies: through the node's kubelet, or by the simulation.
+"""Serves requests for running containers and proxies, through the node's kubelet or through the simulation.
 
 Guarantees:
-- The simulation answers for pods on simulated nodes, and the kubelet of the node for all other pods.
+- The simulation serves pods on simulated nodes, and the kubelet of the node serves all other pods.
 - The connections to kubelets are loaded at the first request that needs them.
 - Each connection is counted in `apiserver_longrunning_requests` while it is open.
 """
@@ -33,27 +33,27 @@ class Kubelets(Protocol):
     """Passes requests for containers to kubelets."""
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
-        """Answer with a container's log; `is_checked` is whether the kubelet's certificate is verified."""
+        """Answer with a container's log; `is_checked` says whether the kubelet's certificate is verified."""
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
         """Answer a request for exec, attach or portforward (`part`) with these connect options."""
 
     @property
     def pool(self) -> UpstreamPool:
-        """The connections to kubelets, and those to other servers."""
+        """The connections to kubelets, and the connections of proxies to other servers."""
 
     def url(self, node: Object) -> KubeletUrl:
-        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
 
     def upstream(self, url: KubeletUrl) -> Upstream:
-        """Return the kubelet as the server of a request."""
+        """Return the kubelet of a node as the server to which a request is passed on."""
 
     def close(self) -> None:
         """Close all connections to kubelets."""
 
 
 class Simulated(Protocol):
-    """Answers requests for streams of simulated pods."""
+    """Serves requests for streams of simulated pods."""
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
         """Answer a request for exec, attach or portforward (`part`) with these connect options."""
@@ -66,7 +66,10 @@ class Proxy(Protocol):
     """Passes requests on to nodes, pods and Services."""
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Answer a proxy request to `obj`; `name` is the name in the request, `path` the path for the other server."""
+        """Pass a proxy request on to `obj`.
+
+        `name` is the name in the request, and `path` is the path for the other server.
+        """
 
     def close(self) -> None:
         """End all requests."""
@@ -76,27 +79,27 @@ class Connection(NamedTuple):
     """The object to which a request connects."""
 
     name: str
-    """The name in the path, which may include a scheme and a port."""
+    """The name in the URL path, which may include a scheme and a port."""
     part: str
     """The subresource."""
     obj: Object
     options: Unstructured
-    """The connect options; empty for a log."""
+    """The connect options of the request; empty for a log."""
 
 
 Make: TypeAlias = Callable[[], Kubelets]
-"""Returns the connections to kubelets; it is called once, at the first request that needs a connection."""
+"""A function that returns the connections to kubelets; it is called once, at the first request that needs one."""
 
 
 class Connector:
-    """Answers requests for running containers. Used on the event loop only."""
+    """Serves requests for running containers and proxies. Used on the event loop's thread only."""
 
     def __init__(self, view: View, runtime: Runtime | None, make: Make | None, random: Random) -> None:
         """Create a connector that reads nodes from `view`.
 
-        `runtime` answers for simulated nodes, and the object that `make` returns for other nodes.
+        `runtime` serves pods on simulated nodes; the object that `make` returns serves pods on other nodes.
 
-        `random` chooses endpoints of Services.
+        `random` is used to choose endpoints of Services.
         """
         self._random = random
         self._view = view
@@ -118,7 +121,7 @@ class Connector:
             self._kubelets.close()
 
     async def answer(self, request: Request, target: Target, connection: Connection) -> None:
-        """Answer a request for a running container or a proxy; raises `ApiError` if the answer is an error."""
+        """Serve a request for a running container or a proxy; raises `ApiError` if the response is an error."""
         plural, part, options = target.kind.resource.plural, connection.part, connection.options
         with LONG_RUNNING.labels("CONNECT", "", "v1", plural, part, "resource").track_inprogress():
             if part == "proxy":
@@ -137,7 +140,7 @@ class Connector:
         return self._proxy
 
     def _made(self) -> Kubelets | None:
-        """Return the connections to kubelets; None if the server has no kubelets."""
+        """Return the connections to kubelets; None if this server has no connections to kubelets."""
         if self._kubelets is None and self._make is not None:
             self._kubelets = self._make()
         return self._kubelets
@@ -153,7 +156,7 @@ class Connector:
     async def _is_simulated(
         self, request: Request, pod: Object, node: Object | None, part: str, options: Unstructured
     ) -> bool:
-        """Answer for a pod on a simulated node and return True; return False for any other pod."""
+        """Serve a request for a pod on a simulated node and return True; return False for any other pod."""
         if self._runtime is None or node is None or not self._runtime.is_simulated(node):
             return False
         if part != "log":

@@ -1,10 +1,10 @@
-"""Sends logs of containers: as a whole, or followed while the container writes.
+"""Sends logs of containers, as a whole or line by line while the container writes.
 
 Guarantees:
-- A client that follows a log receives each line as soon as it is available. The pod is read again each time, so the log
+- A client that follows a log receives each line as soon as it is available. The pod is read again regularly, so the log
   ends when the pod is deleted.
-- A client that reads nothing for `READ_PATIENCE` seconds is disconnected.
-- All followed logs end when the server stops.
+- A client that reads none of the log for `READ_PATIENCE` seconds is disconnected.
+- All logs that clients follow end when the server stops.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ctrlmgr.server.watch.watching import READ_PATIENCE
 
 _HEADERS: Final = (TEXT_TYPE, NO_CACHE, NO_SNIFFING)
 _LOOK: Final = 0.25
-"""Maximum seconds between two reads of the pod, which may have changed."""
+"""Maximum seconds between two reads of the pod, whose state may have changed."""
 
 
 class Logs:
-    """Sends logs of containers. Used on the event loop only."""
+    """Sends logs of containers. Used on the event loop's thread only."""
 
     def __init__(self, view: View) -> None:
         """Create an instance that reads pods and nodes from `view`."""
@@ -38,7 +38,7 @@ class Logs:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all followed logs; new ones end immediately."""
+        """End all logs that clients follow; a log that is requested later ends immediately."""
         self._closing.set()
         for each in self._waiting:
             _wake(each)

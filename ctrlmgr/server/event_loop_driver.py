@@ -1,11 +1,12 @@
-"""Runs the engine's operations on the event loop: performs their commands without blocking the loop.
+"""Runs the engine's operations on the event loop, and performs their commands without blocking the event loop.
 
 Guarantees (in addition to those that `engine.operations` requires of a driver):
-- An append is durable, or its refusal is final, before the operation continues. If the outcome is unknown after
-  `WRITE_PATIENCE` seconds, the operation fails with 504. The append may still reach the log, so the client must check.
-- After a refused append, the operation sees all events that caused the refusal.
-- A slow read continues as long as the database answers other queries. If the database does not answer, the read fails
-  with 503.
+- An append is durable, or its refusal is final, before the operation that made it continues. If the outcome of an
+  append is unknown after `WRITE_PATIENCE` seconds, the operation fails with 504. Such an append may still reach the
+  log, so the client must check.
+- After a refused append, the operation reads a state that contains all events that caused the refusal.
+- A slow read continues as long as the database answers other queries. If the database does not respond to other
+  queries, the read fails with 503.
 - An operation whose commands need no waiting, such as most GETs, runs without switching tasks.
 """
 
@@ -35,24 +36,24 @@ T = TypeVar("T")
 
 
 class BatchListener(Protocol):
-    """Receives a call before and after several operations that continue in one turn of the event loop."""
+    """Is called before and after several operations continue in one turn of the event loop."""
 
     def begin_batch(self) -> None:
-        """Handle the beginning of a round: the first of these operations continues next."""
+        """Handle the beginning of a round, before the first of the operations continues."""
 
     def end_batch(self) -> None:
-        """Handle the end of a round: the last of these operations has ended or waits again."""
+        """Handle the end of a round, after the last of the operations has ended or waits again."""
 
 
 WRITE_PATIENCE = 4.5
 """Maximum duration of an append, in seconds."""
 
 READ_PATIENCE = 1.0
-"""Seconds after which a slow read checks that the log still answers; the check is repeated at this interval."""
+"""Seconds after which a slow read checks that the log still responds; the check is repeated at this interval."""
 
 
 class Driver:
-    """Drives operations. Used on the event loop only."""
+    """Drives operations. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -65,11 +66,12 @@ class Driver:
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
-        """Create a driver that appends to `event_log`, which `follower` follows, and reads from it on `workers`.
+        """Create a driver that appends to `event_log` and reads it on the threads `workers`.
 
-        `caller` calls other processes. Long computations, such as compiling a definition, run on `computing`. Deferred
-        proposals are decided on `view`, which `follower` keeps up to date. `rewinds` is whether the log can be reset to
-        an earlier revision. A read of a revision that does not exist then raises `Expired` instead of waiting for it.
+        `follower` follows the log. `caller` is used to call other processes. Long computations, such as compiling a
+        CustomResourceDefinition, run on the threads `computing`. Deferred proposals are decided on `view`, which
+        `follower` keeps up to date. `rewinds` says whether the log can be reset to an earlier revision. If it can, a
+        read of a revision that does not exist raises `Expired` instead of waiting for the revision.
         """
         self._log = event_log
         self._follower = follower
@@ -84,10 +86,10 @@ class Driver:
         # whether `_resolve_ended` is scheduled; the committing thread sets this, and the event loop clears it
         self._resolving = False
         self.round: BatchListener | None = None
-        """Is called before and after operations whose appends ended together."""
+        """The object that is notified before and after operations whose appends ended together continue."""
 
     async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Return the result of an operation, or raise its error. Its appends carry `cause` and `fence`."""
+        """Return the result of an operation, or raise its error. The operation's appends carry `cause` and `fence`."""
         try:
             command = next(operation)
             while True:
@@ -105,11 +107,11 @@ class Driver:
             return result
 
     async def compute(self, call: Callable[[], T]) -> T:
-        """Run a long computation on another thread and return its result; raises its error."""
+        """Run a long computation on another thread and return its result; raises the computation's error."""
         return await self._computing.run(call)
 
     async def perform(self, command: Command) -> Any:
-        """Perform a command that a worker process sent, and return the answer; raises the command's error."""
+        """Perform a command that a worker process sent, and return its result; raises the command's error."""
         return await self._perform(command, None, None)
 
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
@@ -139,7 +141,7 @@ class Driver:
             await self._follower.catch_up()
 
     async def _read(self, call: Callable[[], Any]) -> Any:
-        """Return the result of `call`, which reads the log; raises `LogUnavailable` if the log does not answer."""
+        """Return the result of `call`, which reads the log; raises `LogUnavailable` if the log does not respond."""
         reading = asyncio.ensure_future(self._workers.run(call))
         try:
             while not (await asyncio.wait((reading,), timeout=READ_PATIENCE))[0]:
@@ -184,7 +186,10 @@ class Driver:
         outcome: asyncio.Future[Sequence[Event]] = loop.create_future()
 
         def ended(pending: Appending) -> None:
-            """Queue the outcome for the event loop. Runs on the committing thread, once per append of a group."""
+            """Queue the outcome of an append for the event loop.
+
+            `finish` runs on the committing thread, once for each append of a group.
+            """
             self._ended.append((outcome, pending))
             if not self._resolving:
                 self._resolving = True

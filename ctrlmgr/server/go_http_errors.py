@@ -1,4 +1,4 @@
-"""Returns the error messages of Go's HTTP client, which Kubernetes passes unchanged to callers of webhooks."""
+"""Returns the error messages of Go's HTTP client, which Kubernetes shows unchanged to callers of webhooks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def of_tls(cause: BaseException) -> str:
 
 
 def malformed(error: Exception) -> str:
-    """Return Go's message for an answer that is not valid HTTP."""
+    """Return Go's message for a response that is not valid HTTP."""
     return f"malformed HTTP: {error}"
 
 
 def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None = None) -> str:
     """Return Go's message for a failed connection to `url`.
 
-    `address` replaces the URL's host, if it was resolved in another way.
+    `address` replaces the URL's host in the message, if the host was resolved in another way.
     """
     parts = urlsplit(url)
     host, port = address or (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
@@ -55,7 +55,7 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
 
 
 def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
-    """Return Go's message for a failed request that was passed on to `host`."""
+    """Return Go's message for a request that was passed on to `host` and failed."""
     cause = root(error)
     match error:
         case UpstreamTimeout():

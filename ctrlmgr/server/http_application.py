@@ -1,8 +1,8 @@
-"""The application: passes each request through the chain and answers every error.
+"""The application passes each request through the handler chain, and responds to every error.
 
 Guarantees:
-- Every error is answered with a `Status`. An unexpected error is logged and answered as 500 without details.
-- Every request for a resource is counted and timed once, under kube-apiserver's metric names.
+- The response to every error is a `Status`. An unexpected error is logged, and the response is a 500 without details.
+- Every request for a resource is counted and timed exactly once, under kube-apiserver's metric names.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ctrlmgr.server.resource_endpoints import Places
 log = structlog.get_logger(__name__)
 
 _CLIENT_CLOSED = 499
-"""The status code that metrics contain for a request whose client closed the connection before the answer."""
+"""The status code in metrics for a request whose client closed the connection before the response."""
 
 _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
 
 
 class App:
-    """Answers HTTP requests. A process has one `App`, which all connections share."""
+    """Answers HTTP requests. The application of a process; all connections share the same instance."""
 
     def __init__(
         self,
@@ -63,11 +63,12 @@ class App:
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
-        `authenticator` and `authorizer` decide on requests. If `kinds` is given, only these kinds are served over HTTP;
-        the engine of `backend` may have further kinds. `random` generates request ids, `limits` limits concurrent
-        requests, and `auditing` writes audit events. If `ends_watches` is set, a watch ends when its user loses the
-        right to start it. `aggregator` answers requests for versions that other servers serve. `filters` are what a
-        request passes before authentication.
+        `authenticator` determines the users of requests, and `authorizer` decides whether the requests are allowed. If
+        `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may have further kinds.
+        `random` generates request ids, `limits` limits concurrent requests, and `auditing` records audit events. If
+        `ends_watches` is set, a watch ends when its user loses the permission to start it. `aggregator` handles
+        requests for versions that extension servers serve. `filters` are the steps that a request passes before
+        authentication.
         """
         self._filters = filters
         self._aggregator = aggregator
@@ -125,9 +126,9 @@ class App:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the backend and the checks of watches on the running event loop.
+        """Run the backend and the revalidation of watches on the running event loop.
 
-        Requests are answered only within this context.
+        Requests are processed only while this context is open.
         """
         passing_on = self._aggregator.running() if self._aggregator is not None else nullcontext()
         async with self._backend.running(), passing_on:
@@ -154,7 +155,7 @@ class App:
         await request.respond(answer, warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:
-        """Return the representation of an error: the one that the client requested if possible, otherwise JSON."""
+        """Return the encoded form of an error, in the media type that the client accepts or in JSON."""
         accept = request.header(b"accept")
         try:
             how = self._errors.negotiate(accept)
@@ -164,7 +165,7 @@ class App:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Remove the tracebacks of an error that has been answered, and of the errors that caused it.
+    """Remove the tracebacks of an error that was sent to the client, and of the errors that caused it.
 
     A traceback refers to the frames, and a frame can refer to the error. This reference cycle would keep all objects in
     the frames, such as a body of megabytes, until the garbage collector runs.

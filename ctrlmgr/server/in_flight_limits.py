@@ -1,9 +1,10 @@
-"""Limits concurrent requests: defines the places that requests take, and the limits that apply without fairness.
+"""Limits concurrent requests.
 
-Guarantees of `InFlightLimits` (kube-apiserver with `--enable-priority-and-fairness=false`):
-- At most the configured numbers of reads and writes run at a time. A further request is refused with 429 and
+Defines the places that requests take, and the limits that apply without priority and fairness. Guarantees of
+`InFlightLimits` (kube-apiserver with `--enable-priority-and-fairness=false`):
+- At most the configured numbers of reads and writes run at a time. A request beyond the limit is refused with 429 and
   Retry-After.
-- Members of `system:masters` and long-running requests (watches, logs) are not counted.
+- Requests of members of `system:masters` and long-running requests (watches, logs) are not counted.
 - A request holds no place while the server waits for its body.
 
 Source: apiserver `pkg/server/filters/maxinflight.go`.
@@ -25,51 +26,51 @@ WRITES: Final = 200
 """Maximum number of concurrent writes (kube-apiserver's --max-mutating-requests-inflight)."""
 
 LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources of long-running requests (`BasicLongRunningRequestCheck`, as `pkg/controlplane/apiserver` calls it)."""
+"""Subresources of long-running requests (as in `pkg/controlplane/apiserver`, `BasicLongRunningRequestCheck`)."""
 
 READING: Final = frozenset({"get", "list", "watch"})
-"""The verbs of reads."""
+"""The verbs of requests that count as reads."""
 
 
 class Overloaded(TooManyRequests):
-    """Too many requests, please try again later."""
+    """Raised if a request exceeds the limits: Too many requests, please try again later."""
 
     def __init__(self, retry_after: int = 1) -> None:
-        """Create the error, which asks the client to wait for `retry_after` seconds."""
+        """Create the error; its response asks the client to wait for `retry_after` seconds."""
         super().__init__(
             "Too many requests, please try again later.", details=StatusDetails(retry_after_seconds=retry_after)
         )
 
 
 class Seat:
-    """The place of a request among the concurrent requests, which it has until `end`.
+    """The place of a request among the concurrent requests, which the request holds until `end`.
 
-    This base class does not limit requests.
+    The base class does not limit requests.
     """
 
     __slots__ = ()
 
     waits = False
-    """Whether the request has to wait until its `turn`."""
+    """Whether the request has to wait until `turn` returns."""
 
     async def turn(self) -> None:
-        """Wait until the request may run; raises `Overloaded`."""
+        """Wait until the request may run; raises `Overloaded` if it must not run."""
 
     async def take(self) -> None:
-        """Take the place again after `pause`; raises `Overloaded`."""
+        """Take the place again after `pause`; raises `Overloaded` if no place is free."""
 
     def pause(self) -> None:
         """Return the place while the server waits for the client."""
 
     def leave(self) -> None:
-        """Return the place; a watch does so when its initial events are sent."""
+        """Return the place of a watch when its initial events are sent."""
 
     def end(self) -> None:
         """Return the place finally, because the request has been answered."""
 
 
 FREE: Final = Seat()
-"""The place of a request that is not limited."""
+"""The place of a request that no limit applies to."""
 
 
 class LimitedRequest(Protocol):
@@ -79,10 +80,10 @@ class LimitedRequest(Protocol):
 
 
 class InFlight:
-    """Counts the concurrent reads or writes. Used on the event loop only."""
+    """Counts concurrent requests that are either all reads or all writes. Used on the event loop's thread only."""
 
     def __init__(self, kind: str, limit: int) -> None:
-        """Create a counter that admits `limit` requests at a time (0 for any number).
+        """Create a counter that admits `limit` requests at a time; 0 means any number.
 
         `kind` (`readOnly` or `mutating`) is the label of the metric.
         """
@@ -102,18 +103,18 @@ class InFlight:
 
 
 class CountedSeat(Seat):
-    """A place that counts against a limit."""
+    """A place that counts against a limit of concurrent requests."""
 
     __slots__ = ("_among", "_is_taken")
 
     def __init__(self, among: InFlight) -> None:
-        """Take a place; raises `Overloaded`."""
+        """Take a place; raises `Overloaded` if no place is free."""
         self._among = among
         self._is_taken = False
         self._take()
 
     async def take(self) -> None:
-        """Take the place again; raises `Overloaded`."""
+        """Take the place again; raises `Overloaded` if no place is free."""
         self._take()
 
     def _take(self) -> None:
@@ -139,12 +140,12 @@ class InFlightLimits:
     """Counts concurrent requests, separately for reads and writes."""
 
     def __init__(self, reads: int, writes: int) -> None:
-        """Admit this many concurrent reads and writes; 0 stands for any number."""
+        """Create limits of these numbers of concurrent reads and writes; 0 means any number."""
         self._reads = InFlight("readOnly", reads)
         self._writes = InFlight("mutating", writes)
 
     def seat(self, request: LimitedRequest, asked: Attributes) -> Seat:
-        """Take and return the place of a request; raises `Overloaded`."""
+        """Take a place for a request and return it; raises `Overloaded` if no place is free."""
         if asked.verb == "watch" or asked.subresource in LONG_RUNNING or MASTERS in request.user.groups:
             return FREE
         return CountedSeat(self._reads if asked.verb in READING else self._writes)

@@ -1,9 +1,10 @@
-"""An extension server for `metrics.k8s.io/v1beta1`: the usage of pods and nodes.
+"""An extension API server for `metrics.k8s.io/v1beta1`, which serves the usage of pods and nodes.
 
 Guarantees:
-- The server answers only requests of a front proxy that `authenticator` accepts. The front proxy has authorized the
-  user.
-- All kinds are read-only. A list is computed when a client requests it, with label and field selectors.
+- The server accepts only requests of a front proxy that `authenticator` authenticates. It does not authorize users,
+  because the front proxy has authorized them.
+- All kinds of this server are read-only. A list is computed when a client requests it; label and field selectors are
+  applied.
 
 Source: metrics-server `pkg/api`; errors are those of apiserver's generic handlers.
 """
@@ -48,14 +49,16 @@ _PAGES: Final[Mapping[str, Unstructured]] = {
 }
 _KINDS: Final = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
 List = Callable[[str, str], Iterable[Unstructured]]
-"""Returns the metrics of a resource (`nodes`, `pods`) in a namespace; an empty namespace stands for all namespaces."""
+"""A function that returns the metrics of a resource (`nodes`, `pods`) in a namespace; an empty namespace means all
+namespaces.
+"""
 
 
 class MetricsApi:
-    """The application of the extension server: a `http.server` Application. Used on its event loop only."""
+    """The application of the extension server: a `http.server` Application. Used on its event loop's thread only."""
 
     def __init__(self, listed: List, authenticator: Authenticator) -> None:
-        """Create an application that serves the metrics from `listed` to front proxies that `authenticator` accepts."""
+        """Create an application that serves the metrics from `listed` to front proxies."""
         self._listed = listed
         self._authenticator = authenticator
 

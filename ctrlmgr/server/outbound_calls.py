@@ -1,11 +1,12 @@
-"""Calls other processes over HTTPS, as the engine's `CallOut` requests.
+"""Calls other processes over HTTPS, as the engine requests with `CallOut` commands.
 
 Guarantees:
-- A call ends within its timeout, from connecting to the last byte. A call with retries can take one timeout per
-  attempt.
-- If a server answers 429 or 5xx with `Retry-After`, the same call is sent again after that time, within its timeout.
+- A call ends within its timeout, which covers the time from connecting to the last byte. A call that is retried can
+  take one timeout for each attempt.
+- If a server responds with 429 or 5xx and `Retry-After`, the same call is sent again after that time, within the call's
+  timeout.
 - A failed call raises no error; the reply contains the error message of Go's HTTP client.
-- The HTTP client library is imported at the first call, so a process without calls does not load it.
+- The HTTP client library is imported at the first call, so that a process without calls does not load it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ctrlmgr.engine.calls.replies import comes_again, is_passing
 from ctrlmgr.server.go_http_errors import DEADLINE
 
 _AGAIN: Final = 10
-"""The maximum number of retries of a call that is answered with `Retry-After` (client-go `rest/request.go`)."""
+"""The maximum number of retries of a call whose response has `Retry-After` (client-go `rest/request.go`)."""
 
 
 class _Connections(Protocol):
@@ -31,7 +32,7 @@ class _Connections(Protocol):
 
 
 async def _answered(connections: _Connections, call: Call) -> Reply:
-    """Return the reply to a call; send the call again while the answer has `Retry-After`, at most `_AGAIN` times."""
+    """Return the reply to a call; send the call again while the response has `Retry-After`, at most `_AGAIN` times."""
     for _ in range(_AGAIN):
         reply = await connections.answer(call)
         if call.is_plain or not comes_again(reply):
@@ -41,7 +42,7 @@ async def _answered(connections: _Connections, call: Call) -> Reply:
 
 
 class Caller:
-    """Calls other processes. Used on one event loop."""
+    """Calls other processes. An instance is used on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         """Start without connections; `clock` measures the duration of calls."""

@@ -1,11 +1,12 @@
-"""The filters through which a request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
+"""The filters through which each request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
 
 Guarantees:
-- A web page of an allowed origin may read answers (CORS, the Fetch standard). A preflight request of such a page is
-  answered with 204 at once, without authentication.
-- If directives are configured, every answer has the header Strict-Transport-Security (RFC 6797).
-- If a probability is configured, the server requests some HTTP/2 clients to open a new connection (GOAWAY), so that a
-  load balancer can choose another server. The running requests of the old connection are answered.
+- A web page of an allowed origin may read responses (CORS, the Fetch standard). The preflight request of such a page
+  gets a 204 response at once, without authentication.
+- If HSTS directives are configured, every response has the header Strict-Transport-Security (RFC 6797).
+- If a probability for GOAWAY is configured, the server requests some HTTP/2 clients to open a new connection, so that a
+  load balancer can choose another server. After a GOAWAY, the running requests of the old connection are still
+  answered.
 
 Source: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
 """
@@ -35,24 +36,27 @@ _CORS: Final = (
 _PREFLIGHT_ANSWER: Final = Response(204, b"", ())
 _DIRECTIVES: Final = ("includeSubDomains", "preload")
 _LONGEST_ORIGIN: Final = 1024
-"""Maximum length in bytes of an Origin header that is compared with the patterns; a host name has at most 253 bytes."""
+"""Maximum length in bytes of an Origin header that is compared with the patterns; host names have at most 253 bytes."""
 
 
 class OuterFilters:
-    """The filters that the server's settings configure. Used on the event loop only."""
+    """The filters that the server's settings configure. Used on the event loop's thread only."""
 
     def __init__(self, settings: ServerSettings, *, random: Random) -> None:
-        """Create the filters that `settings` configure; raises `SettingsError` for an invalid pattern or directive."""
+        """Create the filters that `settings` configure; raises `SettingsError` if a pattern or directive is invalid."""
         self._origins = [_pattern(each) for each in settings.cors_allowed_origins]
         directives = "; ".join(_directive(each) for each in settings.strict_transport_security_directives)
         self._always: tuple[Header, ...] = ((b"strict-transport-security", directives.encode()),) if directives else ()
         self._goaway_chance = settings.goaway_chance
         self._random = random
         self.is_active = bool(self._origins or directives or self._goaway_chance)
-        """Whether any filter is configured."""
+        """Whether any of the filters is configured."""
 
     def begin(self, request: Request) -> Response | None:
-        """Add the filters' headers to the request's answer; return the answer to a preflight request, else None."""
+        """Add the filters' headers to the request's response.
+
+        Return the response to a preflight request, otherwise None.
+        """
         if self._goaway_chance and self._random.random() < self._goaway_chance:
             request.exchange.retire()
         request.headers = (*request.headers, *self._always)

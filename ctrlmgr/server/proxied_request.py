@@ -1,7 +1,7 @@
-"""A request that is passed on to another server, with the interface that `http.proxying` needs.
+"""A request that is passed on to another server, with the interface that `http.proxying` requires.
 
-Guarantees: the answer is audited and counted like any other answer, and has the request's `Audit-Id` and warnings. The
-answer to a granted upgrade is only that of the other server.
+Guarantees: the response is audited and counted like any other response, and has the request's `Audit-Id` and warnings.
+The response to an accepted upgrade contains only what the other server sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SWITCHING = 101
 
 
 class ProxiedRequest:
-    """The `Downstream` of a request. Used on the event loop only."""
+    """The `Downstream` of a request that is passed on. Used on the event loop's thread only."""
 
     def __init__(self, request: Request) -> None:
         """Answer `request`."""
@@ -33,7 +33,7 @@ class ProxiedRequest:
 
     @property
     def length(self) -> int | None:
-        """The Content-Length in bytes; None if it was not sent."""
+        """The Content-Length in bytes; None if the request has no such header."""
         return self._exchange.length
 
     @property
@@ -43,7 +43,7 @@ class ProxiedRequest:
 
     @property
     def may_switch(self) -> bool:
-        """Whether the request asks for an upgrade that can be granted."""
+        """Whether the client asks for an upgrade that can be accepted."""
         return self._exchange.switching is not None and not self._exchange.is_begun
 
     @property
@@ -59,14 +59,17 @@ class ProxiedRequest:
             raise body_refusal(error) from error
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has disconnected."""
+        """Call `call` when the client disconnects, or now if the client has disconnected already."""
         self._exchange.on_lost(call)
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Send the head of an answer, and return the stream for its body."""
+        """Send the head of a response, and return the stream for its body."""
         return await self._request.begin_stream(code, headers)
 
     def switch(self, headers: Sequence[Header]) -> Side:
-        """Grant the upgrade, and return the connection for raw bytes; raises `Disconnected`."""
+        """Accept the upgrade, and return the connection for raw bytes.
+
+        Raises `Disconnected` if the client has disconnected.
+        """
         self._request.answers(_SWITCHING)
         return self._exchange.switch(headers)

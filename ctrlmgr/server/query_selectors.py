@@ -1,7 +1,8 @@
 """Parses the selectors in a request's query for authorizers.
 
-Guarantees: if a field selector requires a name, and the whole query is valid, rules with `resourceNames` apply to this
-name. A malformed selector does not affect the other selector, and the verb refuses it later with its own error.
+Guarantees: if a field selector requires a name and the whole query is valid, rules with `resourceNames` apply to this
+name. If one of the two selectors is malformed, the other is still used; the verb refuses the malformed selector later
+with its own error.
 
 Source: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """
@@ -21,7 +22,7 @@ from ctrlmgr.errors import BadRequest
 _Read = TypeVar("_Read")
 
 SELECTING = frozenset({"list", "watch", "deletecollection"})
-"""Verbs whose requests can have selectors."""
+"""Verbs whose requests can contain selectors."""
 
 
 def selected(attributes: Attributes, query: Mapping[str, list[str]]) -> Attributes:
@@ -50,7 +51,7 @@ def _read(read: Callable[[], _Read]) -> _Read | None:
 
 
 def _has_numbers(query: Mapping[str, list[str]]) -> bool:
-    """Return whether the numeric options are valid; all other options are always valid."""
+    """Return whether the numeric list options are valid; all other options are always valid."""
     return _read(lambda: [read_integer(query, name) for name in ("limit", "timeoutSeconds")]) is not None
 
 

@@ -1,11 +1,12 @@
-"""A request in the form that the API uses, which reads an `Exchange` lazily.
+"""A request in the form that the API uses; it reads its `Exchange` lazily.
 
 Guarantees:
-- At most `BODY_LIMIT` bytes of a body are held in memory. The body must arrive within `BODY_PATIENCE` seconds.
-- An answer needs no memory except its own bytes and the TLS buffer of one piece. It is sent as fast as the client
-  reads.
-- A query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A query
-  with too many pairs is dropped as a whole.
+- At most `BODY_LIMIT` bytes of a request body are held in memory. The request body must arrive within `BODY_PATIENCE`
+  seconds.
+- A response needs no memory except its own bytes and the TLS buffer of one piece. A response is sent as fast as the
+  client reads.
+- The query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A
+  query with too many pairs is dropped as a whole.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import Location
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Maximum size of a body in bytes (kube-apiserver's MaxRequestBodyBytes)."""
+"""Maximum size of a request body in bytes (kube-apiserver's MaxRequestBodyBytes)."""
 
 AGENT_LENGTH = 256
-"""Maximum length in bytes of a User-Agent in stored events."""
+"""Maximum length of the User-Agent that is stored in events, in bytes."""
 
 BODY_PATIENCE = 60.0
-"""Seconds within which a body must arrive (kube-apiserver's --request-timeout)."""
+"""Seconds within which a request body must arrive (kube-apiserver's --request-timeout)."""
 
 PATIENCE = 30.0
-"""Seconds within which the client must read at least a part of a long answer."""
+"""Seconds within which the client must read at least a part of a long response."""
 
 MOST_PARAMETERS = 10_000
 """Maximum number of pairs in a query; a longer query is ignored (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
@@ -84,32 +85,32 @@ class Request:
     def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
         """Create a request from an exchange.
 
-        `location` is the parsed path, and `ids` generates ids for requests without one.
+        `location` is the parsed URL path, and `ids` generates ids for requests without an id.
         """
         self._ids = ids
         self._id = b""
         self.method = exchange.method
         self.location = location
         self.user = _ANONYMOUS
-        """The user of the request, set by authentication."""
+        """The user of the request, which authentication sets."""
         self.notes = AuthenticationNotes()
-        """Warnings and annotations of the authenticators."""
+        """Warnings and annotations that the authenticators returned."""
         self.code = 0
-        """The status of the answer, set when its head is sent; 0 before."""
+        """The HTTP status of the response, set when its head is sent; 0 before."""
         self.metrics: RequestMetrics | None = None
-        """The metrics in which the request is counted, None if it is not counted."""
+        """The metrics in which the request is counted; None if it is not counted."""
         self.seat: Seat = FREE
-        """The request's place among the concurrent requests; it is returned while the server waits for the body."""
+        """The request's place among the concurrent requests, which it returns while the server waits for the body."""
         self.headers: Sequence[Header] = ()
-        """Headers that are added to any answer."""
+        """Headers that are added to every response to the request."""
         self.audit: Record | None = None
-        """The audit record, None if the request is not audited."""
+        """The audit record of the request; None if the request is not audited."""
         self._exchange = exchange
         self._query: dict[str, list[str]] | None = None
 
     @property
     def raw_headers(self) -> HeaderLines:
-        """The received headers, with names in lower case."""
+        """The request headers, with names in lower case."""
         return self._exchange.headers
 
     def header(self, name: bytes) -> bytes:
@@ -127,12 +128,12 @@ class Request:
 
     @property
     def wants_pretty(self) -> bool:
-        """Return whether to indent JSON, depending on `?pretty` or the user agent."""
+        """Return whether JSON is indented, which depends on `?pretty` or the user agent."""
         return is_pretty(self.query, self.header(b"user-agent"))
 
     @property
     def accepts_gzip(self) -> bool:
-        """Return whether the client accepts gzip."""
+        """Return whether the client accepts responses that are compressed with gzip."""
         return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b",", _MOST_ENCODINGS))
 
     @property
@@ -149,8 +150,8 @@ class Request:
     async def body(self) -> bytes:
         """Read the body.
 
-        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` for a compressed body, `RequestTimeout`, and
-        `TooManyRequests` if the server's memory budget is exceeded.
+        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` for a compressed body, `RequestTimeout` for a slow
+        client, and `TooManyRequests` if the server's memory budget is exceeded.
         """
         encoding = self.header(b"content-encoding")
         if encoding and encoding.lower() != b"identity":
@@ -169,17 +170,17 @@ class Request:
 
     @property
     def exchange(self) -> Exchange:
-        """The HTTP request and its answer."""
+        """The exchange with the HTTP request and its response."""
         return self._exchange
 
     def answers(self, code: int) -> None:
-        """Record the status of an answer just before its head is sent."""
+        """Record the HTTP status of a response just before its head is sent."""
         self.code = code
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
-        """Send an answer with `more` headers in addition to its own."""
+        """Send a response with `more` headers in addition to the response's own headers."""
         code, body, headers = response
         self.answers(code)
         if self.headers or more:
@@ -197,7 +198,7 @@ class Request:
         stream.end()
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Send the head of an answer, and return the stream for its body."""
+        """Send the head of a response, and return the stream for its body."""
         self.answers(code)
         return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
 
@@ -212,11 +213,17 @@ class Request:
         return self._exchange.is_disconnected
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""
+        """Call `call` when the client disconnects, or now if the client has disconnected already.
+
+        If `call` is None, the callback of an earlier call is removed.
+        """
         self._exchange.on_lost(call)
 
     def switch(self, headers: Sequence[Header]) -> Side:
-        """Answer 101 Switching Protocols, and return the connection for raw bytes; raises `Disconnected`."""
+        """Answer with 101 Switching Protocols, and return the connection for raw bytes.
+
+        Raises `Disconnected` if the client has disconnected.
+        """
         self.code = 101
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(101)
@@ -224,19 +231,19 @@ class Request:
 
     @property
     def id(self) -> bytes:
-        """The request's id, from the client or generated; the answer (`Audit-Id`) and the audit log contain it."""
+        """The request's id, from the client or generated, which the response (`Audit-Id`) and the audit log contain."""
         if not self._id:
             self._id = self.header(_ID) or self._ids.new()
         return self._id
 
     @property
     def uri(self) -> str:
-        """The target as it was sent: the path and the query."""
+        """The request target as it was sent: the path and the query."""
         path, query = self._exchange.path, self._exchange.query
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
 
     def cut_off(self) -> None:
-        """Abort the answer if it is a stream or tunnel that has begun; otherwise do nothing."""
+        """Abort the response if it is a stream or tunnel that has begun; otherwise do nothing."""
         if self._exchange.stream is not None:
             self._exchange.stream.abort()
         elif self._exchange.side is not None:
@@ -244,7 +251,7 @@ class Request:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), the client's own first; not yet verified."""
+        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
         return self._exchange.certificates
 
     @property
@@ -258,7 +265,7 @@ def _agent(lines: Sequence[Header]) -> str:
 
 
 def body_refusal(error: CtrlmgrError) -> ApiError:
-    """Return the answer to a request whose body could not be read."""
+    """Return the response to a request whose body could not be read."""
     match error:
         case BodyTooLarge():
             return _too_large()
@@ -273,7 +280,7 @@ def _too_large() -> RequestEntityTooLarge:
 
 
 def parse_query(raw: bytes) -> dict[str, list[str]]:
-    """Return the pairs of a query, parsed as the module's docstring describes."""
+    """Return the name-value pairs of a query, parsed as Go's `url.Values`."""
     query: dict[str, list[str]] = {}
     if raw.count(b"&") >= MOST_PARAMETERS:
         return query

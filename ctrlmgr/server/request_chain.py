@@ -1,4 +1,4 @@
-"""The handler chain: the steps through which every request passes, in this order.
+"""The handler chain consists of the steps through which every request passes, in this order.
 
 | step | determines | may answer with |
 |---|---|---|
@@ -12,12 +12,13 @@
 | verb | the answer; a write passes admission within the engine, where its object is known | the verb's errors |
 
 Guarantees:
-- Answers reveal to unauthorized clients nothing about which objects exist, because 401 and 403 are decided before 404.
-- Steps that call no other process do not wait, except for fairness.
-- Every request is decided with all writes that were acknowledged before it arrived. Therefore a revoked right is
-  invalid on every connection at once.
+- Responses reveal nothing to unauthorized clients about which objects exist, because 401 and 403 are decided before
+  404.
+- Steps that call no other process do not wait, except for priority and fairness.
+- Every request is decided on a state that contains all writes that were acknowledged before the request arrived.
+  Therefore a revoked permission is invalid on every connection at once.
 - A watch, or a connection to a container, ends at most a minute after its credentials have expired or its user has lost
-  the right to start it. The right is not checked again if `ends_watches` is off.
+  the permission to start it. If `ends_watches` is not set, the permission is not checked again.
 
 Source: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -62,21 +63,27 @@ _UPGRADING = frozenset({"attach", "exec", "portforward"})
 
 
 class Answering(Protocol):
-    """Answers requests for resources."""
+    """Handles requests for resources."""
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
-        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
+        """Return an awaitable that handles the call.
+
+        Both the call of this method and the awaitable raise `ApiError` if the response is an error.
+        """
 
 
 class Limits(Protocol):
     """Limits the number of requests that run at the same time."""
 
     def seat(self, request: Request, asked: Attributes, /) -> Seat:
-        """Take a place for a request until its `end`, and return the place; raises `Overloaded`."""
+        """Take a place for a request until its `end`, and return the place.
+
+        Raises `Overloaded` if there is no place.
+        """
 
 
 class ChainBackend(Protocol):
-    """The interface of the backend that the chain uses."""
+    """The interface of the backend that the handler chain uses."""
 
     @property
     def kinds(self) -> Kinds:
@@ -90,7 +97,7 @@ class ChainBackend(Protocol):
         """Apply all acknowledged events to the cache that are known without waiting."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Run on the current event loop while the context is open."""
+        """Run the backend on the current event loop while the context is open."""
 
     def add_batch_listener(self, around: BatchListener) -> None:
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
@@ -100,7 +107,7 @@ class ChainBackend(Protocol):
 
 
 class Chain:
-    """The handler chain of a server. Used on the event loop only."""
+    """The handler chain of a server. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -116,8 +123,8 @@ class Chain:
     ) -> None:
         """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
-        `auditing` writes audit events. `aggregator` answers requests for versions that other servers serve. If
-        `ends_watches` is set, a watch ends when its user loses the right to start it.
+        `auditing` records the audit events of requests. `aggregator` handles requests for versions that extension
+        servers serve. If `ends_watches` is set, a watch ends when its user loses the permission to start it.
         """
         self._auditing = auditing
         self._aggregator = aggregator
@@ -130,10 +137,10 @@ class Chain:
         self.watch_revalidation = WatchRevalidation(
             authenticator, RepeatedAuthorization(authorizer) if ends_watches else None
         )
-        """Ends watches whose credentials have expired or whose user has lost the right."""
+        """Ends watches whose credentials have expired or whose user has lost the permission for the watch."""
 
     async def answer(self, request: Request, place: Place) -> None:
-        """Answer a request; raises `ApiError` if the answer is an error."""
+        """Process a request; raises `ApiError` if the response is an error."""
         if place.location.problem:
             problem = f"failed to create RequestInfo: {place.location.problem}, {request.uri}"
             await request.respond(_undecided(request.uri, problem))
@@ -180,9 +187,9 @@ class Chain:
             seat.end()
 
     async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
-        """Return whether the request may continue after its first audit event; if not, answer it with 500.
+        """Return whether the request may continue after its first audit event; if not, respond with 500.
 
-        `may` is the result of the backends that do not wait. This method also waits for the slow backends.
+        `may` is the result of the audit backends that do not wait. This method also waits for the slow audit backends.
         """
         if may and request.audit is not None:
             may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
@@ -201,7 +208,7 @@ class Chain:
                 request.audit.impersonated, request.audit.constraint = taken.user, taken.constraint
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
-        """Answer an authorized request."""
+        """Handle a request that is authorized."""
         endpoint, path, target = place.endpoint, place.location.resource, place.target
         remote = self._aggregator.find(place.location) if self._aggregator is not None else None
         if self._aggregator is not None and remote is not None:
@@ -227,7 +234,7 @@ class Chain:
     async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
         """Require the verb create for exec, attach and portforward.
 
-        A web socket always uses GET, which would be a read.
+        This is necessary because a WebSocket always uses GET, which would count as a read.
         """
         asked = attributes._replace(verb="create")
         verdict = self._authorizer.authorize(request.user, asked)
@@ -238,7 +245,10 @@ class Chain:
 
 
 def _lasting(attributes: Attributes) -> Attributes:
-    """Return the right that a request needs while it lasts; for a stream of a pod, the right to create it."""
+    """Return the permission that a request needs as long as it lasts.
+
+    For a stream of a pod, the permission to create it.
+    """
     is_stream = attributes.resource == "pods" and not attributes.group and attributes.subresource in _UPGRADING
     return attributes._replace(verb="create") if is_stream else attributes
 
@@ -251,5 +261,5 @@ def _undecided(uri: str, problem: str) -> Response:
 
 
 def _impersonates(headers: Sequence[HeaderLine]) -> bool:
-    """Return whether any header is about impersonation."""
+    """Return whether any header requests impersonation."""
     return any(name.startswith(PREFIX) for name, _ in headers)

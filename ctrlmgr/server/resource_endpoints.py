@@ -1,8 +1,8 @@
-"""Maps each form of path to the kind that it addresses and the methods that it supports.
+"""Maps each form of URL path to the kind that it addresses and the methods that it supports.
 
-Guarantees: errors for unknown paths equal those of Kubernetes. The answer is 404 for a path without a kind, or with a
-scope that the kind does not have. If a valid path does not support the method, the answer is 405, without an `Allow`
-header as in Kubernetes. Resolved paths are cached until the kinds change.
+Guarantees: the errors for unknown paths equal those of Kubernetes. The response is 404 for a path without a kind, or
+with a scope that the kind does not have. If a valid path does not support the method, the response is 405 and, as in
+Kubernetes, has no `Allow` header. Resolved paths are cached until the kinds change.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 _PROXIED = {"HEAD": "get", "OPTIONS": "get"}
-"""Additional methods that a proxy supports; discovery has no verbs for these methods (`ConnectMethods`)."""
+"""Additional HTTP methods that a proxy supports, for which discovery has no verbs (`ConnectMethods`)."""
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
-"""The names of verbs in metrics, for names that differ from the verb."""
+"""The names that metrics use for verbs, if they differ from the verb."""
 
 _READING = frozenset({"GET", "HEAD"})
 _NAMED = frozenset({"update", "patch"})
-"""Verbs that need a name in the path. For built-in kinds, no path without a name supports these verbs."""
+"""Verbs that need a name in the path. For built-in kinds, no path without an object's name supports these verbs."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources that connect to a running process."""
+"""Subresources that connect to a running process instead of a stored object."""
 
 _SHOWN = frozenset({"scale", "status"})
 """Subresources that support tables and other representations, because their storage is a `rest.TableConvertor`."""
@@ -43,13 +43,15 @@ _SHOWN = frozenset({"scale", "status"})
 _PLACES: Final = 4096
 """Maximum number of paths for which the endpoint is cached."""
 _LONGEST: Final = 512
-"""Maximum length of a cached path, in bytes."""
+"""Maximum length of a path for which the endpoint is cached, in bytes."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""The methods whose attributes are cached. A client can send any other method, so these are not cached."""
+"""The HTTP methods whose request attributes are cached. Other methods are not cached, because a client can send any
+string as the method.
+"""
 
 
 class Endpoint:
-    """One form of path: its kind, and the verb of each method."""
+    """One form of URL path, with its kind and the verb of each method."""
 
     def __init__(
         self,
@@ -61,26 +63,27 @@ class Endpoint:
         lacks: bool = False,
         prefix: str = "",
     ) -> None:
-        """Create an endpoint with `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as in metrics.
+        """Create an endpoint with `verbs`, by HTTP method.
 
-        With `lacks`, the path names a subresource that a custom kind does not have, and the answer is 404. The `prefix`
-        of the path (`watch`, `proxy`) is the verb in the message of a 405.
+        `scope` is `resource`, `namespace` or `cluster`, as in metrics. If `lacks` is set, the path names a subresource
+        that a custom kind does not have, and the response is 404. The deprecated `prefix` of the path (`watch`,
+        `proxy`) is the verb that the message of a 405 response contains.
         """
         self.lacks = lacks
         self._prefix = prefix
         self.kind = kind
         self.subresource = subresource
         self.is_served = bool(verbs)
-        """Whether any method is supported."""
+        """Whether the endpoint supports any method."""
         self.connects = subresource is not None and subresource.name in _CONNECT
         """Whether requests connect to a running process instead of reading a stored object."""
         is_kept = kind.verbs != {"create"}  # a review is only answered and not stored
         transforms = is_kept if subresource is None else subresource.name in _SHOWN
         self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms, routed=not kind.is_custom)
         self.shown = kind.gvk if subresource is None else subresource.kind
-        """The kind of the endpoint's answers."""
+        """The kind of the objects in the endpoint's responses."""
         self.headers = warnings([kind.deprecation])
-        """Headers that every answer has in addition to its own headers."""
+        """Headers that every response has in addition to its own headers."""
         self._verbs = verbs
         self._scope = scope
         self._has_name = scope == "resource"
@@ -89,19 +92,22 @@ class Endpoint:
         self._watch_metrics: WatchMetrics | None = None
 
     def is_place_for(self, method: str) -> bool:
-        """Return whether the path exists for a method.
+        """Return whether the path exists for an HTTP method.
 
-        A namespaced custom kind supports only reads across all namespaces.
+        For a namespaced custom kind, the path across all namespaces exists only for reads.
         """
         everywhere = self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced
         return everywhere or (method in _READING and self._prefix != "proxy")
 
     def serves(self, method: str) -> bool:
-        """Return whether the method is supported."""
+        """Return whether the endpoint supports the HTTP method."""
         return method in self._verbs
 
     def verb(self, method: str) -> str:
-        """Return the verb of a method; raises `MethodNotAllowed`, and `BadRequest` if the verb needs a name."""
+        """Return the verb of an HTTP method.
+
+        Raises `MethodNotAllowed` if there is none, and `BadRequest` if the verb needs a name.
+        """
         verb = self._verbs.get(method)
         if verb is None:
             raise self._not_allowed(method)
@@ -110,9 +116,9 @@ class Endpoint:
         return verb
 
     def _not_allowed(self, method: str) -> MethodNotAllowed:
-        """Return the 405 error for a method.
+        """Return the 405 error for an HTTP method.
 
-        The message for custom kinds differs, because their handler has no router.
+        The message for custom kinds is a different one, because their handler has no router.
         """
         resource = self.kind.resource
         if not self.kind.is_custom:
@@ -140,16 +146,16 @@ class Endpoint:
 
 
 class Place:
-    """A path and its endpoint, shared by all requests for the path."""
+    """A URL path and its endpoint, shared by all requests for the path."""
 
     __slots__ = ("_attributes", "endpoint", "location", "target")
 
     def __init__(self, location: Location, endpoint: Endpoint | None = None) -> None:
-        """Create a place from a location and its endpoint; None if the path is not a resource or is not served."""
+        """Create a place from a location and its endpoint; the endpoint is None if the path is not served."""
         self.location = location
         self.endpoint = endpoint
         self.target: Target | None = None
-        """The target of the engine's operation; None without an endpoint."""
+        """The target of the engine's operation; None if the place has no endpoint."""
         self._attributes: dict[str, Attributes] = {}
         path = location.resource
         if endpoint is not None and path is not None:
@@ -170,7 +176,7 @@ class Place:
 
 
 class Places:
-    """Resolves paths to places, and caches the results."""
+    """Resolves URL paths to places, and caches the places."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Create a resolver for paths of `kinds`."""
@@ -180,7 +186,7 @@ class Places:
         self._epoch = kinds.epoch
 
     def find(self, raw_path: bytes) -> Place:
-        """Return the place of a path; `raw_path` is the path in the request line, without the query."""
+        """Return the place of a URL path; `raw_path` is the path in the request line, without the query."""
         if self._epoch != self._kinds.epoch:
             self._epoch = self._kinds.epoch
             self._places.clear()
@@ -234,7 +240,7 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
     """Return the endpoint of a custom kind, which has verbs instead of routes (apiextensions-apiserver `crdHandler`).
 
-    A HEAD is answered like a GET, but built-in kinds have no route for HEAD.
+    A HEAD request for a custom kind is handled like a GET, but built-in kinds have no route for HEAD.
     """
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
@@ -265,7 +271,7 @@ def _attributes(location: Location, method: str) -> Attributes:
 
 
 def _verb(method: str, name: str) -> str:
-    """Return the verb of a method for an object, or for a collection if `name` is empty."""
+    """Return the verb of an HTTP method for an object, or for a collection if `name` is empty."""
     match method:
         case "GET" | "HEAD":
             return "get" if name else "list"
@@ -281,7 +287,7 @@ def _verb(method: str, name: str) -> str:
 
 
 def _scope(path: ResourcePath) -> str:
-    """Return the scope of a request in the form that metrics contain."""
+    """Return the scope of a request, in the form in which metrics contain it."""
     return "resource" if path.name else "namespace" if path.namespace else "cluster"
 
 

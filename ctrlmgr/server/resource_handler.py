@@ -1,9 +1,9 @@
-"""Answers requests for resources: maps each HTTP request to a verb of the engine.
+"""Handles requests for resources: maps each HTTP request to a verb of the engine.
 
 Guarantees:
-- The engine determines the result. This module determines only the form of the answer.
-- Query options are validated before the request has any effect. A body is read only if the verb needs a body.
-- A read that need not wait is answered within one turn of the event loop.
+- The engine determines the result of a request. This module determines only the form of the response.
+- Query options are validated before the request has any effect. The request body is read only if the verb needs it.
+- A read that need not wait is completed within one turn of the event loop.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _NO_OPTIONS = WriteOptions()
 
 
 class Call:
-    """One request for a served resource: its endpoint, its target, and the representation of the answer."""
+    """One request for a served resource: its endpoint, its target, and the representation of the response."""
 
     __slots__ = ("endpoint", "how", "path", "request", "target")
 
     def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath, target: Target) -> None:
-        """Create a call, which is answered in plain JSON unless `negotiate` selects another representation."""
+        """Create a call whose response is plain JSON unless `negotiate` selects another representation."""
         self.request = request
         self.endpoint = endpoint
         self.path = path
@@ -77,24 +77,33 @@ class Call:
         self.how = PLAIN
 
     def negotiate(self) -> None:
-        """Select the representation of the answer from the Accept header; raises `NotAcceptable`."""
+        """Select the representation of the response from the Accept header.
+
+        Raises `NotAcceptable` if the client accepts none.
+        """
         request = self.request
         how = self.endpoint.accepts.negotiate(request.header(b"accept"))
         self.how = how._replace(pretty=True) if request.wants_pretty else how
 
     @property
     def namespace(self) -> str | None:
-        """The namespace of a collection; None for all namespaces."""
+        """The namespace of a collection; None means all namespaces."""
         return (self.path.namespace or None) if self.endpoint.kind.namespaced else None
 
     @property
     def patches(self) -> Sequence[str]:
-        """The patch types that a custom kind supports; empty for built-in kinds, which all support the same types."""
+        """The patch types that a custom kind supports.
+
+        Empty for built-in kinds, which all support the same patch types.
+        """
         return self.endpoint.kind.patches if self.endpoint.kind.is_custom else ()
 
     @property
     def list_options(self) -> ListOptions:
-        """The list options in the query. The name in a `watch/` path is converted to a field selector."""
+        """Return the list options in the query of the request.
+
+        The name in a `watch/` path is converted to a field selector.
+        """
         query, name = self.request.query, self.path.name
         if name:
             if query.get("fieldSelector", [""])[0] not in ("", f"metadata.name={name}"):
@@ -105,11 +114,11 @@ class Call:
         return parse_list(query, self.endpoint.kind)
 
     async def body(self, media_type: str) -> Body:
-        """Read the request's body."""
+        """Read the body of the request."""
         return self.heard(media_type, await self.request.body())
 
     def heard(self, media_type: str, data: bytes) -> Body:
-        """Return a body. If the request is audited, the audit record receives it when it is decoded."""
+        """Return a body. If the request is audited, the audit record receives the body when it is decoded."""
         record = self.request.audit
         return Body(media_type, data) if record is None else Body(media_type, data, record.record_object)
 
@@ -118,7 +127,7 @@ _Handler: TypeAlias = Callable[[Call], Awaitable[None]]
 
 
 class Api:
-    """Serves resources. Used on the event loop only."""
+    """Serves resources. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -137,9 +146,9 @@ class Api:
     ) -> None:
         """Create a handler that runs operations of `engine` with `driver`, and serves watches with `watches`.
 
-        Without `tokens`, token requests are answered with 404. `runtime` answers for simulated nodes, and `kubelets`
-        for all other nodes; if both are None, no node is reachable. `random` chooses endpoints of Services. `large`
-        runs requests with large bodies in other processes.
+        If `tokens` is None, token requests get a 404 response. `runtime` serves simulated nodes, and `kubelets` serves
+        all other nodes; if both are None, no node is reachable. `random` is used to choose endpoints of Services.
+        `large` runs requests with large bodies in worker processes.
         """
         self._engine = engine
         self._connector = Connector(engine.cacher, runtime, kubelets, random)
@@ -162,11 +171,14 @@ class Api:
         }
 
     def close(self) -> None:
-        """End all connections to containers; new connections end immediately."""
+        """End all connections to containers; connections that start later end immediately."""
         self._connector.close()
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
-        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
+        """Return an awaitable that handles the call.
+
+        Both the call of this method and the awaitable raise `ApiError` if the response is an error.
+        """
         if call.endpoint.connects:
             return self._connect(call)
         if verb == "patch":  # the Content-Type is checked before Accept
@@ -177,11 +189,11 @@ class Api:
         return self._handlers[verb](call)
 
     def _needs(self, kind: Kind, verb: str) -> bool:
-        """Return whether a verb needs the schema of a kind."""
+        """Return whether a verb needs the schema of the kind."""
         return verb in _SHAPING or bool(self._engine.cacher.list(kind.storage))
 
     async def _prepared(self, call: Call, verb: str) -> None:
-        """Prepare the call's kind on another thread, because that can take long, then answer."""
+        """Prepare the call's kind on another thread, because that can take long, and then handle the call."""
         await self._driver.compute(call.endpoint.kind.prepare)
         await self._handlers[verb](call)
 
@@ -325,7 +337,7 @@ class Api:
     ) -> Sequence[str]:
         """Run admission for an object that is not stored, and return the warnings for the client.
 
-        `complete` is the argument of `WriteEngine.admit`.
+        `complete` is passed to `WriteEngine.admit`.
         """
         requester = call.request.requester
         target = call.target
@@ -359,7 +371,7 @@ class Api:
         await self._sender.whole(call.request, answer.code, shown, call.how, warnings(answer.warnings))
 
     def _is_large(self, target: Target, body: Body | None) -> bool:
-        """Return whether the body, or the object that it changes, is large."""
+        """Return whether the request body, or the object that it changes, is large."""
         cost = target.kind.strategy.validation_cost
         if body is not None and jobs.is_large(body, cost(body.data)):
             return True
@@ -367,7 +379,7 @@ class Api:
         return current is not None and jobs.is_large_object(current, cost(current.body))
 
     async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
-        """Run a job, in a worker process if its body is large; return its result, or raise its error."""
+        """Run a job, in a worker process if the request body is large; return the job's result, or raise its error."""
         if not is_large:
             return await self._driver.run(job(self._engine, *arguments))
         record = call.request.audit

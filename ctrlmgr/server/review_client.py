@@ -1,8 +1,8 @@
 """Sends reviews to another server: TokenReviews and SubjectAccessReviews.
 
 Guarantees:
-- A transient failure is retried, with up to five attempts and increasing pauses. If a server is unreachable or rejects
-  the review, the review is not sent again.
+- A transient failure is retried; there are up to five attempts, with increasing pauses. If the server is unreachable or
+  rejects the review, the review is not sent again.
 - Errors contain the messages of Go's HTTP client.
 
 Source: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
@@ -25,14 +25,14 @@ _TRIES: Final = Tries(5, 0.5, 1.5)
 
 
 class ReviewFailed(CtrlmgrError):
-    """Raised if the other server's answer is missing or cannot be used."""
+    """Raised if the other server's response is missing or cannot be used."""
 
 
 class ReviewServer:
-    """A client of the server in a kubeconfig's current context. Used on one event loop."""
+    """A client of the server in a kubeconfig's current context. An instance is used on one event loop."""
 
     def __init__(self, config: Path, *, patience: float, clock: Clock) -> None:
-        """Create a client from the kubeconfig `config`; an attempt takes at most `patience` seconds.
+        """Create a client for the server in the kubeconfig `config`; an attempt takes at most `patience` seconds.
 
         Raises `SettingsError`.
         """
@@ -42,11 +42,11 @@ class ReviewServer:
 
     @property
     def url(self) -> str:
-        """The URL to which reviews are sent."""
+        """The URL to which the client sends reviews."""
         return self._access.server
 
     async def ask(self, review: bytes) -> bytes:
-        """Return the answer to a review, both in JSON; raises `ReviewFailed`."""
+        """Return the response to a review, both in JSON; raises `ReviewFailed` if there is no valid response."""
         access = self._access
         call = Call(
             access.server,

@@ -1,8 +1,8 @@
-"""Parses paths in the URL space of the Kubernetes API.
+"""Parses URL paths of the Kubernetes API.
 
 Guarantees:
-- A path is decoded once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because a program
-  that decodes or normalises the path again would get another path.
+- A URL path is decoded only once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because a
+  program that decodes or normalises the path again would get another path.
 - The result does not depend on the served kinds, so it reveals nothing about them to unauthorized clients (apiserver
   `pkg/endpoints/request/requestinfo.go`).
 
@@ -23,10 +23,10 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-"""Segments after `namespaces/NAME` that are subresources of the namespace, not resources in the namespace."""
+"""Segments after `namespaces/NAME` that are subresources of the namespace, and not resources in the namespace."""
 
 _PREFIXES = frozenset({"proxy", "watch"})
-"""Segments that may precede a resource; such a segment is the verb (`specialVerbs`)."""
+"""Segments that may precede a resource in a path and are then the verb (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
 """Matches an encoded slash, NUL, percent sign or backslash, or a literal backslash."""
@@ -44,7 +44,7 @@ class ResourcePath(NamedTuple):
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """The path after the subresource, for subresources that pass the path on (`proxy`)."""
+    """The path after the subresource, for subresources that pass it on (`proxy`)."""
     prefix: str = ""
     """The deprecated prefix `watch` or `proxy` before the resource."""
 
@@ -62,15 +62,15 @@ class Location(NamedTuple):
     parts: tuple[str, ...] | None
     """The segments of the decoded path; None for an invalid path."""
     resource: ResourcePath | None
-    """The resource in the path; None if the path is not about a resource."""
+    """The resource in the path; None if the path does not address a resource."""
     is_api: bool
-    """Whether an unknown path is answered with a `Status`."""
+    """Whether the response for an unknown path is a `Status`."""
     problem: str = ""
-    """The reason why the path cannot be parsed; empty if it was parsed."""
+    """The reason why the path cannot be parsed; empty if the path was parsed."""
 
 
 def locate(raw_path: bytes) -> Location:
-    """Return the parsed path; `raw_path` is the path in the request line, without the query."""
+    """Return the parsed URL path; `raw_path` is the path in the request line, without the query."""
     path = raw_path.decode("latin-1")
     is_api = path.startswith(("/api/", "/apis/"))
     ambiguous = _AMBIGUOUS.search(path) is not None
@@ -90,7 +90,7 @@ def locate(raw_path: bytes) -> Location:
 
 
 def _below_version(parts: list[str]) -> list[str] | None:
-    """Return the segments after the group and version; None if the path has no such segments."""
+    """Return the path segments after the group and version; None if the path has no such segments."""
     skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
     return parts[skipped:] or None
 

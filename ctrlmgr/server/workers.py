@@ -1,7 +1,7 @@
 """Threads for blocking calls, such as database reads and compression, so that the event loop never blocks.
 
-Guarantees: calls start in the order in which they were given, a few at a time. The awaiting coroutine receives the
-result or the error. `stop` lets all given calls finish.
+Guarantees: calls start in the order in which they were passed, a few at a time. The coroutine that awaits a call
+receives its result or error. `stop` lets all calls finish that were passed before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 COUNT = 4
-"""Default number of threads; more connections for reads from a database would not be faster."""
+"""Default number of threads; a database would not serve reads faster on more connections."""
 
 
 class Workers:
@@ -34,12 +34,12 @@ class Workers:
             threads.start(f"server worker {number}", self._work)
 
     def stop(self) -> None:
-        """Stop the threads after all earlier calls have ended."""
+        """Stop the threads after all calls that were passed before have ended."""
         for _ in range(self._count):
             self._calls.put(None)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run `call` on a thread. Return its result, or raise its error."""
+        """Run `call` on a thread. Return the result of the call, or raise its error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -55,7 +55,7 @@ class Workers:
         return await future
 
     def begin(self, call: Callable[[], None]) -> None:
-        """Run `call` on a thread without waiting for it. `call` must not raise."""
+        """Run `call` on a thread without waiting for it. The function `call` must not raise errors."""
         self._calls.put(call)
 
     def _work(self) -> None:

@@ -1,8 +1,10 @@
-"""Every setting with its type and default, and the merge of flags, environment and a TOML file into `Settings`.
+"""Declares every setting with its type and default; merges flags, environment and a TOML file into `Settings`.
 
 Guarantees:
-- Precedence for each key: flag > `CTRLMGR_SECTION_KEY` > file > default. `Loaded.origins` names the source.
-- A wrong value, key or variable is a one-line `SettingsError` that names the place, the problem and the valid values.
+- For each key, a flag takes precedence over the variable `CTRLMGR_SECTION_KEY`, the variable over the file, and the
+  file over the default. `Loaded.origins` names the source of each value.
+- An invalid value, key or variable raises a `SettingsError` whose one line names the place, the problem and the valid
+  values.
 """
 
 from ctrlmgr.settings.admission_settings import AdmissionSettings

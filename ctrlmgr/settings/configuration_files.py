@@ -1,7 +1,7 @@
-"""Reads configuration files that settings name: YAML or JSON, in kube-apiserver's formats.
+"""Reads configuration files that settings name, in YAML or JSON in kube-apiserver's formats.
 
-Guarantees: a file that is unreadable, malformed or has unknown fields is a one-line error with the file and line.
-Nothing is ignored silently.
+Guarantees: a file that is unreadable, malformed or has unknown fields raises an error whose one line names the file and
+line. No part of a file is ignored silently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Document(NamedTuple):
 
     file: Path
     node: yaml.Node | None
-    """The parsed document; None for an empty file."""
+    """The parsed document; None if the file is empty."""
     value: Any
 
     def refuse(self, problem: str, *path: str | int) -> SettingsError:
@@ -35,9 +35,9 @@ class Document(NamedTuple):
         return SettingsError(f"{self.file}:{_line(self.node, path)}: {problem}")
 
     def read(self, kind: str, versions: Collection[str], as_type: type[T]) -> T:
-        """Return the document as a struct.
+        """Return the document as an instance of a struct.
 
-        Raises `SettingsError` if the kind or version is another one, or if a field does not fit the struct.
+        Raises `SettingsError` if the document has another kind or version, or if a field does not match the struct.
         """
         fields = self.value if isinstance(self.value, dict) else {}
         found, version = fields.get("kind"), fields.get("apiVersion")
@@ -49,7 +49,7 @@ class Document(NamedTuple):
         return self.converted(rest, as_type)
 
     def converted(self, value: Any, as_type: type[T]) -> T:
-        """Return a value of the document as a struct; raises `SettingsError` if the value does not fit the struct."""
+        """Return a value of the document as a struct; raises `SettingsError` if the value does not match the struct."""
         try:
             return msgspec.convert(value, as_type)
         except msgspec.ValidationError as error:
@@ -63,7 +63,7 @@ class Document(NamedTuple):
 
 
 def _line(node: yaml.Node | None, path: tuple[str | int, ...]) -> int:
-    """Return the line number (from 1) of the longest part of `path` that exists in the document."""
+    """Return the line number (from 1) of the longest prefix of `path` that exists in the document."""
     if node is None:
         return 1
     line = node.start_mark.line

@@ -1,10 +1,10 @@
-"""Reads a cluster's address and credentials from a kubeconfig, as kubectl does, or from inside a pod.
+"""Reads the URL and credentials of a cluster from a kubeconfig, as kubectl does, or from inside a pod.
 
 Guarantees:
-- `$KUBECONFIG` may name several files; the first definition of a name wins. Relative paths in a file are relative to it
-  (client-go `tools/clientcmd`).
-- When the cluster refuses a token, its file is read again, or the credential plugin runs again (KEP-541).
-- Missing or malformed data is a `SettingsError` with the file and entry.
+- `$KUBECONFIG` may name several files; the first definition of a name is used. Relative paths in a kubeconfig are
+  relative to the kubeconfig (client-go `tools/clientcmd`).
+- When the cluster refuses a token, the token's file is read again, or the credential plugin runs again (KEP-541).
+- Missing or malformed data raises a `SettingsError` that names the file and the entry.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXTENSION = "ctrlmgr"
-"""The extension with which `serve` marks its own cluster entries; it contains the data directory and the log."""
+"""The kubeconfig extension with which `serve` marks its own cluster entries; it contains the data directory and the
+log.
+"""
 _PLUGIN_PATIENCE = 60.0
-"""Maximum run time of a credential plugin in seconds; a plugin may ask the user to log in."""
+"""Maximum run time of a credential plugin in seconds, during which the plugin may ask the user to log in."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Access:
-    """The address of a cluster, and the credentials for it."""
+    """The URL of a cluster's API server, and the credentials for it."""
 
     server: str
-    """The URL of the API server, without a final slash."""
+    """The URL of the API server, without a trailing slash."""
     namespace: str
-    """The namespace of the context; empty if the context names none."""
+    """The namespace of the kubeconfig's context; empty if the context names none."""
     context: ssl.SSLContext | None
     """The TLS context with the certificate authorities and the client certificate; None for plain HTTP."""
     server_name: str
@@ -49,20 +51,21 @@ class Access:
     user: Fields = field(repr=False)
     proxy: str = ""
     authority: bytes = b""
-    """The certificate authorities of `context` in PEM; empty for the system's authorities."""
+    """The certificate authorities that `context` trusts, in PEM; empty for the system's authorities."""
     certificate: bytes = field(default=b"", repr=False)
-    """The client certificate and its key in PEM; empty if there is none."""
+    """The client certificate and its key in PEM; empty if there is no client certificate."""
     is_checked: bool = True
     """Whether the server's certificate is verified."""
     extension: Fields | None = None
-    """The extension that `serve` wrote: the data directory and the log; None for an entry of another program."""
+    """The extension that `serve` wrote, with the data directory and the log; None for an entry of another program."""
     origin: str = ""
-    """The kubeconfig files, and the context that names the user, for error messages; empty without a kubeconfig."""
+    """The kubeconfig files, and the context that names the user, for error messages; empty if no kubeconfig was used.
+    """
 
     def headers(self) -> dict[str, str]:
         """Return the request headers with the user's credentials.
 
-        If necessary, this reads the token file or runs the credential plugin again.
+        If necessary, this method reads the token file or runs the credential plugin again.
         """
         return headers_of(self.user)
 
@@ -79,7 +82,10 @@ class Access:
 
 
 def load(files: Sequence[Path], context: str = "") -> Access:
-    """Return the access of a context, by default the current one; raises `SettingsError`."""
+    """Return the URL and credentials of a context, by default the current one.
+
+    Raises `SettingsError` if they are missing or malformed.
+    """
     config = _merged(files)
     shown = ":".join(str(file) for file in files)
     name, chosen, cluster = _chosen(config, context, shown)
@@ -111,7 +117,7 @@ def load(files: Sequence[Path], context: str = "") -> Access:
 
 
 def access_at(url: str) -> Access:
-    """Return the access to an API server without credentials; raises `SettingsError` if `url` is not a URL."""
+    """Return the access to an API server without credentials; raises `SettingsError` if `url` is not a valid URL."""
     if not url.startswith(("https://", "http://")):
         raise SettingsError(f"--master is {url!r}; it must be a URL such as https://192.0.2.10:6443")
     trust = trusting(b"", b"", True) if url.startswith("https:") else None
@@ -119,7 +125,7 @@ def access_at(url: str) -> Access:
 
 
 def is_marked(files: Sequence[Path]) -> bool:
-    """Return whether `serve` wrote the cluster entry of the current context; reads no credentials."""
+    """Return whether `serve` wrote the cluster entry of the current context; credentials are not read."""
     try:
         return _extension(_chosen(_merged(files), "", "")[2]) is not None
     except SettingsError:
@@ -133,7 +139,7 @@ def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Access | None:
-    """Return the access with the service account of this pod; None outside of a pod."""
+    """Return the access with the service account of this pod; None if the process does not run in a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (folder / "token").exists():
         return None
@@ -143,7 +149,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
 
 
 def headers_of(user: Fields) -> dict[str, str]:
-    """Return the request headers with a user's credentials; reads a token file, and runs a credential plugin."""
+    """Return the request headers with a user's credentials; this reads a token file, and runs a credential plugin."""
     if name := user.get("username"):
         basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
         return {"authorization": f"Basic {basic}"}
@@ -156,13 +162,16 @@ def headers_of(user: Fields) -> dict[str, str]:
 
 
 def users_of(file: Path) -> Mapping[str, Fields]:
-    """Return the users of a kubeconfig, by name; raises `SettingsError`."""
+    """Return the users of a kubeconfig, by name; raises `SettingsError` if an entry is malformed."""
     users: Mapping[str, Fields] = _merged([file])["users"]
     return users
 
 
 def run_plugin(plugin: Any) -> Fields:
-    """Run a credential plugin and return the `status` of the ExecCredential that it prints; raises `SettingsError`."""
+    """Run a credential plugin and return the `status` of the ExecCredential that it prints.
+
+    Raises `SettingsError` if it fails.
+    """
     if not isinstance(plugin, dict) or not plugin.get("command"):
         raise SettingsError("kubeconfig: user.exec has no command")
     api_version = plugin.get("apiVersion") or "client.authentication.k8s.io/v1"
@@ -202,7 +211,10 @@ def _merged(files: Sequence[Path]) -> Fields:
 
 
 def _chosen(config: Fields, context: str, shown: str) -> tuple[str, Fields, Fields]:
-    """Return the name of a context, the context itself and its cluster; raises `SettingsError`."""
+    """Return the name of a context, the context itself and its cluster.
+
+    Raises `SettingsError` if one of them is missing.
+    """
     name = context or config["current-context"]
     if not name:
         raise SettingsError(f"{shown} has no current context; --context names one of: {_names(config['contexts'])}")
@@ -242,8 +254,8 @@ def _names(entries: Fields) -> str:
 def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
     """Return a TLS context that trusts `authorities` (PEM; empty for the system's) and presents a client certificate.
 
-    If `is_checked` is false, the context does not verify the server's certificate. Raises `OSError` and `ValueError`
-    for invalid certificates.
+    If `is_checked` is False, the context does not verify the server's certificate. Raises `OSError` and `ValueError` if
+    a certificate is invalid.
     """
     if is_checked:
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
@@ -271,7 +283,7 @@ def certificate_of(user: Fields) -> bytes:
 
 
 def _show(context: ssl.SSLContext, certificate: bytes) -> None:
-    """Load a client certificate and its key (PEM) into a context; raises `ssl.SSLError`."""
+    """Load a client certificate and its key (PEM) into a context; raises `ssl.SSLError` if they are invalid."""
     with tempfile.NamedTemporaryFile() as both:  # the file has mode 0600; OpenSSL loads certificates only from files
         both.write(certificate)
         both.flush()
@@ -279,7 +291,10 @@ def _show(context: ssl.SSLContext, certificate: bytes) -> None:
 
 
 def _data(entry: Fields, name: str) -> bytes:
-    """Return the data that an entry contains, or the content of the file that it names; empty without both."""
+    """Return the data that a kubeconfig entry contains, or the content of the file that it names.
+
+    Empty if it has neither.
+    """
     if inline := entry.get(f"{name}-data"):
         try:
             return base64.b64decode(inline, validate=True)

@@ -9,7 +9,7 @@ from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import DURATION, LIST, TEXT, whole
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
-"""The default order of `preferred_address_types` (`pkg/controlplane/apiserver/options`)."""
+"""The default order of node address types in `preferred_address_types` (`pkg/controlplane/apiserver/options`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,13 +30,13 @@ SWITCHES = {
         "--controllers-only": "Be a candidate to run the controllers, and serve only health, metrics and settings.",
     }
 }
-"""Settings that have a separate flag for some of their values: by dotted key, each flag with its help."""
+"""Settings for which some values have a separate flag: by the setting's dotted key, each flag with its help."""
 
 
 class Loaded(NamedTuple):
-    """The settings, and the source of each one.
+    """The settings, and the source of each setting.
 
-    Sources are by dotted key (`log.level`): `default`, a file, a variable or a flag.
+    The sources by dotted key (such as `log.level`): `default`, a file, a variable or a flag.
     """
 
     settings: Settings
@@ -45,12 +45,12 @@ class Loaded(NamedTuple):
     """Warnings for the user about former names of settings."""
 
     def is_default(self, key: str) -> bool:
-        """Return whether the key has its default: no flag, no variable of ctrlmgr and no file sets it."""
+        """Return whether the setting has its default: no flag, no variable of ctrlmgr and no file sets it."""
         return self.origins[key] in ("default", f"environment {_STATES}")
 
 
 class FlagValue(NamedTuple):
-    """The value of a setting that was given by a flag with another name."""
+    """The value of a setting that a flag with another name has set."""
 
     value: str
     flag: str
@@ -69,9 +69,9 @@ def declarations() -> Mapping[str, Declaration]:
 
 @cache
 def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Declaration]:
-    """Return the settings of `ctrlmgr` and of these classes.
+    """Return the settings of `ctrlmgr` itself and of these settings classes.
 
-    The result is cached, because this function is called for each setting.
+    The result is cached, because this function is called often.
     """
     found = dict(declarations_of(Settings))
     for section, options in controllers:
@@ -98,7 +98,7 @@ def variable(key: str) -> str:
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """Return the declaration of a setting, by its dotted key."""
+    """Return the declaration of a setting, given its dotted key."""
     section, _, name = key.rpartition(".")
     for place, options in declared():
         if place == section and name in declarations_of(options):
@@ -110,7 +110,7 @@ def value_of(settings: Settings, key: str) -> Any:
 
 
 def plain_value(settings: Settings, key: str) -> Any:
-    """Return a setting's value as TOML and JSON represent it: durations as text, tuples as lists."""
+    """Return a setting's value as TOML and JSON represent it: durations as strings, tuples as lists."""
     return _plain(declarations()[key].kind, value_of(settings, key))
 
 
@@ -138,11 +138,11 @@ def load(
     *,
     translated: Mapping[str, FlagValue] = _NONE,
 ) -> Loaded:
-    """Merge and validate flags, environment and file.
+    """Merge and validate flags, environment variables and the settings file.
 
-    `given` are the flags by dotted key, with None for an absent flag. `translated` are the values of flags with other
-    names; such a value applies if the setting's own flag is absent. Without `file`, the function reads the file that
-    `CTRLMGR_SETTINGS` names, if this variable is set. Raises `SettingsError`.
+    `given` contains the values of flags by dotted key, with None for an absent flag. `translated` are the values of
+    flags with other names; such a value applies if the setting's own flag is absent. If `file` is not given, the
+    function reads the file that the variable `CTRLMGR_SETTINGS` names, if it is set. Raises `SettingsError`.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
         file = Path(environment["CTRLMGR_SETTINGS"])
@@ -183,7 +183,7 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
 
 
 def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
-    """Replace former keys by the present ones; if both keys are given, the present key applies."""
+    """Replace former keys by the current keys; if both are given, the value of the current key applies."""
     former = _former()
     renamed = {
         former[key]: each._replace(warning=f"{each.origin}: {key} is called {former[key]} now")
@@ -194,12 +194,12 @@ def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
 
 
 def _former() -> dict[str, str]:
-    """Return the present key for each former key."""
+    """Return the current key for each former key of a setting."""
     return {each.setting.formerly: key for key, each in declarations().items() if each.setting.formerly}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
-    """Return the values of variables that name a setting; raises `SettingsError` for a misspelled name.
+    """Return the values of environment variables that name a setting; raises `SettingsError` for a misspelled name.
 
     Other variables that begin with CTRLMGR_ are ignored, for example those that Kubernetes sets in pods for a service.
     """
@@ -220,7 +220,7 @@ def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
 
 
 def _remedy(key: str, known: Iterable[str]) -> str:
-    """Return the setting that the user probably meant.
+    """Return the setting that the user probably meant by an unknown key.
 
     The suggested setting has a similar name, or the same name in another section.
     """

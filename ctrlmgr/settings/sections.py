@@ -1,6 +1,6 @@
-"""Every setting with its type and default. `settings.toml` lists every key; a test checks that it is complete.
+"""Declares every setting with its type and default. `settings.toml` lists every key; a test checks that it is complete.
 
-`Settings` is frozen. Each part of ctrlmgr receives its own section, never the whole.
+`Settings` is frozen. Each part of ctrlmgr receives only its own section of the settings.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """The retention rule of one resource.
+    """The retention rule of one resource, for compaction.
 
     Compaction keeps each object's newest `keep` events, and all events that are younger than `keep_for`.
     """
@@ -465,20 +465,20 @@ class Settings:
     """The settings classes that `declaration.declare` has added, with their values; use `of` to read them."""
 
     def of(self, options: type[T]) -> T:
-        """Return the values of a declared class, or its defaults if no value was set."""
+        """Return the settings in a declared class, or its defaults if no value was set."""
         found = self.declared.get(options)
         return options() if found is None else found
 
     @property
     def database_url(self) -> str:
-        """Return the database's URL; without one in the settings, the URL of the default SQLite file."""
+        """Return the URL of the database; if the settings contain none, return the URL of the default SQLite file."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
 
     @property
     def anchor_key_path(self) -> Path | None:
-        """The file of the key that signs the anchor.
+        """The path of the file with the key that signs the anchor.
 
-        The key is beside the anchor, so processes that share an anchor also share its key.
+        The key file is beside the anchor, so processes that share an anchor also share its key.
         """
         if self.database.anchor_key:
             return Path(self.database.anchor_key).expanduser()
@@ -492,12 +492,15 @@ class Settings:
 
     @property
     def identity_path(self) -> Path | None:
-        """The directory of the files that all processes of a control plane share; None without such a directory."""
+        """The directory of the files that all processes of a control plane share; None if no directory is set."""
         return Path(self.server.identity_dir).expanduser() if self.server.identity_dir else None
 
     @property
     def anchor_path(self) -> Path | None:
-        """The path of the anchor: beside a SQLite database, in `data_dir` for PostgreSQL; None for a log in memory."""
+        """The path of the anchor, which is beside a SQLite database, or in `data_dir` for PostgreSQL.
+
+        None for a log in memory.
+        """
         if self.database.anchor:
             return Path(self.database.anchor).expanduser()
         scheme, _, rest = self.database_url.partition("://")

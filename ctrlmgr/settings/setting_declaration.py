@@ -1,10 +1,11 @@
-"""Declarations of settings: kind, default and description, beside the field with the value.
+"""Declares settings: the kind, default and description of each, beside the field with the value.
 
 A field of a settings class is `Annotated[TYPE, KIND, Setting("what it does", flag="--name", metavar="WHAT")]`. The
 command line, the settings file, the environment, `settings.toml` and docs/settings.md all use this declaration.
 
-Packages of higher layers can add settings. A controller's options are a frozen dataclass in its own package, which its
-descriptor names. `declare` adds the fields of this class as keys of a section, as if `Settings` had them.
+Packages of higher layers can add settings in the following way. A controller's options are a frozen dataclass in its
+own package, which its descriptor names. `declare` adds the fields of this dataclass as keys of a section, as if
+`Settings` had the fields itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ class Setting:
     """The description of one setting, and its command-line flag, if there is one."""
 
     text: str
-    """The description in full sentences; the first sentence is the help of the flag."""
+    """The description in whole sentences, of which the first is the help of the flag."""
     flag: str = ""
     """The command-line flag with its dashes; empty if only files and variables can set the setting."""
     metavar: str = ""
     formerly: str = ""
-    """The former key of this setting, which still works, with a warning; empty without one."""
+    """The former key of this setting, which still works, but with a warning; empty if the key never changed."""
 
     @property
     def help(self) -> str:
@@ -36,7 +37,7 @@ class Setting:
 
 
 class Declaration(NamedTuple):
-    """One setting with its dotted key."""
+    """One setting, identified by its dotted key."""
 
     key: str
     kind: Kind
@@ -70,7 +71,7 @@ def _read(section: type[Any]) -> dict[str, Declaration]:
 
 
 def kinds_of(section: type[Any]) -> dict[str, Kind]:
-    """Return the kind of value of each setting of a class, by dotted key, in the order of the fields."""
+    """Return the value type of each setting of a class, by dotted key, in the order of the fields."""
     return {key: each.kind for key, each in declarations_of(section).items()}
 
 
@@ -78,9 +79,9 @@ _DECLARED: dict[type[Any], str] = {}
 
 
 def declare(options: type[Any], section: str) -> None:
-    """Add the fields of a frozen dataclass as keys of `section`; do nothing if the class was declared before.
+    """Add the fields of a frozen dataclass as keys of `section`; do nothing if the class was already declared.
 
-    Raises ValueError for a key that another class has declared.
+    Raises ValueError if another class has already declared one of the keys.
     """
     if options in _DECLARED:
         return

@@ -1,6 +1,6 @@
-"""The kinds of values that settings can have, and how to parse them from text or TOML.
+"""Defines the types of values that settings can have, and parses values from text or TOML.
 
-Durations are seconds (float) in Python, and `"15s"` in text.
+Durations are seconds (float) in Python, and strings such as `"15s"` in text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DURATION_TEXT = re.compile(rf"(?:{_PART.pattern})+")
 
 
 class Kind(NamedTuple):
-    """A kind of value.
+    """A type of setting values.
 
     `read` parses text or a value from TOML, or raises ValueError; `expects` describes valid values.
     """
@@ -27,14 +27,14 @@ class Kind(NamedTuple):
 
 
 def parse_duration(text: str) -> float:
-    """Return `"1h30m"`, `"15s"` or `"250ms"` as seconds; raises ValueError."""
+    """Return a duration such as `"1h30m"`, `"15s"` or `"250ms"` as seconds; raises ValueError if it is malformed."""
     if text != "0" and not _DURATION_TEXT.fullmatch(text):
         raise ValueError(text)
     return float(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as text that `parse_duration` accepts, in the largest units: `"1h30m"`."""
+    """Return seconds as a string that `parse_duration` accepts, in the largest units, such as `"1h30m"`."""
     rest, parts = round(seconds * 1000), []
     for unit in ("d", "h", "m", "s", "ms"):
         count, rest = divmod(rest, round(_UNITS[unit] * 1000))
@@ -105,7 +105,7 @@ def _read_texts(value: Any) -> tuple[str, ...]:
 
 
 def whole(minimum: int) -> Kind:
-    """Return the kind of values that are integers of at least `minimum`."""
+    """Return the type of values that are integers of at least `minimum`."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -118,7 +118,7 @@ def whole(minimum: int) -> Kind:
 
 
 def decimal(minimum: int, maximum: float = math.inf) -> Kind:
-    """Return the kind of values that are decimal numbers from `minimum` to `maximum`."""
+    """Return the type of values that are decimal numbers from `minimum` to `maximum`."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -132,7 +132,7 @@ def decimal(minimum: int, maximum: float = math.inf) -> Kind:
 
 
 def one_of(*words: str) -> Kind:
-    """Return the kind of values that are one of `words`."""
+    """Return the type of values that are one of `words`."""
 
     def read(value: Any) -> str:
         if value not in words:

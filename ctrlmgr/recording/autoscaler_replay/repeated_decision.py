@@ -181,7 +181,7 @@ class _Writer:
 
 
 def _guesses(recorded: RecordedDecision) -> list[AssumedValues]:
-    """Return guesses: all pods have metrics, or young pods have none, or only from before they were ready."""
+    """Return the assumptions to try: all pods have metrics, young pods have none, or some only before readiness."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [AssumedValues(), *([AssumedValues(missing=young), AssumedValues(starting=young)] if young else ())]
     if any("averageValue" in _total_of(each) for each in recorded.known):

@@ -77,7 +77,7 @@ class Merger:
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
     def begin(self, resource: Resource, revision: Revision) -> None:
-        """Expect changes of another resource, which had no objects up to `revision`; 0 if it begins with a list."""
+        """Expect changes of another resource without objects up to `revision`; 0 if its watch begins with a list."""
         stream = self._streams[resource] = _Stream()
         stream.progress = revision or None
 

@@ -1,6 +1,6 @@
-"""The allocation of devices to claims with structured parameters, as in kube-scheduler's plugin DynamicResources.
+"""Allocates devices to claims with structured parameters, as kube-scheduler's plugin DynamicResources does.
 
-The modules in the order of an allocation: `pools` finds the devices that a node can reach, `device_selectors` evaluates
-selectors, and `allocator` searches for an assignment. `results` converts the assignment to the allocations of the
-claims.
+An allocation uses these modules in order: `pools` finds the devices that a node can reach, `device_selectors` evaluates
+selectors, and `allocator` searches for an assignment. `results` converts the assignment of devices to the allocations
+of the claims.
 """

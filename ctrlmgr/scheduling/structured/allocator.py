@@ -1,8 +1,8 @@
-"""Searches for devices for claims, exhaustively and with backtracking; the search ends at the first solution.
+"""Searches for devices for claims, exhaustively and with backtracking, until it finds the first solution.
 
-Guarantees, those of `dynamic-resource-allocation/structured`:
-- Claims, their requests and the devices of a request are tried in order, devices in the order of their pools. Of a
-  request's alternatives, the first with a solution is used.
+The guarantees are those of `dynamic-resource-allocation/structured`:
+- Claims, their requests and the devices of a request are tried in order, devices in the order of their pools. Of the
+  alternatives of a request, the first with a solution is used.
 - A device belongs to one claim, unless it may be shared or the request has admin access. Claims never consume more of a
   shared device than its capacity, and devices never consume more of a shared counter than its value.
 - A claim gets at most `MOST_RESULTS` devices.
@@ -29,12 +29,12 @@ _EXCLUDING: Final = ("NoSchedule", "NoExecute")
 
 
 class Outcome(Enum):
-    """The result of a part of the search."""
+    """The result of a part of the search for devices."""
 
     FOUND = auto()
     NONE = auto()
     TOO_MANY = auto()
-    """The search failed because a claim would get more than `MOST_RESULTS` devices."""
+    """The search failed because a claim would have got more than `MOST_RESULTS` devices."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class UsedDevices:
     """The devices that are allocated to other claims."""
 
     devices: dict[DeviceID, int] = field(default_factory=dict)
-    """For each device, the number of claims that have the whole device."""
+    """For each device, the number of claims to which the whole device is allocated."""
     portions: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
-    """For each shared device, the consumed capacities in billionths."""
+    """For each shared device, the capacities that claims consume, in billionths."""
     sharing: dict[DeviceID, int] = field(default_factory=dict)
-    """For each device, the number of claims that have a part of it."""
+    """For each device, the number of claims to which a part of the device is allocated."""
 
     def add(self, device: DeviceID, portions: Mapping[str, int] | None, sign: int) -> None:
-        """Add (1) or remove (-1) a device that is allocated to a claim.
+        """Add (1) or remove (-1) the allocation of a device to a claim.
 
-        `portions` are the capacities of a shared device.
+        `portions` are the consumed capacities of a shared device.
         """
         counts = self.devices if portions is None else self.sharing
         counts[device] = counts.get(device, 0) + sign
@@ -90,7 +90,7 @@ class ChosenDevice:
     request: str
     """The name of the request: `REQUEST` or `REQUEST/ALTERNATIVE`."""
     fields: Fields
-    """The request, or the alternative of it that was chosen."""
+    """The request for which the device was chosen, or its alternative."""
     device: Device
     portions: Mapping[str, int] | None = None
     """The capacities of a shared device that the request consumes, in billionths."""
@@ -98,7 +98,7 @@ class ChosenDevice:
 
 @dataclass
 class _Request:
-    """A request or one of its alternatives; `candidates` are the devices that its selectors match."""
+    """A request or one of its alternatives; `candidates` are the devices that match its selectors."""
 
     name: str
     fields: Fields
@@ -147,9 +147,9 @@ def tolerates(toleration: Fields, taint: Fields) -> bool:
 def allocate(
     pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: UsedDevices
 ) -> Solution | None:
-    """Return devices from `pools` for claims, None if there is no solution; raises `AllocationError`.
+    """Return devices from `pools` for claims, None if there is no solution.
 
-    `classes` returns a DeviceClass, given its name.
+    Raises `AllocationError` if a claim is invalid. `classes` returns a DeviceClass, given its name.
     """
     search = _Search(pools, claims, classes, taken)
     if search.claim(0) is Outcome.FOUND:
@@ -160,11 +160,14 @@ def allocate(
 
 
 class InvalidPoolsError(AllocationError):
-    """The node has invalid pools, and the valid ones do not suffice; another node may be suitable."""
+    """Raised if the node has invalid pools, and the valid pools do not suffice; another node may be suitable."""
 
 
 class _Search:
-    """One search. The methods return whether the remaining claims can be allocated, and if so, store the choices."""
+    """One search. Searches with methods that return whether the remaining claims can be allocated.
+
+    If so, they store the choices.
+    """
 
     def __init__(
         self,
@@ -239,9 +242,9 @@ class _Search:
             raise AllocationError(f"claim {claim.name}: {size}")
 
     def _candidates(self, claim: Claim, request: _Request) -> Sequence[Device]:
-        """Return the devices that the selectors match.
+        """Return the candidate devices of a request, which match its selectors.
 
-        The devices are computed once, when the search first needs them.
+        The candidates are computed once, when the search first needs them.
         """
         if request.candidates is None:
             request.candidates = [each for each in self._usable if self._is_selectable(claim, request, each)]
@@ -261,7 +264,7 @@ class _Search:
         return Outcome.FOUND if number == len(self._claims) else self._from(number, 0)
 
     def _from(self, number: int, at: int) -> Outcome:
-        """Allocate the requests of a claim from the index `at` on, and then the later claims."""
+        """Allocate the requests of a claim from the index `at` on, and afterwards the later claims."""
         if at == len(self._requests[number]):
             found = self.claim(number + 1)
             # Another alternative of an earlier claim may need fewer devices.
@@ -276,7 +279,7 @@ class _Search:
         return Outcome.TOO_MANY if all(each is Outcome.TOO_MANY for each in outcomes) else Outcome.NONE
 
     def _devices(self, number: int, at: int, request: _Request, having: int, start: int) -> Outcome:
-        """Choose further devices for a request that has the devices `having`, beginning at the candidate `start`."""
+        """Choose more devices for a request that has the devices `having`, beginning with the candidate `start`."""
         if request.is_all and not request.count:
             return Outcome.NONE
         if having >= request.count:
@@ -299,9 +302,9 @@ class _Search:
         return Outcome.NONE
 
     def _take(self, number: int, request: _Request, device: Device) -> Callable[[], None] | None:
-        """Choose a device for a request.
+        """Choose a device for a request, if the device is available.
 
-        Return a function that reverts the choice, None if the device is not available.
+        Return a function that reverts the choice; None if the device is not available.
         """
         if self._is_in_use(number, request, device) or not request.tolerates(device):
             return None
@@ -370,7 +373,7 @@ class _Search:
     def _count(self, device: Device, sign: int) -> bool:
         """Consume (1) or release (-1) the counters of a device.
 
-        Return whether the counters suffice; if not, nothing changes.
+        Return whether the counters suffice; if they do not, they stay unchanged.
         """
         if not sign or not device.fields.get("consumesCounters"):
             return True
@@ -391,7 +394,7 @@ def _capacities(device: Device) -> Mapping[str, Any]:
 
 
 def _available(pool: Pool, taken: UsedDevices) -> dict[str, dict[str, int]]:
-    """Return the counters of a pool, reduced by what allocated devices consume."""
+    """Return the counters of a pool, reduced by what the allocated devices consume."""
     left = {name: dict(counters) for name, counters in pool.counters.items()}
     for device in pool.all_devices:
         if taken.has(device.id):

@@ -1,7 +1,8 @@
-"""Constraints of a claim: its devices must have the same value of an attribute, or different values.
+"""A constraint of a claim requires that its devices have the same value of an attribute, or all different values.
 
 Source: `matchAttributeConstraint` and `distinctAttributeConstraint` in `dynamic-resource-allocation/structured`. For
-distinct values, Kubernetes compares only with the last device of each request. In ctrlmgr, every device is compared.
+distinct values, Kubernetes compares a device only with the last device of each request. In ctrlmgr, a device is
+compared with every other device of the claim.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from ctrlmgr.scheduling.structured.pools import Device
 
 Value = tuple[str, Any]
-"""The type of an attribute and its value."""
+"""The type of a device attribute, and the attribute's value."""
 
 
 def attribute_of(device: Device, name: str) -> Value | None:
@@ -26,7 +27,7 @@ def attribute_of(device: Device, name: str) -> Value | None:
 
 
 class Constraint:
-    """One constraint, and the values of the devices that were chosen until now."""
+    """One constraint, with the attribute values of the devices that were chosen so far."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         """Read a DeviceConstraint."""

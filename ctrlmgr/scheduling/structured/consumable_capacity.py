@@ -1,6 +1,6 @@
-"""Computes the portion of a device's capacity that a request consumes, if several claims share the device (KEP-5075).
+"""Computes the portion of a device's capacity that a request consumes if several claims share the device (KEP-5075).
 
-Amounts are in billionths. Source: `consumable_capacity.go` in `dynamic-resource-allocation/structured`.
+Amounts of capacity are in billionths. Source: `consumable_capacity.go` in `dynamic-resource-allocation/structured`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def consumed(requests: Amounts, capacities: Mapping[str, Fields]) -> dict[str, i
 
 
 def fits(amounts: Amounts, used: Amounts, capacities: Mapping[str, Fields]) -> bool:
-    """Return whether these amounts are available in addition to the `used` amounts."""
+    """Return whether these amounts of capacity are available in addition to the `used` amounts."""
     return all(amounts[name] + used.get(name, 0) <= parse(capacity["value"]) for name, capacity in capacities.items())
 
 
@@ -42,7 +42,7 @@ def _consumed(wanted: int | None, capacity: Fields) -> int:
 
 
 def _in_steps(wanted: int, bounds: Fields) -> int:
-    """Round an amount up to the minimum, or to the minimum plus a multiple of the step."""
+    """Round a requested amount up to the minimum, or to the minimum plus a multiple of the step."""
     least, step = parse(bounds["min"]), bounds.get("step")
     if wanted < least:
         return least
@@ -70,5 +70,5 @@ def _is_beyond(amount: int, bounds: Fields) -> bool:
 
 
 def _value(amount: int) -> int:
-    """Return an amount as an integer, rounded up (`Quantity.Value`)."""
+    """Return an amount of capacity as an integer, rounded up (`Quantity.Value`)."""
     return -(-amount // WHOLE)

@@ -1,4 +1,4 @@
-"""Evaluates selectors of devices: CEL expressions about one device.
+"""Evaluates the selectors of devices, which are CEL expressions about one device.
 
 Guarantee: an expression that fails aborts the allocation, with the message of `DeviceMatches` in
 `dynamic-resource-allocation/cel/compile.go`.
@@ -25,7 +25,7 @@ LIMIT: Final = 1_000_000
 
 
 class AllocationError(CtrlmgrError):
-    """No device can be allocated to a claim; the message contains the reason."""
+    """Raised if no device can be allocated to a claim; the message contains the reason."""
 
 
 @lru_cache(maxsize=512)
@@ -34,7 +34,10 @@ def _compiled(source: str, has_portions: bool, has_lists: bool) -> Expression:
 
 
 def selects(device: Device, selectors: Iterable[Mapping[str, Any]], whose: str) -> bool:
-    """Return whether all selectors match a device; raises `AllocationError`, whose message begins with `whose`."""
+    """Return whether all selectors match a device.
+
+    Raises `AllocationError`, whose message begins with `whose`, if a selector fails.
+    """
     variables: Mapping[str, Any] | None = None
     for at, selector in enumerate(selectors):
         variables = variables or {"device": _value_of(device)}
@@ -70,9 +73,9 @@ def _value_of(device: Device) -> dict[str, Any]:
 def _by_domain(
     values: Mapping[str, Mapping[str, Any]], driver: str, convert: Callable[[Mapping[str, Any]], Any]
 ) -> DefaultMap:
-    """Return values by domain and name.
+    """Return the attributes or capacities of a device by domain and name.
 
-    A name without a domain belongs to the driver's domain. A missing domain is empty.
+    A name without a domain belongs to the driver's domain. A domain without attributes is represented by an empty map.
     """
     found = DefaultMap()
     for name, value in values.items():

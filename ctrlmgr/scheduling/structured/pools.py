@@ -1,11 +1,11 @@
 """Reads the pools of devices that a node can reach from ResourceSlices.
 
-Guarantees, those of `GatherPools` in `dynamic-resource-allocation/structured`:
-- Only the slices of a pool's newest generation count. A pool is incomplete if not all of its slices are known; its
-  devices are not allocated.
-- A pool is invalid if two devices have the same name, or if it refers to counters that do not exist; its devices are
-  not allocated.
-- Pools are sorted by driver and name; pools with binding conditions are last. Slices are sorted by name.
+The guarantees are those of `GatherPools` in `dynamic-resource-allocation/structured`:
+- Only the slices of a pool's newest generation are used. A pool is incomplete if not all of its slices are known; the
+  devices of an incomplete pool are not allocated.
+- A pool is invalid if two devices have the same name, or if it refers to counters that do not exist; the devices of an
+  invalid pool are not allocated.
+- Pools are sorted by driver and name; pools with binding conditions come last. The slices of a pool are sorted by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.scheduling.node_selection import NodeSelector
 Fields = Mapping[str, Any]
 """Decoded JSON."""
 Counters = Mapping[str, Mapping[str, int]]
-"""Amounts in billionths, by counter set and counter."""
+"""Amounts in billionths, by counter set and by counter."""
 
 
 class DeviceID(NamedTuple):
@@ -34,7 +34,7 @@ class DeviceID(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A ResourceSlice with its name and spec."""
+    """A ResourceSlice, with its name and its spec."""
 
     name: str
     spec: Fields
@@ -70,7 +70,7 @@ class Device(NamedTuple):
 
     @property
     def consumed(self) -> Counters:
-        """The counters that the device consumes."""
+        """The counters that the device consumes, with the amounts."""
         return consumed_counters(self.fields)
 
 
@@ -82,14 +82,16 @@ class Pool:
     name: str
     devices: Sequence[Device] = ()
     all_devices: Sequence[Device] = ()
-    """All devices of the pool, also those that the node cannot reach: these share counters with the others."""
+    """All devices of the pool; devices that the node cannot reach are included because they share counters with the
+    others.
+    """
     counters: Counters = field(default_factory=dict)
     is_incomplete: bool = False
     is_invalid: bool = False
 
     @property
     def has_binding_conditions(self) -> bool:
-        """Whether a device of the pool has to be prepared after its allocation."""
+        """Whether a device of the pool must be prepared after its allocation (binding conditions)."""
         return any(each.fields.get("bindingConditions") for each in self.devices)
 
 
@@ -100,7 +102,7 @@ class NodePlace(NamedTuple):
     labels: Mapping[str, str]
 
     def reaches(self, fields: Fields) -> bool:
-        """Return whether a slice, or a device, is for this node (`NodeMatches`)."""
+        """Return whether a slice or a device is available on this node (`NodeMatches`)."""
         if fields.get("nodeName"):
             return bool(fields["nodeName"] == self.name)
         if fields.get("allNodes"):
@@ -146,7 +148,7 @@ def _pool(node: NodePlace, key: tuple[str, str], slices: Sequence[Slice]) -> Poo
 
 
 def _is_relevant(node: NodePlace, slice_: Slice) -> bool:
-    """Return whether a slice has devices for a node, or has counters, which are needed for every node."""
+    """Return whether a slice has devices for a node, or defines counters, which are needed for every node."""
     spec = slice_.spec
     if spec.get("sharedCounters"):
         return True

@@ -1,4 +1,4 @@
-"""Converts a solution to the allocations of claims: devices, configurations, and the nodes that can reach the devices.
+"""Converts an assignment of devices to the allocations of claims: devices, configurations, and suitable nodes.
 
 Source: `Allocate` and `createNodeSelector` in `dynamic-resource-allocation/structured`.
 """
@@ -16,7 +16,10 @@ from ctrlmgr.scheduling.structured.pools import Fields
 def allocations(
     claims: Sequence[Claim], solution: Solution, node: str, new_id: Callable[[], str]
 ) -> list[dict[str, Any]]:
-    """Return an AllocationResult for each claim, for a pod on `node`; `new_id` returns an id for a portion."""
+    """Return an AllocationResult for each claim, for a pod on `node`.
+
+    `new_id` returns an id for a portion of a device.
+    """
     parts = zip(claims, solution.chosen, solution.classes, strict=True)
     return [_allocation(*part, node, new_id) for part in parts]
 
@@ -54,9 +57,9 @@ def _result(chosen: ChosenDevice, new_id: Callable[[], str]) -> dict[str, Any]:
 
 
 def _text(amount: int, wanted: str | None, capacity: Fields) -> str:
-    """Return an amount in billionths as a quantity.
+    """Return an amount of capacity in billionths as a quantity.
 
-    If the request or the capacity has this amount, its text is used; a rounded amount gets a new text.
+    If the request or the capacity has this amount, its notation is used; a rounded amount gets a canonical notation.
     """
     policy = capacity.get("requestPolicy") or {}
     bounds = policy.get("validRange") or {}
@@ -70,7 +73,7 @@ def _text(amount: int, wanted: str | None, capacity: Fields) -> str:
 
 
 def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the configurations of each device class once, for all requests with the class."""
+    """Yield the configurations of each device class once, for all requests that use the class."""
     requests: dict[str, list[str]] = {}
     by_name: dict[str, Fields] = {}
     for request, class_ in classes.items():
@@ -83,7 +86,7 @@ def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
 
 
 def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the claim's configurations: for all requests, or once for each request that a configuration names."""
+    """Yield the claim's configurations, for all requests or once for each request that a configuration names."""
     for each in claim.devices.get("config") or ():
         named = each.get("requests") or ()
         if not named:
@@ -94,7 +97,7 @@ def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str,
 
 
 def node_selector(chosen: Sequence[ChosenDevice], node: str) -> dict[str, Any] | None:
-    """Return the nodes that can reach all devices; None stands for every node."""
+    """Return the nodes that can reach all devices; None means every node."""
     term: dict[str, list[Any]] = {}
     for each in chosen:
         spec = each.device.fields if each.device.spec.get("perDeviceNodeSelection") else each.device.spec

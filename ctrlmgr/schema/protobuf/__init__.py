@@ -1,1 +1,1 @@
-"""Kubernetes' protobuf format, which is read and written by the published structure of the messages."""
+"""Reads and writes Kubernetes' protobuf format by the published structure of its messages."""

@@ -1,11 +1,11 @@
-"""Messages of Kubernetes' protobuf format.
+"""The messages of Kubernetes' protobuf format.
 
-On first use, each message is compiled to one function for each of its fields.
+On its first use, a message is compiled to one function for each of its fields.
 
-`data/protobuf.json.gz` contains the fields of every message as (number, JSON name, type). The name is empty if the
-field is an embedded struct in Go, whose fields are inline in JSON. A type is a scalar, another message, `json` (bytes
-with JSON), `repeated T` or `map<string,T>`. A test verifies that the names are the same as in the published OpenAPI
-definitions.
+`data/protobuf.json.gz` contains the fields of every message as (number, JSON name, type). The JSON name is empty if the
+field is an embedded struct in Go, whose fields are inline in JSON. The type of a field is a scalar, another message,
+`json` (bytes that contain JSON), `repeated T` or `map<string,T>`. A test verifies that the JSON names are those in the
+published OpenAPI definitions.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ctrlmgr.schema.protobuf.wire import (
 )
 
 Store: TypeAlias = Callable[[dict[str, Any], bytes, int, int, int], int]
-"""Reads one field into a dict: (into, data, at, end, depth) → the position after the field."""
+"""A function that reads one field into a dict: (into, data, at, end, depth) → the position after the field."""
 Read: TypeAlias = Callable[[bytes, int, int, int], Any]
-"""Reads a value with a length prefix: (data, start, stop, depth) → the value."""
+"""A function that reads a value with a length prefix: (data, start, stop, depth) → the value."""
 
 
 class Message:
-    """A message type; its fields are compiled later, because a message may contain messages of the same type."""
+    """A message type; its fields are compiled later, because a message may contain itself."""
 
     def __init__(self, name: str, rows: Sequence[tuple[int, str, str | Message]]) -> None:
         """Create a message type from its rows of (number, JSON name, type)."""
@@ -53,14 +53,18 @@ class Message:
 
     @property
     def merges(self) -> bool:
-        """Return whether JSON represents the message as an object.
+        """Return whether the message is an object in JSON.
 
-        A second occurrence of such a message is merged; other values are replaced.
+        If such a message occurs twice, both occurrences are merged; for other values, the later occurrence replaces the
+        earlier one.
         """
         return self._finish is None
 
     def read(self, data: bytes, at: int, end: int, depth: int, into: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Read the message in `data[at:end]`, into the object `into` if it is given; raises `BadRequest`."""
+        """Read the message in `data[at:end]`, into the object `into` if it is given.
+
+        Raises `BadRequest` if it is malformed.
+        """
         if depth > DEEPEST:
             raise BadRequest("exceeded max depth")
         fields = {} if into is None else into
@@ -109,13 +113,13 @@ def _structure() -> _Structure:
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Return the name of the message for a kind (`apps/v1`, `Deployment`); None if there is none."""
+    """Return the name of the message for a kind (such as `apps/v1`, `Deployment`); None if the kind has no message."""
     return _structure().kinds.get(f"{api_version}/{kind}")
 
 
 @cache
 def message(name: str) -> Message:
-    """Return a message by its full name; raises `KeyError`."""
+    """Return a message by its full name; raises `KeyError` if there is no such message."""
     return Message(name, _structure().messages[name])
 
 
@@ -221,9 +225,9 @@ def _added(name: str, read: Read) -> Store:
 
 
 def _entry(name: str, type: str) -> Store:
-    """Return the function that reads map entries, which are messages of a key and a value.
+    """Return the function that reads the entries of a map, each of which is a message of a key and a value.
 
-    A missing key or value is its zero value.
+    If the key or the value is missing in an entry, its zero value is used.
     """
     entry = Message("entry", [(1, "key", "string"), (2, "value", type)])
 

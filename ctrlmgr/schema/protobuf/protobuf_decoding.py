@@ -1,8 +1,8 @@
 """Decodes Kubernetes' protobuf, which kubectl since 1.32 and typed client-go send, to dicts in the form of JSON.
 
 Guarantees:
-- The result has the same form as decoded JSON: names of JSON, embedded structs inlined, bytes as base64, times as RFC
-  3339, raw JSON decoded. Zero values are kept, because the codec decides which zero values are written.
+- The result has the same form as decoded JSON: JSON's names, embedded structs inline, bytes as base64, times as RFC
+  3339, and raw JSON decoded. Zero values are kept, because the codec decides which zero values are written.
 - A body is read once, in time linear in its length; nesting is bounded. A malformed message raises `BadRequest` with
   Kubernetes' message.
 - Fields with unknown numbers are skipped, as protobuf requires.
@@ -36,8 +36,8 @@ _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")
 def decode(data: bytes, api_version: str = "", kind: str = "") -> Unstructured:
     """Decode a request body to a dict with kind and apiVersion.
 
-    As in Kubernetes, a missing kind or apiVersion defaults to the given one. Raises `BadRequest` if the body is not
-    protobuf, is truncated or malformed, or has an unknown kind.
+    As in Kubernetes, the given kind and apiVersion are used if the body does not contain them. Raises `BadRequest` if
+    the body is not protobuf, is truncated or malformed, or has an unknown kind.
     """
     try:
         head = _open(data)
@@ -75,7 +75,7 @@ def _definition(api_version: str, kind: str, wanted: str) -> Message:
 
 
 def not_registered(kind: str, api_version: str, wanted: str) -> str:
-    """Return the error text for an unknown kind; it contains the line of Go that creates the scheme.
+    """Return the error message for an unknown kind, which contains the line of Go code that creates the scheme.
 
     `wanted` is the apiVersion of the endpoint, which determines the server and its scheme.
     """

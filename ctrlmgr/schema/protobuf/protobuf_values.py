@@ -1,8 +1,8 @@
-"""Converts values that protobuf and JSON represent differently: times, quantities, int-or-string, JSON in bytes.
+"""Converts values that have different forms in protobuf and JSON: times, quantities, int-or-string, JSON in bytes.
 
-Each function converts the decoded fields of one message into its JSON value. The rules are those of apimachinery's
-`time_proto.go`, `micro_time_proto.go`, `quantity_proto.go`, `intstr.go` and of apiextensions' `marshal.go`. For
-example, an empty time is null, not the year 1970.
+Each function converts the decoded fields of one message into its JSON value. Source: apimachinery's `time_proto.go`,
+`micro_time_proto.go`, `quantity_proto.go`, `intstr.go`, and apiextensions' `marshal.go`. For example, a time message
+without fields becomes null, and not a time in the year 1970.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _time(fields: Fields) -> str | None:
-    """Return whole seconds, because Kubernetes' encoder and decoder ignore the nanoseconds of a Time."""
+    """Return a time in whole seconds, because Kubernetes' encoder and decoder ignore the nanoseconds of a Time."""
     return _rfc3339(fields, 0, "seconds") if fields else None
 
 
@@ -74,4 +74,6 @@ VALUES: Mapping[str, Callable[[Fields], Any]] = {
     f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": _schema_or_list("property"),
     f"{_EXTENSIONS}JSONSchemaPropsOrBool": _schema_or_bool,
 }
-"""The functions that convert messages, by name; other messages become JSON objects, or lists (`ExtraValue`)."""
+"""The functions that convert messages, by the message's name; all other messages become JSON objects, or lists
+(`ExtraValue`).
+"""

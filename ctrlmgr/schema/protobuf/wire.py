@@ -1,10 +1,9 @@
 """Protobuf's wire format: reads variable-length integers, skips unknown fields, and writes fields.
 
-Guarantees: no byte at or after `end` is read. Truncated, overlong or too deeply nested input raises `BadRequest` with
-gogo/protobuf's message, which Kubernetes returns.
+Guarantees: no byte of the body at or after `end` is read. Truncated, overlong or too deeply nested input raises
+`BadRequest` with gogo/protobuf's message, which Kubernetes returns.
 
-Every function that reads gets the whole body and two positions instead of a slice. Therefore nested messages are not
-copied.
+Every function that reads gets the whole body and two positions instead of a slice. This avoids copying nested messages.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from ctrlmgr.errors import BadRequest
 
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 DEEPEST = 64
-"""The maximum nesting depth of messages.
+"""The maximum nesting depth of protobuf messages.
 
 Kubernetes' own kinds need about a dozen levels; schemas in custom resource definitions need more.
 """
@@ -27,7 +26,7 @@ def truncated() -> BadRequest:
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Read an unsigned 64-bit integer; return it and the position after it."""
+    """Read an unsigned 64-bit integer; return the integer and the position after it."""
     if at < end and data[at] < 0x80:  # the common case: the integer is a length or another small number
         return data[at], at + 1
     value = shift = 0
@@ -41,7 +40,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def extent(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Read a length; return the start and the end of the value, which is at most `end`."""
+    """Read a length prefix; return the start and the end of the value, whose end is at most `end`."""
     if at < end and data[at] < 0x80:
         size, at = data[at], at + 1
     else:
@@ -105,7 +104,7 @@ def write_number(number: int, value: int) -> bytes:
 
 
 def write_part(number: int, content: bytes) -> bytes:
-    """Return the encoded field `number` with a text, bytes or another message."""
+    """Return the encoded field `number` with a string, bytes or another message."""
     return b"".join((_write_varint(number << 3 | LENGTH), _write_varint(len(content)), content))
 
 

@@ -1,11 +1,11 @@
-"""The metrics server of simulated nodes: serves `metrics.k8s.io`, for `kubectl top` and autoscalers.
+"""The metrics server of simulated nodes, which serves `metrics.k8s.io` for `kubectl top` and autoscalers.
 
 Guarantees:
-- The metrics server listens on loopback with a certificate that it creates, and answers only requests of this server's
-  front proxy.
-- At each start, it creates or updates a Service that names this machine, and an APIService with its port. An APIService
-  that another client has created is not changed.
-- The leader runs the metrics server. Processes on other machines cannot reach it.
+- The metrics server listens on the loopback address with a certificate that it creates, and accepts only requests of
+  this server's front proxy.
+- At each start, the metrics server creates or updates a Service that names this machine, and an APIService with its
+  port. An APIService that another client has created is not changed.
+- Only the leader runs the metrics server. Processes on other machines cannot reach the metrics server.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SERVICE: Final = "simulated-metrics-server"
 _API_SERVICE: Final = f"{VERSION}.{GROUP}"
 _LABEL: Final = "simulate.ctrlmgr.io/metrics"
 _PRIORITY: Final = 100
-"""The value of both priorities in metrics-server's APIService."""
+"""The value of both priorities (group and version) in metrics-server's APIService."""
 _RETRY: Final = 0.5
 """Seconds between attempts to register the metrics server."""
 
@@ -59,7 +59,7 @@ class SimulatedMetrics:
     name = "simulated metrics server"
 
     def __init__(self, parts: Parts, front: Front, rules: Rules) -> None:
-        """Read pods and nodes from the informers of `parts`; call this before they sync."""
+        """Read pods and nodes from the informers of `parts`; the instance must be created before they sync."""
         settings = parts.settings
         self._clock = parts.clock
         self._client: Client = parts.apiserver_client()
@@ -84,12 +84,12 @@ class SimulatedMetrics:
         server.run(stop)
 
     def is_published(self) -> bool:
-        """Return whether it is registered and available, or another server serves the metrics of nodes."""
+        """Return whether the metrics server is available, or another server serves the metrics of nodes."""
         service = self._api_services.get(Key("", _API_SERVICE))
         return self._is_registered and service is not None and (_LABEL not in service.labels or is_available(service))
 
     def _register(self, port: int) -> bool:
-        """Create or update the Service and the APIService; return False if this must be tried again."""
+        """Create or update the Service and the APIService; return False if the caller must try again."""
         try:
             return self._ensure(self._services.get(Key(_NAMESPACE, _SERVICE)), _service()) and self._ensure(
                 self._api_services.get(Key("", _API_SERVICE)), self._api_service(port)
@@ -131,7 +131,7 @@ class _Usage:
         self._rules = rules
 
     def listed(self, resource: str, namespace: str) -> Iterable[Unstructured]:
-        """Return the metrics of `nodes` or `pods`; an empty namespace stands for all namespaces."""
+        """Return the metrics of `nodes` or `pods`; an empty namespace means all namespaces."""
         now, nodes = self._clock.now(), {node.name: node for node in self._nodes.list() if node.labels.get(SIMULATED)}
         pods: dict[str, list[dict[str, Any]]] = {}
         for pod in self._pods.list(namespace or None):

@@ -1,4 +1,7 @@
-"""Adapts the settings for simulated nodes. Without such nodes, the simulation's packages are not imported."""
+"""Adapts the settings of the process for simulated nodes.
+
+If there are no simulated nodes, the simulation's packages are not imported.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,19 @@ from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.settings import Settings
 
 SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)
-"""The controllers that run if there are simulated nodes."""
+"""The additional controllers that run if there are simulated nodes."""
 
 
 _NODES_OF_A_SMALL_RANGE: Final = 200
 _LARGE_RANGE: Final = "10.128.0.0/9"
-"""The default pod range of a large cluster; the usual range has room for 256 nodes."""
+"""The default pod CIDR of a large cluster, because the usual range is sufficient for only 256 nodes."""
 
 
 def with_nodes(settings: Settings) -> Settings:
-    """Return the settings; if there are simulated nodes, with everything that they need.
+    """Return the settings; if there are simulated nodes, add all settings that these need.
 
-    A controller that the settings exclude by name stays disabled. Raises `SettingsError` for an invalid file.
+    A controller that the settings exclude by name stays disabled. Raises `SettingsError` if the file with the simulated
+    nodes is invalid.
     """
     said = settings.of(simulated_nodes.Options).nodes
     if not said:
@@ -44,7 +48,7 @@ def with_nodes(settings: Settings) -> Settings:
 
 
 def simulated_runtime(settings: Settings, *, clock: Clock) -> Runtime | None:
-    """Return the container runtime of pods on simulated nodes, None if there are no such nodes.
+    """Return the container runtime of pods on simulated nodes; None if there are no simulated nodes.
 
     Raises `SettingsError`.
     """

@@ -1,7 +1,7 @@
 """Parses the discovery documents of extension servers: aggregated documents, and documents of one version.
 
 Source: kube-aggregator `pkg/apiserver/handler_discovery.go`, apiserver `pkg/endpoints/installer.go`
-(`ConvertGroupVersionIntoToDiscovery`). If a document has another form, ValueError is raised.
+(`ConvertGroupVersionIntoToDiscovery`). If a discovery document does not have a known form, ValueError is raised.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def aggregated_resources(body: bytes) -> dict[tuple[str, str], list[Unstructured
 
 
 def legacy_resources(body: bytes) -> list[Unstructured]:
-    """Return the resources in an APIResourceList, in the form of aggregated discovery."""
+    """Return the resources in an APIResourceList, converted to the form of aggregated discovery."""
     listed = msgspec.json.decode(body, type=_ResourceList).resources
     found = {each.name: _entry(each) for each in listed if "/" not in each.name}
     for each in listed:
@@ -93,7 +93,7 @@ def _entry(resource: _Resource) -> Unstructured:
 
 
 def _bare(name: str, scope: str) -> Unstructured:
-    """Return a resource for which the document lists only subresources."""
+    """Return an entry for a resource of which the discovery document lists only subresources."""
     return {"resource": name, "responseKind": dict(_NO_KIND), "scope": scope, "singularResource": "", "verbs": None}
 
 
@@ -105,7 +105,7 @@ def _add(parent: Unstructured, name: str, resource: _Resource) -> None:
 
 
 def _with_kinds(resource: Unstructured) -> Unstructured:
-    """Return a resource with a response kind, also for its subresources, because old clients need this field."""
+    """Return a resource whose subresources, too, have a response kind, because old clients need this field."""
     parts = resource.get("subresources") or ()
     more = {"subresources": [{**each, "responseKind": each.get("responseKind") or _NO_KIND} for each in parts]}
     return {**resource, "responseKind": resource.get("responseKind") or _NO_KIND, **(more if parts else {})}

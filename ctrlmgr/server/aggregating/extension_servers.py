@@ -1,10 +1,12 @@
-"""Finds the extension servers that APIServices name, and resolves their addresses.
+"""Finds the extension servers that APIServices name, and resolves the servers' addresses.
 
 Guarantees:
-- The servers are those in the newest APIServices that the cache contains. A look-up costs one dictionary access, and
-  nothing while no APIService names a server.
-- A Service is resolved again for each request, either to one of its ready endpoints or to its cluster address.
-- Servers with equal authorities share a TLS context; connections with different TLS contexts are never shared.
+- The extension servers are those in the newest APIServices that the cache contains. A look-up takes one dictionary
+  access, and no time while no APIService names a server.
+- The Service of an extension server is resolved again for each request, to one of its ready endpoints or to its cluster
+  address.
+- Servers with equal certificate authorities share a TLS context; connections with different TLS contexts are never
+  shared.
 """
 
 from __future__ import annotations
@@ -29,20 +31,20 @@ _LEGACY: Final = ("", "v1")
 
 
 class TransportUnusable(CtrlmgrError):
-    """Raised if the authorities of an APIService, or this server's client certificate, cannot be used."""
+    """Raised if the authorities in an APIService, or this server's client certificate, cannot be used."""
 
 
 class ExtensionServers:
-    """Finds and resolves extension servers. Used on the event loop only."""
+    """Finds and resolves extension servers. Used on the event loop's thread only."""
 
     def __init__(
         self, cacher: Cacher, certificate: Callable[[], bytes], random: Random, *, by_endpoints: bool = True
     ) -> None:
-        """Create an instance that follows the APIServices in `cacher`.
+        """Create an instance that follows the APIServices in the cache `cacher`.
 
         `certificate` returns the client certificate and its key as PEM.
 
-        Services are resolved to an endpoint, or to their cluster address unless `by_endpoints`.
+        Services are resolved to an endpoint if `by_endpoints` is set, and otherwise to their cluster address.
         """
         self._cacher = cacher
         self._certificate = certificate
@@ -56,7 +58,7 @@ class ExtensionServers:
         cacher.follow(API_SERVICES, self._update)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever the servers have changed."""
+        """Call `listener` whenever the extension servers have changed."""
         self._listeners.append(listener)
 
     def _update(self) -> None:
@@ -68,11 +70,14 @@ class ExtensionServers:
 
     @property
     def services(self) -> Mapping[tuple[str, str], RemoteService]:
-        """The servers by group and version."""
+        """The extension servers by API group and version."""
         return self._services
 
     def find(self, parts: Sequence[str] | None) -> RemoteService | None:
-        """Return the server for a path, given the path's segments; None if this server answers it."""
+        """Return the extension server for a URL path, given its segments.
+
+        None if this server serves the path itself.
+        """
         if not self._services or not parts:
             return None
         if parts[0] == "apis" and len(parts) > 2:
@@ -80,7 +85,10 @@ class ExtensionServers:
         return self._services.get(_LEGACY) if parts[0] == "api" else None
 
     def upstream(self, remote: RemoteService) -> Upstream:
-        """Return the address of a server; raises `Unresolved` and `TransportUnusable`."""
+        """Return the address of an extension server.
+
+        Raises `Unresolved` if its Service has none, and `TransportUnusable` if a certificate cannot be used.
+        """
         where = remote.namespace, remote.service, remote.port
         if self._by_endpoints:
             address = resolve_endpoint(self._cacher, *where, self._random)

@@ -1,7 +1,7 @@
-"""Fetches documents of extension servers (discovery, OpenAPI), as the user `system:kube-aggregator`.
+"""Fetches discovery and OpenAPI documents of extension servers, as the user `system:kube-aggregator`.
 
-Guarantees: a request ends after its timeout, and its answer has at most `MOST_BYTES`. Failures are raised as
-`UpstreamFailed`, `Unresolved` or `TransportUnusable`.
+Guarantees: a request ends after its timeout, and its response has at most `MOST_BYTES` bytes. Failures are raised as
+`UpstreamFailed`, `Unresolved` (no address) or `TransportUnusable` (unusable certificates).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from ctrlmgr.server.aggregating.user_headers import user_headers
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 AGGREGATOR: Final = User("system:kube-aggregator", "", (MASTERS,))
-"""The user that requests documents, which may read all documents on every server."""
+"""The user as which documents are requested, which may read all documents on every server."""
 
 
 class Fetched(NamedTuple):
-    """The answer to a request for a document: the document, or an error response."""
+    """The response to a request for a document, which is the document or an error."""
 
     code: int
     headers: dict[bytes, bytes]
     body: bytes
 
     def header(self, name: bytes) -> str:
-        """Return the value of a header; empty if it is missing."""
+        """Return the value of a response header; empty if the header is missing."""
         return self.headers.get(name, b"").decode("latin-1")
 
 
 class Fetcher:
-    """Fetches documents from extension servers. Used on one event loop."""
+    """Fetches documents from extension servers. An instance is used on one event loop."""
 
     def __init__(self, servers: ExtensionServers) -> None:
         """Create an instance that resolves servers with `servers`; must be created on the event loop."""
@@ -47,7 +47,7 @@ class Fetcher:
     async def fetch(
         self, remote: RemoteService, path: str, headers: Sequence[Header], seconds: float, user: User = AGGREGATOR
     ) -> Fetched:
-        """Return a server's answer to a GET of `path` by `user`, which must arrive within `timeout` seconds."""
+        """Return a server's response to a GET of `path` by `user`, which must arrive within `timeout` seconds."""
         upstream = self._servers.upstream(remote)
         lines = [(b"host", remote.server_name.encode()), (b"accept-encoding", b"identity"), *user_headers(user)]
         head = b"GET %b HTTP/1.1\r\n" % path.encode() + b"".join(b"%b: %b\r\n" % line for line in [*lines, *headers])

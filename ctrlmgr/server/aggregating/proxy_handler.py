@@ -1,12 +1,12 @@
-"""Answers a client's request for a version that an extension server serves, by passing the request on.
+"""Passes a client's request for a version that an extension server serves on to that server.
 
 Guarantees:
-- The request has passed authentication, impersonation, authorization and audit like any other request. The extension
-  server receives the request's user in headers, on a connection with this server's client certificate.
-- If a server is not available, not reachable or not trusted, requests for its versions are answered with 503.
+- Authentication, impersonation, authorization and audit have processed the request like any other request. The
+  extension server receives the request's user in headers, on a connection with this server's client certificate.
+- If an extension server is not available, not reachable or not trusted, requests for its versions get a 503 response.
 - A request that is not long-running ends after `REQUEST_TIMEOUT` seconds, a request for discovery after
   `DISCOVERY_TIMEOUT` seconds.
-- Redirects are not passed on, unless `refuses_redirects` is off.
+- Redirects are not passed on, unless `refuses_redirects` is False.
 
 Source: kube-aggregator `pkg/apiserver/handler_proxy.go`, apiserver `pkg/util/proxy/proxy.go`.
 """
@@ -45,23 +45,23 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import Location
 
 REQUEST_TIMEOUT: Final = 60.0
-"""Maximum seconds of a request that is not long-running (kube-apiserver's `--request-timeout`)."""
+"""Maximum duration of a request that is not long-running, in seconds (kube-apiserver's `--request-timeout`)."""
 DISCOVERY_TIMEOUT: Final = 5.0
-"""Maximum seconds of a request for the discovery document of a version (`aggregatedDiscoveryTimeout`)."""
+"""Maximum duration of a request for the discovery document of a version, in seconds (`aggregatedDiscoveryTimeout`)."""
 _DISCOVERY: Final = 3
-"""The number of segments in the path of a version's discovery document."""
+"""The number of segments in the URL path of a version's discovery document."""
 _UNAVAILABLE: Final = "service unavailable\n"
 
 
 class Aggregator:
-    """Passes requests on to extension servers. Used on the event loop only."""
+    """Passes requests on to extension servers. Used on the event loop's thread only."""
 
     def __init__(self, servers: ExtensionServers, *, refuses_redirects: bool = True) -> None:
         """Create a handler that passes requests on to `servers`."""
         self.discovery = RemoteDiscovery(servers)
-        """The discovery of the servers."""
+        """The discovery documents of the extension servers."""
         self.openapi = RemoteOpenAPI(servers)
-        """The OpenAPI documents of the servers."""
+        """The OpenAPI documents of the extension servers."""
         self.servers = servers
         self._refuses_redirects = refuses_redirects
         self._pool: UpstreamPool | None = None
@@ -85,11 +85,17 @@ class Aggregator:
             task.cancel()
 
     def find(self, location: Location) -> RemoteService | None:
-        """Return the server to which requests for a path are passed on, None if this server answers them."""
+        """Return the extension server to which requests for a path are passed on.
+
+        None if this server serves the path itself.
+        """
         return self.servers.find(location.parts)
 
     async def answer(self, request: Request, remote: RemoteService, attributes: Attributes) -> None:
-        """Answer a request by passing it on; raises `Disconnected` and `RequestTimeout`."""
+        """Pass a request on.
+
+        Raises `Disconnected` if the client disconnects, and `RequestTimeout` if the request takes too long.
+        """
         if not remote.is_available:
             await request.respond(text(503, _UNAVAILABLE))
             return
@@ -143,7 +149,7 @@ class Aggregator:
 
 
 def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> float | None:
-    """Return the seconds that a request may take, None if it is long-running."""
+    """Return the seconds that a request may take; None if the request is long-running."""
     if location.resource is None:
         return DISCOVERY_TIMEOUT if len(location.parts or ()) == _DISCOVERY else REQUEST_TIMEOUT
     is_long = attributes.verb in ("watch", "proxy") or attributes.subresource in LONG_RUNNING or upgrades
@@ -151,7 +157,7 @@ def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> f
 
 
 def _failed(error: UpstreamFailed, passing: ForwardedRequest) -> Response:
-    """Return the answer to a request if the extension server failed before it answered."""
+    """Return the response for a request if the extension server failed before it responded."""
     words = failure_words(error, passing.upstream.host, passing.upstream.port)
     if not is_upgrade(passing.headers):
         words = f"error trying to reach service: {words}"

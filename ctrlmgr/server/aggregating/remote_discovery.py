@@ -1,7 +1,7 @@
-"""Stores the discovery documents of extension servers for the merged discovery document.
+"""Stores the discovery documents of extension servers, which become part of the merged discovery document.
 
-Guarantees: no request waits for an extension server, because the merged document contains the last known resources. A
-version whose server does not answer is listed as stale, without resources.
+Guarantees: no request waits for an extension server, because the merged document contains the last known resources. If
+the server of a version does not respond, the version is listed as stale, without resources.
 
 Source: kube-aggregator `pkg/apiserver/handler_discovery.go`.
 """
@@ -22,7 +22,7 @@ from ctrlmgr.server.aggregating.fetching import Fetcher
 from ctrlmgr.server.aggregating.remote_documents import RemoteDocuments, Version
 
 TIMEOUT: Final = 5.0
-"""Maximum seconds of a request for one document."""
+"""Maximum seconds of a request for one discovery document."""
 _TYPES: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -30,11 +30,11 @@ _TYPES: Final = (
 _AGGREGATED: Final[Header] = (b"accept", _TYPES.encode())
 _JSON: Final[Header] = (b"accept", b"application/json")
 _UNPRIVILEGED: Final = User("system:kube-aggregator")
-"""The user that requests the document of one version."""
+"""The user as which the discovery document of one version is requested."""
 
 
 class RemoteVersion(NamedTuple):
-    """A version that an extension server serves, as found in the last document."""
+    """A version that an extension server serves, as its last discovery document describes it."""
 
     resources: Sequence[Unstructured] = ()
     is_current: bool = False
@@ -46,7 +46,7 @@ class _Cached(NamedTuple):
 
 
 class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
-    """The discovery of all extension servers."""
+    """The discovery documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
         """Ask `servers`."""
@@ -58,7 +58,7 @@ class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
         return RemoteVersion()
 
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteVersion:
-        """Return the version as described by its server's document."""
+        """Return the version as its server's discovery document describes it."""
         return RemoteVersion(await self._resources(key, remote, fetcher), is_current=True)
 
     async def _resources(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> Sequence[Unstructured]:

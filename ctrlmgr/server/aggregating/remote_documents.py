@@ -1,9 +1,9 @@
-"""Fetches the documents of each extension server periodically, and stores the last answer.
+"""Fetches the documents of each extension server periodically, and stores the last response.
 
 Guarantees:
-- One task per server fetches its documents: when its APIService changes, every `refresh` seconds, and sooner after a
-  failure (500 ms, doubled each time). A server that hangs does not delay other servers.
-- Any thread may read the answers.
+- One task per server fetches its documents when its APIService changes, every `refresh` seconds, and after a failure
+  (500 ms later at first, doubled each time). A server that does not respond does not delay other servers.
+- Any thread may read the stored responses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ T = TypeVar("T")
 
 
 class RemoteDocuments(Generic[T]):
-    """The last answers of all extension servers, by group and version. Only the event loop's thread may change them."""
+    """The last responses of all extension servers, by group and version.
+
+    Only the event loop's thread may change the stored responses.
+    """
 
     def __init__(self, servers: ExtensionServers, longest_pause: float = REFRESH) -> None:
         """Create an instance for `servers`; failed requests are retried after at most `longest_pause` seconds."""
@@ -50,16 +53,16 @@ class RemoteDocuments(Generic[T]):
 
     @property
     def versions(self) -> Mapping[Version, T]:
-        """The answers by group and version; a change replaces the mapping."""
+        """The responses by group and version; every change replaces the whole mapping."""
         return self._answers
 
     @abstractmethod
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> T:
-        """Fetch and return the answer of a server."""
+        """Fetch the documents of a server, and return its response."""
 
     @abstractmethod
     def without_answer(self, before: T | None) -> T:
-        """Return the value that stands for the answer of a server that has failed, or has not answered yet."""
+        """Return the value that is stored for a server that has failed, or has not responded yet."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -32,7 +32,7 @@ class RemoteSchema(NamedTuple):
     """The OpenAPI v3 document of one version; empty if the server has none."""
 
     url: str = ""
-    """The path of the document on the extension server, with the digest."""
+    """The URL path of the document on the extension server; it contains the document's digest."""
     body: bytes = b""
 
 
@@ -52,11 +52,11 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         super().__init__(servers, _LONGEST)
 
     def without_answer(self, before: RemoteSchema | None) -> RemoteSchema:
-        """Return the document that was downloaded last."""
+        """Return the OpenAPI document that was downloaded last."""
         return before or RemoteSchema()
 
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSchema:
-        """Return the document of a version, downloaded if its digest has changed."""
+        """Return the OpenAPI document of a version; it is downloaded only if its digest has changed."""
         answer = await fetcher.fetch(remote, _INDEX, [_JSON], TIMEOUT)
         if answer.code == 404:
             return RemoteSchema()

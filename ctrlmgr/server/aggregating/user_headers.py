@@ -1,4 +1,4 @@
-"""Selects the client's headers that are passed on, and creates those with which a front proxy names the user.
+"""Selects the client's headers that are passed on, and creates the headers with which a front proxy names the user.
 
 Guarantees: a client cannot set the headers that name the user. The client's credentials and impersonation headers are
 not passed on.
@@ -21,11 +21,11 @@ _PROTOCOLS: Final = b"sec-websocket-protocol"
 _BEARER: Final = b"base64url.bearer.authorization.k8s.io."
 """The prefix of a WebSocket subprotocol that contains a token (apiserver `request/websocket`)."""
 _TOKEN: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""The characters that are not escaped in a header's name (`legalHeaderByte`, without `%`)."""
+"""The characters that need not be escaped in a header's name (`legalHeaderByte`, without `%`)."""
 
 
 def passed_headers(headers: Iterable[Header], user: User) -> Iterator[Header]:
-    """Yield the client's headers that are passed on, and the headers that name its user."""
+    """Yield the client's headers that are passed on, and the headers that name the client's user."""
     yield from without_credentials(headers)
     yield from user_headers(user)
 
@@ -59,7 +59,7 @@ def _without_token(protocols: bytes) -> bytes:
 
 
 def _escaped(key: str) -> bytes:
-    """Escape the key of an extra field (`headerKeyEscape`)."""
+    """Escape the key of a user's extra field for a header's name (`headerKeyEscape`)."""
     return b"".join(bytes((each,)) if each in _TOKEN else b"%%%02X" % each for each in key.encode())
 
 

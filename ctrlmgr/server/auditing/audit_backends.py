@@ -1,6 +1,7 @@
 """Audit backends: log files, written line by line or in batches, and a database for queries.
 
-Guarantees: an event that cannot be written is counted under kube-apiserver's metric and logged. The request continues.
+Guarantees: an audit event that cannot be written is logged, and counted under kube-apiserver's metric. The request
+continues.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 log = structlog.get_logger(__name__)
 
 _TO_STORE = Batching(buffer_size=20_000, max_size=20_000, max_wait=0.25, qps=1.0)
-"""The settings of batches: at most one batch per second, because each batch is stored as a row.
+"""The settings of batches, of which at most one is written per second, because each batch is stored as a row.
 
-An event waits at most 0.25 s.
+In such a batch, an event waits at most 0.25 s.
 """
 
 
@@ -29,9 +30,9 @@ class ToFile:
     """A `Backend` that writes each event to a file before the request continues."""
 
     def __init__(self, file: LogFile, form: Form = WHOLE, *, is_strict: bool = False) -> None:
-        """Create a backend that writes events to `file`, formatted by `form`.
+        """Create a backend that writes audit events to `file`, formatted by `form`.
 
-        With `is_strict`, a request whose event cannot be written is refused.
+        If `is_strict` is set, a request whose audit event cannot be written is refused.
         """
         self._file = file
         self._form = form
@@ -39,7 +40,7 @@ class ToFile:
         self.is_strict = is_strict
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
-        """Append a line for each event; return whether all were written."""
+        """Append a line for each audit event; return whether all lines were written."""
         said, count = together(events, self._form)
         if count:
             self.write(said, count)
@@ -73,7 +74,7 @@ class ToFileInBatches:
     is_strict = False
 
     def __init__(self, file: ToFile, batching: Batching, form: Form = WHOLE, *, clock: Clock) -> None:
-        """Write events to `file`, formatted by `form`."""
+        """Create a backend that writes audit events to `file`, formatted by `form`."""
         self._file = file
         self._form = form
         self._batches: Batches[bytes] = Batches(batching, self._write, name="audit log", clock=clock, dropped=_dropped)
@@ -82,7 +83,7 @@ class ToFileInBatches:
         self._file.write(b"".join(said), len(said))
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
-        """Queue the events for writing; return False if an event exceeds the size limit."""
+        """Queue audit events for writing; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
@@ -92,7 +93,7 @@ class ToFileInBatches:
         self._batches.start()
 
     def stop(self) -> None:
-        """Write the queued events, and close the file."""
+        """Write the queued audit events, and close the file."""
         self._batches.stop()
         self._file.stop()
 
@@ -118,7 +119,7 @@ class ToStore:
         self._batches.start()
 
     def stop(self) -> None:
-        """Write the queued rows, and close the database."""
+        """Write the queued outcomes, and close the database."""
         self._batches.stop()
         self._store.close()
 

@@ -1,11 +1,11 @@
-"""The audit step of the handler chain: records requests as the audit policy requires, and passes events to backends.
+"""The audit step of the handler chain: records requests as the audit policy requires, for the backends.
 
 Guarantees:
-- A request at level None costs one lookup in the policy.
-- If a backend fails, the failure is counted and its event is lost; the request continues. If a strict backend fails at
-  the first event, the request is refused.
-- A backend without batches receives an event before the answer is sent. The last events of all requests that are
-  answered in one turn of the event loop are passed in one call.
+- A request that the policy does not record (level None) costs one look-up in the policy.
+- If a backend fails, the failure is counted and the event is lost, but the request continues. If a strict backend fails
+  at the first event of a request, the request is refused.
+- A backend without batches receives an event before the response is sent. The last events of all requests that are
+  answered in one turn of the event loop are passed to backends in one call.
 
 Source: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
@@ -30,7 +30,7 @@ _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
 _NONE = Level.NONE
 _RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED, Stage.RESPONSE_COMPLETE
-"""Local names, because Python 3.11 calls a function for each access to a member of an enumeration."""
+"""Local names of enumeration members, because Python 3.11 calls a function for each access to a member."""
 
 
 class Backend(Protocol):
@@ -38,21 +38,21 @@ class Backend(Protocol):
 
     @property
     def is_strict(self) -> bool:
-        """Return whether a request is refused if its first event is not kept."""
+        """Return whether a request is refused if the backend does not keep its first event."""
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
-        """Store or queue events; return False if the backend knows that an event is lost."""
+        """Store or queue audit events; return False if the backend knows that an event is lost."""
 
 
 class SlowBackend(Protocol):
-    """Sends audit events to another server while the request waits; it raises no errors."""
+    """A backend that sends audit events to another server while the request waits; it raises no errors."""
 
     @property
     def is_strict(self) -> bool:
-        """Return whether a request is refused if its first event is not kept."""
+        """Return whether a request is refused if the backend does not keep its first event."""
 
     async def store(self, event: StageEvent) -> bool:
-        """Send an event; return whether the other server accepted it."""
+        """Send an audit event; return whether the other server accepted it."""
 
 
 class Register(Protocol):
@@ -63,7 +63,7 @@ class Register(Protocol):
 
 
 class _PolicyLookup(NamedTuple):
-    """The last lookup in the policy, cached because consecutive requests often have the same attributes and user."""
+    """The last look-up in the audit policy, cached because consecutive requests often have equal attributes."""
 
     attributes: Attributes | None
     user: User | None
@@ -73,7 +73,7 @@ class _PolicyLookup(NamedTuple):
 
 
 class Auditing:
-    """The audit step of the handler chain. Used on the event loop only."""
+    """The audit step of the handler chain, for all requests of a server. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -84,9 +84,10 @@ class Auditing:
         *,
         clock: Clock,
     ) -> None:
-        """Create the audit step: events are passed to `backends`, and the outcomes of requests to `registers`.
+        """Create the audit step, which passes events to `backends` and the outcomes of requests to `registers`.
 
-        `policy` decides which requests are recorded. Requests wait for the `slow` backends.
+        The audit policy `policy` decides which requests are recorded. Requests wait until the `slow` backends have sent
+        their events.
         """
         self._slow = slow
         self.waits = bool(slow)
@@ -103,8 +104,8 @@ class Auditing:
     def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
         """Begin the audit record of a request, if the policy requires one; `user` is None if authentication failed.
 
-        Return whether the request may continue. It may not continue if a strict backend could not store its first
-        event.
+        Return whether the request may continue. The request may not continue if a strict backend could not store its
+        first event.
         """
         asked = self._asked
         if asked.attributes is not attributes or asked.user != user:
@@ -135,7 +136,10 @@ class Auditing:
         return all(kept)
 
     def end(self, request: Request, record: Record) -> Stage:
-        """Send the last event of a request that was answered or whose client disconnected; return its stage."""
+        """Send the last audit event of a request that was answered or whose client disconnected.
+
+        Return the event's stage.
+        """
         record.code = record.code or request.code or _CLIENT_CLOSED
         stage = _STARTED if record.user is None else Stage.PANIC if record.panicked else _COMPLETE
         handling = record.handling
@@ -151,7 +155,7 @@ class Auditing:
         self._in_round = True
 
     def end_batch(self) -> None:
-        """Send the last events of the requests that were answered in this round."""
+        """Send the last audit events of the requests that were answered in this round."""
         self._in_round = False
         if self._ended:
             self._tell_ended()
@@ -171,7 +175,7 @@ class Auditing:
             task.add_done_callback(self._storing.discard)
 
     def _tell(self, events: Sequence[StageEvent]) -> bool:
-        """Send events to the backends; return whether all strict backends stored the events."""
+        """Send audit events to the backends; return whether all strict backends stored the events."""
         COUNTS.events += len(events)
         may = True
         for backend in self.backends:

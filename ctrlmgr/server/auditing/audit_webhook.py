@@ -28,19 +28,19 @@ from ctrlmgr.settings.kubeconfig import Access, load
 log = structlog.get_logger(__name__)
 
 _AT_A_TIME: Final = 8
-"""Maximum number of concurrent calls in the blocking mode."""
+"""Maximum number of concurrent calls of the webhook in the blocking mode."""
 
 _TRIES: Final = 5
 _FACTOR: Final = 1.5
-"""Factor by which each pause between retries grows."""
+"""The factor by which each pause between retries is longer than the previous one."""
 _PATIENCE: Final = 30.0
-"""Timeout of one call, in seconds."""
+"""Maximum duration of one call of the webhook, in seconds."""
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
 _WORTH_A_RETRY = frozenset((408, 429))
 
 
 class _Problem(NamedTuple):
-    """The reason why events could not be sent."""
+    """Raised if audit events could not be sent; the message contains the reason."""
 
     words: str
     passes: bool = True
@@ -48,7 +48,7 @@ class _Problem(NamedTuple):
 
 
 class ToWebhook:
-    """A `Backend` that sends events to the server of a kubeconfig."""
+    """A `Backend` that sends audit events to the server that a kubeconfig names."""
 
     is_strict = False
 
@@ -62,9 +62,9 @@ class ToWebhook:
         largest: int | None = None,
         clock: Clock,
     ) -> None:
-        """Read `config`; the first retry follows after `backoff` seconds. Raises `SettingsError`.
+        """Read the kubeconfig that `config` names; the first retry follows after `backoff` seconds.
 
-        Events are formatted by `form` and sent in lists of at most `largest` bytes.
+        Raises `SettingsError`. Events are formatted by `form` and sent in lists of at most `largest` bytes.
         """
         self._form = form
         self._largest = largest
@@ -78,13 +78,13 @@ class ToWebhook:
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
-        """Queue the events for sending; return False if an event exceeds the size limit."""
+        """Queue audit events for sending; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
 
     def send(self, event: StageEvent) -> bool:
-        """Send an event now; return whether the other server accepted it. Any thread may call this method."""
+        """Send an audit event now; return whether the other server accepted it. Any thread may call this method."""
         line = self._form(event)
         if line is None:
             return False
@@ -95,7 +95,7 @@ class ToWebhook:
         self._batches.start()
 
     def stop(self) -> None:
-        """Send the queued events, and stop the thread."""
+        """Send the queued audit events, and stop the thread."""
         with self._stopping:
             self._is_stopping = True
             self._stopping.notify_all()
@@ -121,7 +121,7 @@ class ToWebhook:
         return False
 
     def _try(self, body: bytes) -> _Problem | None:
-        """Make one attempt; return the problem, None if it succeeded.
+        """Make one attempt to send events; return the problem, None if the attempt succeeded.
 
         A rejection by the other server is not retried.
         """
@@ -136,7 +136,7 @@ class ToWebhook:
         return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait before the next attempt; return whether to make it."""
+        """Wait before the next attempt; return whether the caller should make the attempt."""
         deadline = self._clock.monotonic() + seconds
         with self._stopping:
             while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:
@@ -145,19 +145,19 @@ class ToWebhook:
 
 
 class Blocking:
-    """A `SlowBackend` that sends each event before the event's request continues."""
+    """A `SlowBackend` that sends each audit event before the event's request continues."""
 
     def __init__(self, webhook: ToWebhook, *, is_strict: bool) -> None:
         """Create a backend that sends through `webhook`.
 
-        With `is_strict`, a request whose event cannot be sent is refused.
+        If `is_strict` is set, a request whose audit event cannot be sent is refused.
         """
         self._webhook = webhook
         self._workers = Workers(_AT_A_TIME)
         self.is_strict = is_strict
 
     async def store(self, event: StageEvent) -> bool:
-        """Send an event; return whether the other server accepted it."""
+        """Send an audit event; return whether the other server accepted it."""
         return await self._workers.run(lambda: self._webhook.send(event))
 
     def start(self) -> None:
@@ -165,7 +165,7 @@ class Blocking:
         self._workers.start()
 
     def stop(self) -> None:
-        """Stop the threads and their retries."""
+        """Stop the sending threads and their retries."""
         self._workers.stop()
         self._webhook.stop()
 

@@ -1,6 +1,6 @@
 """The interface of authentication that the handler chain uses.
 
-`AllowEverything` authenticates and authorizes every request. It serves tests, and servers behind a proxy that
+`AllowEverything` authenticates and authorizes every request. It is used in tests, and for servers behind a proxy that
 authenticates and authorizes requests.
 """
 
@@ -17,23 +17,26 @@ class Authenticator(Protocol):
     """Determines the user of a request."""
 
     async def authenticate(self, parts: RequestParts) -> User:
-        """Return the user of a request; raises `Unauthorized` for wrong credentials."""
+        """Return the user of a request; raises `Unauthorized` if the credentials are wrong."""
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return the user of a token for `audiences` (empty: this server); raises `CredentialsRefused`."""
+        """Return the user of a token for `audiences` (by default this server's).
+
+        Raises `CredentialsRefused` if the token is invalid.
+        """
 
 
 class AllowEverything(AlwaysAllow):
-    """An `Authenticator` and `Authorizer` with one user, for which every request is allowed."""
+    """An `Authenticator` and `Authorizer` with a single user, whose requests are all allowed."""
 
     def __init__(self, user: User | None = None) -> None:
         """Authenticate every request as `user`, by default as the administrator."""
         self._user = user or User("admin", "admin", ("system:masters", "system:authenticated"))
 
     async def authenticate(self, parts: RequestParts) -> User:
-        """Return the one user."""
+        """Return the single user, for any request."""
         return self._user
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return the one user."""
+        """Return the single user, for any token."""
         return Authenticated(self._user, tuple(audiences))

@@ -1,8 +1,8 @@
-"""Validates the spec of an access review, and converts it to the attributes of a request.
+"""Validates the spec of an access review, and converts the spec to the attributes of a request.
 
-Guarantees: if a selector, or a term of it, cannot be parsed, it is ignored. The review is then about more rights, never
-about fewer, and its status contains the error (`evaluationError`). A selector of more than `MOST_REQUIREMENTS`
-requirements is refused before a requirement is parsed.
+Guarantees: a selector, or a term of a selector, that cannot be parsed is ignored. The review then asks about more
+requests, never about fewer, and its status contains the error (`evaluationError`). A selector of more than
+`MOST_REQUIREMENTS` requirements is refused before any requirement is parsed.
 
 Source: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -28,10 +28,10 @@ _FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
 
 
 def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
-    """Return the errors in a review.
+    """Return the validation errors of an access review.
 
-    `names_user` is whether the review's spec contains a user. `namespace` is the path's namespace, for a
-    LocalSubjectAccessReview only.
+    `names_user` says whether the review's spec contains a user. `namespace` is the namespace in the URL path, which
+    only a LocalSubjectAccessReview has.
     """
     spec = review.get("spec") or {}
     errors = _spec_errors(spec, names_user=names_user)
@@ -44,7 +44,7 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
 
 
 class RequestedAccess(NamedTuple):
-    """The question of an access review, as attributes of a request."""
+    """The request about which an access review asks, as attributes of a request."""
 
     attributes: Attributes
     problems: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class RequestedAccess(NamedTuple):
 
 
 def asked_in(spec: Mapping[str, Any]) -> RequestedAccess:
-    """Return the question in a valid spec."""
+    """Return the request about which a valid review spec asks."""
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec.get("nonResourceAttributes") or {}
@@ -112,7 +112,7 @@ def _selector_errors(selector: Mapping[str, Any], path: Path, *, is_of_labels: b
 
 
 def _field_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check one term of a field selector. An unknown operator is not an error."""
+    """Validate one term of a field selector. An unknown operator in the term is not an error."""
     errors = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
     values, below = requirement.get("values"), path.child("values")
     match requirement.get("operator"):
@@ -130,7 +130,7 @@ class _Terms(NamedTuple):
     is_whole: bool = True
 
     def problem(self, selector: str) -> tuple[str, ...]:
-        """Return the error message for terms that could not be parsed; empty if all terms were parsed."""
+        """Return the error message for terms of a selector that could not be parsed; empty if all terms were parsed."""
         if self.is_whole:
             return ()
         part = "partially " if self.terms else ""
@@ -159,7 +159,7 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _is_field_term(term: Requirement) -> bool:
-    """Return whether a term is valid in a field selector, which requires a comparison with a single value."""
+    """Return whether a term is valid in a field selector, in which it must compare with a single value."""
     return term.operator in ("In", "NotIn") and len(term.values) == 1
 
 

@@ -1,7 +1,7 @@
-"""Reads the keys of service accounts' tokens from the files that settings name.
+"""Reads the keys of service accounts' tokens from the files that the settings name.
 
-Guarantees: without any setting, one key is generated and stored at the first start. If a file cannot be used, the start
-fails with an error that contains the file and the reason.
+Guarantees: if no setting names a key, one key is generated and stored at the first start. If a key file cannot be used,
+the start fails with an error that names the file and the reason.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ class AccountKeys(NamedTuple):
     """The keys that sign tokens, and the keys that verify tokens."""
 
     signing: PrivateKey
-    """The key that signs requested tokens."""
+    """The key that signs tokens of TokenRequests."""
     kept: PrivateKey
     """The key that signs tokens that are stored in Secrets."""
     verifying: VerificationKeys
 
 
 def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[str]) -> AccountKeys:
-    """Read the keys from the files of three settings; raises `SettingsError`.
+    """Read the keys from the files that three settings name; raises `SettingsError` if a file cannot be used.
 
-    If one of `signing` and `kept` is empty, the other is used for both. If both are empty, the key in the file `own` is
-    used; if the file does not exist, a key is generated. All signing keys also verify tokens.
+    If one of `signing` and `kept` is empty, the key in the other file is used for both. If both are empty, the key in
+    the file `own` is used; if the file does not exist, a key is generated. All signing keys are also used to verify
+    tokens.
     """
     first = _private("signing_key_file", signing or kept) if signing or kept else _own(own)
     second = _private("private_key_file", kept) if kept and signing else first

@@ -1,8 +1,8 @@
 """Defines the interfaces of authenticators, with their arguments and results.
 
-An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer token. Both may wait for other
-processes. Both return None if the credentials are not of a kind that they handle, and raise `CredentialsRefused` if the
-credentials are invalid.
+An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer token. Both types of authenticators may
+wait for other processes. They return None if the credentials are not of a type that they handle, and raise
+`CredentialsRefused` if the credentials are invalid.
 
 Source: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """
@@ -19,12 +19,12 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, User
 
 @dataclass(slots=True)
 class AuthenticationNotes:
-    """Additional results of authenticators."""
+    """Additional results of an authentication, besides the user."""
 
     warnings: list[str] = field(default_factory=list)
-    """Warnings for the client."""
+    """Warnings that are sent to the client."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Annotations of the audit event."""
+    """Annotations that are added to the audit event of the request."""
 
 
 @dataclass(slots=True)
@@ -33,19 +33,19 @@ class RequestParts:
 
     headers: HeaderLines
     certificates: Sequence[bytes] = ()
-    """The client's certificates (DER), the client's own first.
+    """The client's certificates (DER), beginning with the client's own.
 
-    TLS has verified only that the client has the private key.
+    TLS has verified only that the client has the private key of its certificate.
     """
     path: str = ""
     notes: AuthenticationNotes = field(default_factory=AuthenticationNotes)
 
 
 class Authenticator(Protocol):
-    """Determines the user of a request."""
+    """Determines the user of a request from the request's credentials."""
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user of a request; None if it has no credentials for this authenticator.
+        """Return the user of a request; None if the request has no credentials for this authenticator.
 
         Raises `CredentialsRefused`.
         """
@@ -57,7 +57,7 @@ class TokenAuthenticator(Protocol):
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of `token` for one of `audiences`; None if the token is not of this authenticator's kind.
+        """Return the user of `token` for one of `audiences`; None if this authenticator does not handle such a token.
 
         Raises `CredentialsRefused`.
         """

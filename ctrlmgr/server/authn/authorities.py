@@ -1,7 +1,7 @@
-"""Reads the files of certificate authorities for clients, and reloads changed files.
+"""Reads the files of certificate authorities for client certificates, and reloads changed files.
 
-Guarantees: after a reload, certificates of a removed authority are refused. If a file becomes unreadable, the error is
-reported and the previous authorities remain in force.
+Guarantees: after a reload, certificates of an authority that was removed are refused. If a file becomes unreadable, the
+error is reported and the previous authorities remain in force.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctrlmgr.metrics import FILE_RELOADS
 
 
 class AuthorityFiles:
-    """The certificates that some files contain. Only one thread at a time may call `reload`."""
+    """The certificates of authorities that some files contain. Only one thread at a time may call `reload`."""
 
     def __init__(self, setting: str, files: Sequence[Path]) -> None:
-        """Read `files`; `setting` is the name of the setting that errors contain.
+        """Read `files`; `setting` is the name of the setting, which errors contain.
 
         Raises `SettingsError` if a file cannot be read.
         """
@@ -30,15 +30,17 @@ class AuthorityFiles:
         self._files = files
         self._followed = FollowedFiles("authorities", files, lambda status: FILE_RELOADS.labels(setting, status).inc())
         self.certificates: Sequence[x509.Certificate] = self._read()
-        """All certificates. If a reload finds changes, it replaces this object."""
+        """All certificates. An object that identifies the current certificates; a reload that finds changes replaces
+        it.
+        """
 
     def reload(self) -> bool:
-        """Reload the files if they have changed; return whether they were reloaded."""
+        """Reload the certificate files if they have changed; return whether they were reloaded."""
         return self._followed.reload(self._take)
 
     @property
     def pem(self) -> str:
-        """All certificates as PEM."""
+        """All certificates of the authorities as PEM."""
         return b"".join(each.public_bytes(Encoding.PEM) for each in self.certificates).decode()
 
     def _take(self) -> bool:

@@ -1,6 +1,6 @@
 """Authenticates requests with bootstrap tokens.
 
-Source: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
+Source: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`, which `--enable-bootstrap-token-auth` enables.
 """
 
 from __future__ import annotations

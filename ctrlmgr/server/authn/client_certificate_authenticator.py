@@ -1,11 +1,13 @@
-"""Authenticates requests with client certificates, and users in the headers of a front proxy.
+"""Authenticates requests by client certificates, and by the headers in which a front proxy names the user.
 
 Guarantees:
-- Each request is checked against the current authorities and the current time. If a certificate expires or its
-  authority is removed, the certificate is refused from then on, also on open connections.
-- Headers of a proxy are used only if the client presents a certificate of the proxy's authority with an allowed name.
+- The certificate of each request is checked against the current authorities and the current time. If a certificate
+  expires or its authority is removed, the certificate is refused from then on, also on open connections.
+- Headers of a front proxy are used only if the client presents a certificate of the proxy's authority with an allowed
+  name.
 
-Verified chains are cached while the authorities stay the same, and refusals for `_REFUSED_FOR` seconds.
+Verified certificate chains are cached while the authorities stay the same; refusals are cached for `_REFUSED_FOR`
+seconds.
 
 Source: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
@@ -26,41 +28,41 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 
 _ENTRIES: Final = 1024
-"""Maximum number of cached chains; a client keeps its certificate for hours."""
+"""Maximum number of cached certificate chains; a client keeps its certificate for hours."""
 _SIZE: Final = 8 * 1024 * 1024
-"""Maximum total size of cached chains, in bytes."""
+"""Maximum total size of cached certificate chains, in bytes."""
 
 _REFUSED_FOR = 10.0
-"""Seconds for which a refusal is cached, the same as for a refused token in apiserver."""
+"""Seconds for which the refusal of a certificate is cached, as long as the refusal of a token in apiserver."""
 
 
 class Authorities(Protocol):
-    """The certificate authorities for clients, which may change."""
+    """The certificate authorities for client certificates, which may change."""
 
     @property
     def certificates(self) -> Sequence[x509.Certificate]:
-        """The certificates of the authorities. A change replaces this object."""
+        """The certificates of the authorities. If the authorities change, this object is replaced."""
 
 
 class _ChainVerdict(NamedTuple):
-    """The verdict on a chain, and the period for which it is valid (seconds since 1970)."""
+    """The verdict on a certificate chain, and the period for which the verdict is valid (seconds since 1970)."""
 
     user: User | None
     validity: Validity
     refused: Sequence[str] = ()
-    """The reason why the chain was refused; empty if it was accepted."""
+    """The reason why the certificate chain was refused; empty if the chain was accepted."""
 
 
 class CertificateVerifier:
     """Verifies certificate chains and determines their users.
 
-    A chain is verified once while the authorities stay the same.
+    A certificate chain is verified only once while the authorities stay the same.
     """
 
     def __init__(
         self, authorities: Authorities, judge: Callable[[x509.Certificate], User | None], *, clock: Clock
     ) -> None:
-        """Create a verifier that trusts `authorities`; `judge` returns the user of a verified certificate."""
+        """Create a verifier that trusts `authorities`; `judge` determines the user of a verified certificate."""
         self._authorities = authorities
         self._judge = judge
         self._clock = clock
@@ -70,7 +72,10 @@ class CertificateVerifier:
         )
 
     def user(self, presented: Sequence[bytes]) -> User | None:
-        """Return the user of a client that presented these certificates; raises `CredentialsRefused`."""
+        """Return the user of a client that presented these certificates.
+
+        Raises `CredentialsRefused` if they are not valid.
+        """
         authorities = self._authorities.certificates
         if authorities is not self._seen:
             self._known.clear()
@@ -105,25 +110,25 @@ class ClientCertificates:
         self._vouching = CertificateVerifier(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user of the client's certificate; None without a certificate, or if it names no user."""
+        """Return the user of the client's certificate; None if there is no certificate, or if it names no user."""
         return self._vouching.user(parts.certificates) if parts.certificates else None
 
 
 class FrontProxies:
-    """An `Authenticator` for users in the headers of trusted proxies."""
+    """An `Authenticator` for users that trusted proxies name in headers."""
 
     def __init__(
         self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
     ) -> None:
-        """Create an authenticator that trusts `headers` of clients with a certificate of `authorities`.
+        """Create an authenticator that trusts `headers` from clients whose certificate is of `authorities`.
 
-        The certificate must have one of `names` (empty: any name).
+        The certificate must have one of the common names `names`; an empty list allows any name.
         """
         self._vouching = CertificateVerifier(authorities, lambda leaf: check_name(leaf, names), clock=clock)
         self._headers = headers
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user in a proxy's headers; None without a certificate.
+        """Return the user that a proxy names in headers; None if the client has no certificate.
 
         Raises `CredentialsRefused` if the client is not a trusted proxy.
         """

@@ -31,10 +31,10 @@ _FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
 
 
 def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-    """Return the pages by path; empty if the issuer is not an https URL, as in Kubernetes.
+    """Return the pages by URL path; as in Kubernetes, there are none if the issuer is not an https URL.
 
-    `keys_url` returns the URL of the keys. It is called for each request, because the server's port is not known before
-    the start.
+    `keys_url` returns the URL at which the keys are served. `keys_url` is called for each request, because the server's
+    port is not known before the start.
     """
     if not issuer.startswith("https://"):
         return {}
@@ -70,9 +70,9 @@ def _page(body: Callable[[], bytes], media_type: str) -> Page:
 
 
 def _accepts(accept: bytes, media_type: str) -> bool:
-    """Return whether the Accept header allows the media type, by go-restful's rules.
+    """Return whether the Accept header allows the media type, by the rules of go-restful.
 
-    An empty header allows all types.
+    An empty Accept header allows all media types.
     """
     if not accept:
         return True

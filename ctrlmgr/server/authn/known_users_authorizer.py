@@ -1,9 +1,9 @@
-"""The authorizer for servers without RBAC, which allows all requests of authenticated users.
+"""The authorizer of servers without RBAC, which allows all requests of authenticated users.
 
 Guarantees:
 - Anonymous users may read the health paths, `/version` and the page at `/ui`, but not its data below `/ui/api`. All
-  other anonymous requests are refused with 403. All requests of authenticated users are allowed, with two exceptions:
-  impersonation and the debug paths require the group `system:masters`.
+  other anonymous requests are refused with 403. Two kinds of requests additionally require the group `system:masters`:
+  impersonation and the debug paths.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class KnownUsersAuthorizer(Immediate):
     """An `Authorizer` that allows almost all requests of authenticated users."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether `user` may make a request with these attributes."""
+        """Return whether `user` is allowed to make a request with these attributes."""
         return ALLOWED if _may(user, attributes) else NO_OPINION
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return a rule that allows everything if the user is authenticated."""
+        """Return a rule that allows everything if the user is authenticated, otherwise no rules."""
         return AlwaysAllow().rules(user, namespace) if AUTHENTICATED in user.groups else RuleListing()
 
 

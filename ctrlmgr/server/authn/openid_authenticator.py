@@ -1,12 +1,15 @@
 """Authenticates tokens of the issuers in the file of `--authentication-config`, which is reloaded when it changes.
 
 Guarantees:
-- The keys of an issuer are fetched once. If a token names an unknown key, the keys are fetched again, at most every
-  `_BETWEEN` seconds. Only requests with tokens of this issuer wait for the keys.
-- A signature is verified only once: the digests of verified tokens are cached until the keys of the issuer change. The
-  rules about claims are evaluated for each request.
-- If an expression of the file cannot be evaluated for a token, the token is refused and the error is logged.
-- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force.
+- The signing keys of an issuer are fetched when its first token arrives, and then kept. If a token names an unknown
+  key, the keys are fetched again, at most every `_BETWEEN` seconds. Only requests with tokens of an issuer wait for
+  that issuer's keys.
+- The signature of a token is verified only once, because the digests of verified tokens are cached until the issuer's
+  keys change. The configured rules about claims are evaluated for each request.
+- If an expression in the configuration file cannot be evaluated for a token, the token is refused and the error is
+  logged.
+- If the configuration file becomes invalid, the error is logged and counted. In this case, the previous configuration
+  of issuers remains in force.
 """
 
 from __future__ import annotations
@@ -39,9 +42,9 @@ from ctrlmgr.server.outbound_calls import Caller
 log = structlog.get_logger(__name__)
 
 _BETWEEN: Final = 10.0
-"""Minimum seconds between two fetches of keys."""
+"""Minimum seconds between two fetches of an issuer's keys."""
 _PATIENCE: Final = 10.0
-"""Timeout of a fetch, in seconds."""
+"""Maximum duration of a fetch of keys, in seconds."""
 _ENTRIES: Final = 1024
 """Maximum number of verified tokens of an issuer whose digests are cached."""
 _UNINITIALIZED = "oidc: authenticator not initialized"
@@ -60,7 +63,7 @@ _decode_issuer = msgspec.json.Decoder(_Issuer).decode
 
 
 class IssuerTokens:
-    """Authenticates the tokens of one issuer. Used on the event loop."""
+    """Authenticates the tokens of one issuer. Used on the event loop's thread."""
 
     def __init__(self, issuer: TrustedIssuer, *, clock: Clock) -> None:
         """Create an authenticator that fetches the keys of `issuer` when its first token arrives."""
@@ -72,7 +75,7 @@ class IssuerTokens:
         self._verified: BoundedCache[bytes, bool] = BoundedCache("issuer-tokens", entries=_ENTRIES)
 
     async def authenticate(self, token: jwt.Compact) -> User:
-        """Return the user of a token that names this issuer; raises `CredentialsRefused`."""
+        """Return the user of a token that names this issuer; raises `CredentialsRefused` if the token is invalid."""
         allowed = self.issuer.algorithms
         if allowed and token.algorithm not in allowed:
             expected = " ".join(f'"{each}"' for each in allowed)
@@ -98,7 +101,7 @@ class IssuerTokens:
         return True
 
     async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
-        """Return the keys that may have signed a token; raises `CredentialsRefused` while no keys are known."""
+        """Return the keys that may have signed a token; raises `CredentialsRefused` if no keys could be fetched."""
         if (found := self._known(wanted)) is not None:
             return found
         async with self._asking:
@@ -111,7 +114,7 @@ class IssuerTokens:
         return self._known(wanted) or ()
 
     def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
-        """Return the keys with this id, or all keys if the token contains no id; None if no key has the id."""
+        """Return the keys with this id, or all keys if the token names no id; None if no key has the id."""
         if self._keys is None:
             return None
         if not wanted:
@@ -133,7 +136,7 @@ class IssuerTokens:
             await caller.close()
 
     async def _get(self, caller: Caller, url: str) -> bytes:
-        """Return the content at `url`; raises `ValueError`."""
+        """Return the content at `url`; raises `ValueError` if it cannot be fetched."""
         (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
         if reply.problem or not is_success(reply):
             raise ValueError(reply.problem or f"it answered {reply.code}")
@@ -144,13 +147,16 @@ class IssuersTokens(ForAllAudiences):
     """A `TokenAuthenticator` for the tokens of several issuers."""
 
     def __init__(self, audiences: Audiences, *, clock: Clock) -> None:
-        """Start without issuers; tokens are valid for `audiences`, which are this server's own audiences."""
+        """Create an authenticator without issuers.
+
+        Tokens are valid for `audiences`, which are this server's own audiences.
+        """
         super().__init__(audiences)
         self._clock = clock
         self._issuers: dict[str, IssuerTokens] = {}
 
     def trust(self, issuers: Sequence[TrustedIssuer]) -> None:
-        """Replace the trusted issuers. An unchanged issuer keeps its keys."""
+        """Replace the trusted issuers by these issuers. An issuer that has not changed keeps its fetched keys."""
         before = self._issuers
         self._issuers = {
             each.url: before[each.url]
@@ -160,7 +166,7 @@ class IssuersTokens(ForAllAudiences):
         }
 
     async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
-        """Return the user of a token; None if the token names no trusted issuer. Raises `CredentialsRefused`."""
+        """Return the user of a token; None if the token does not name a trusted issuer. Raises `CredentialsRefused`."""
         payload = jwt.untrusted_payload(token)
         try:
             issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
@@ -186,10 +192,10 @@ class ConfiguredTokens(IssuersTokens):
         *,
         clock: Clock,
     ) -> None:
-        """Read `file`; `told` is called with the configuration now and after each reload. Raises `SettingsError`.
+        """Read `file`; `told` is called with the configuration now, and after each reload. Raises `SettingsError`.
 
-        Authenticated tokens are valid for `audiences`, which are this server's own audiences. The file configures the
-        audiences that a token must contain.
+        Authenticated tokens are valid for `audiences`, which are this server's own audiences. The configuration file
+        names the audiences of which a token must contain one.
         """
         super().__init__(audiences, clock=clock)
         self._file = file
@@ -201,11 +207,11 @@ class ConfiguredTokens(IssuersTokens):
         self._take()
 
     def reload(self) -> bool:
-        """Reload the file if it has changed; return whether it was reloaded."""
+        """Reload the configuration file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
-        """Apply the file's current content; raises `SettingsError`."""
+        """Apply the current content of the configuration file; raises `SettingsError` if it is invalid."""
         said = read_configuration(self._file, self._own_issuers, FUNCTIONS)
         self.trust(said.issuers)
         self._told(said)

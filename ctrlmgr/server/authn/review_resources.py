@@ -1,4 +1,4 @@
-"""Answers reviews: objects with which clients query users and rights, and which are never stored.
+"""Answers reviews, which are objects with which clients query users and rights, and which are never stored.
 
 | kind | asks |
 |---|---|
@@ -29,7 +29,7 @@ _Answer: TypeAlias = dict[str, Any]
 _RULES = "SelfSubjectRulesReview"
 _TYPE = ("kind", "apiVersion")
 _ANEW = ("SelfSubjectReview", _RULES)
-"""Kinds whose answer contains no field of the request."""
+"""The kinds of reviews whose response contains no field of the request."""
 
 
 class Question(NamedTuple):
@@ -37,9 +37,9 @@ class Question(NamedTuple):
 
     kind: Kind
     namespace: str
-    """The namespace in the path; empty for cluster-scoped kinds."""
+    """The namespace in the URL path; empty for cluster-scoped kinds."""
     fields: Unstructured
-    """The decoded body; the answer adds the status to it."""
+    """The decoded body of the request, to which the response adds the status."""
     user: User
     """The user that sent the review."""
     now: str = ""
@@ -53,7 +53,7 @@ class Question(NamedTuple):
 
 
 class Reviews:
-    """Answers reviews, and stores nothing between calls."""
+    """Answers reviews, without any state between calls."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         """Create an instance that authenticates tokens with `authenticator` and checks rights with `authorizer`."""
@@ -69,11 +69,11 @@ class Reviews:
         }
 
     def covers(self, kind: Kind) -> bool:
-        """Return whether a kind is a review."""
+        """Return whether a kind is the kind of a review."""
         return kind.name in self._answers
 
     async def answer(self, question: Question) -> Unstructured:
-        """Return the review with its status; raises `Invalid` or `BadRequest` for an invalid question."""
+        """Return the review with its status; raises `Invalid` or `BadRequest` if the review is not valid."""
         status = await self._answers[question.kind.name](question)
         fields = question.fields
         if question.kind.name in _ANEW:  # Kubernetes answers these kinds with a new object
@@ -91,7 +91,7 @@ class Reviews:
         return await self._access(question, _subject(question.spec))
 
     async def _local_access(self, question: Question) -> _Answer:
-        """Answer only for the namespace in the path."""
+        """Check that a local review asks only about the namespace in the URL path."""
         return await self._access(question, _subject(question.spec), namespace=question.namespace)
 
     async def _access(

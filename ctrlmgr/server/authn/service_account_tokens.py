@@ -1,13 +1,13 @@
 """Issues and verifies tokens of service accounts.
 
 Guarantees:
-- A token is accepted only if it names one of this server's issuers and one of its keys verifies the signature. Its
-  audience must match, and the objects to which it is bound must still exist, which is checked at every request.
-- The token's header can only select one of the server's keys.
-- A token in a Secret is accepted while the Secret contains it, and `on_use` is called for each use. Without `lookup`,
-  Secrets are not read and the token is always accepted.
+- A token is accepted only if it names one of this server's issuers and one of the server's keys verifies its signature.
+  The audience of the token must match, and the objects to which the token is bound must exist at every request.
+- The header of a token can only select one of the server's keys.
+- A token in a Secret is accepted while the Secret contains it, and `on_use` is called for each use. If `lookup` is not
+  set, Secrets are not read, and a token in a Secret is always accepted.
 
-Only the result of a signature check is cached, by the digest of the whole token.
+Only the results of signature checks are cached, by the digest of the whole token.
 
 Source: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """
@@ -48,7 +48,7 @@ _AnyClaims: TypeAlias = Claims | LegacyClaims
 
 
 class IssuedToken(NamedTuple):
-    """A new token and its id."""
+    """A new token, with the token's id."""
 
     token: str
     id: str
@@ -59,7 +59,7 @@ class TokenIssuer(Protocol):
 
     @property
     def audiences(self) -> Audiences:
-        """The audiences of a token that contains no audience: this server's own audiences."""
+        """The audiences for which a token without audiences is valid: this server's own audiences."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
@@ -92,11 +92,11 @@ class ServiceAccountTokens:
         on_use: Callable[[Object], None] = lambda secret: None,
         lookup: bool = True,
     ) -> None:
-        """Create an issuer that signs with `signing` as the first of `issuers`.
+        """Create an issuer that signs with the key `signing`, and names the first of `issuers` in tokens.
 
         Tokens of all `issuers` are accepted if one of `keys` verifies the signature. `audiences` are this server's own
-        audiences, by default its issuers. `find` reads objects, and `random` generates token ids. `on_use` receives the
-        Secret of each used token, if Secrets are read (`lookup`).
+        audiences, by default its issuers. `find` reads objects, and `random` generates token ids. `on_use` is called
+        with the Secret of each used token, if Secrets are read (`lookup`).
         """
         self._signing = signing
         self._signing_id = key_id(signing.public_key())
@@ -124,7 +124,7 @@ class ServiceAccountTokens:
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token; None if another issuer signed the token. Raises `CredentialsRefused`."""
+        """Return the user of a token; None if the token is from another issuer. Raises `CredentialsRefused`."""
         claims = self._claims(token)
         if claims is None:
             return None
@@ -149,9 +149,9 @@ class ServiceAccountTokens:
         return judge_legacy(claims, token, self._find) if self._lookup else judge_claims(claims)
 
     def _claims(self, token: str) -> _AnyClaims | None:
-        """Return the claims of a token that this server signed.
+        """Return the claims of a token if this server signed it.
 
-        Raises `CredentialsRefused` if its signature is wrong.
+        Raises `CredentialsRefused` if the token's signature is wrong.
         """
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._verified.get(digest)

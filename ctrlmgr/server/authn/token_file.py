@@ -1,13 +1,13 @@
-"""Authenticates bearer tokens of a file in kube-apiserver's format, and reloads the file when it changes.
+"""Authenticates bearer tokens in a file of kube-apiserver's format, which is reloaded when it changes.
 
 Guarantees:
-- Tokens are compared by their SHA-256 hashes, so the duration of a refusal reveals nothing about valid tokens.
-- At start, a file that other users may read is refused.
-- A changed file is applied at the next check. If it cannot be read, the previous tokens remain in force and the error
-  is logged.
+- Tokens are compared by their SHA-256 hashes, so that the duration of a refusal reveals nothing about valid tokens.
+- At the start, a token file that other users may read is refused.
+- A changed token file is applied at the next check. If the token file cannot be read, the previous tokens remain in
+  force and the error is logged.
 
-A line is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file). Instead of a token, a line may have its
-hash as `sha256:HEX`, so that the file does not reveal the token.
+Each line of the file is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file). A line may contain the
+token's hash as `sha256:HEX` instead of the token, so that the file does not reveal the token.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ _LONGEST_REMEMBERED = 256
 
 
 class Tokens(ForAllAudiences):
-    """A `TokenAuthenticator` for fixed tokens. Used on the event loop; only one thread at a time may call `reload`."""
+    """A `TokenAuthenticator` for tokens in a file and other fixed tokens. Used on the event loop.
+
+    Only one thread at a time may call `reload`.
+    """
 
     def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
-        """Create an authenticator for the `fixed` tokens and those in `file` if it exists; all have `audiences`.
+        """Create an authenticator for the `fixed` tokens, and for the tokens in `file` if the file exists.
 
-        Raises `SettingsError` if the file is malformed or other users may read it.
+        All are valid for `audiences`. Raises `SettingsError` if the file is malformed or other users may read it.
         """
         super().__init__(audiences)
         self._fixed = {_digest(token): known(user) for token, user in fixed.items()}
@@ -47,15 +50,15 @@ class Tokens(ForAllAudiences):
         self._users = {**self._read(), **self._fixed}
 
     def user(self, token: str) -> User | None:
-        """Return the user of `token`, None if it is unknown."""
+        """Return the user of `token`; None if the token is unknown."""
         return self._users.get(_digest(token))
 
     async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
-        """Return the user of `token`, None if it is unknown."""
+        """Return the user of `token`; None if the token is unknown."""
         return self.user(token)
 
     def reload(self) -> bool:
-        """Reload the file if it has changed; return whether it was reloaded."""
+        """Reload the token file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:

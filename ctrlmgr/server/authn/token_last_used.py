@@ -1,6 +1,7 @@
 """Labels Secrets with the day on which their token was last used.
 
-Guarantees: each day is written at most once per Secret; a failed write is not retried. No request waits for the write.
+Guarantees: each day is written at most once per Secret, and a failed write is not retried. No request waits until the
+label is written.
 
 Source: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.
 """
@@ -30,10 +31,10 @@ _WRITER = Requester(API_SERVER.name, API_SERVER.groups, "kube-apiserver")
 
 
 class LastUsedWriter:
-    """Writes the label with the day of last use. Used on the event loop only."""
+    """Writes the label with the day of a token's last use. Used on the event loop's thread only."""
 
     def __init__(self, engine: Engine, driver: Driver, *, clock: Clock) -> None:
-        """Create an instance that writes through `engine`, with operations run by `driver`."""
+        """Create an instance that writes through `engine`, whose operations `driver` runs."""
         self._engine = engine
         self._driver = driver
         self._clock = clock
@@ -41,7 +42,7 @@ class LastUsedWriter:
         self._writing: set[asyncio.Task[None]] = set()
 
     def note(self, secret: Object) -> None:
-        """Record that the token in `secret` is used now."""
+        """Record that the token in the Secret `secret` is being used now."""
         today = format_time_seconds(self._clock.now())[: len("2006-01-02")]
         if secret.labels.get(LAST_USED) == today or self._noted.get(secret.uid) == today:
             return

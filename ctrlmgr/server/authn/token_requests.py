@@ -1,9 +1,9 @@
 """Answers token requests of service accounts (`serviceaccounts/NAME/token`, `kubectl create token`).
 
-Guarantees: a token is bound to objects that exist when it is issued. A token for a pod is issued only for the pod's own
-service account. The lifetime of a token is at most as long as requested and as the server allows. The exception is a
-token that a kubelet requests for a projected volume: its lifetime is a year, and each use after the first hour is
-recorded.
+Guarantees: a token is bound to objects that exist when it is issued. A token that is bound to a pod is issued only for
+the pod's own service account. The lifetime of a token is at most as long as the client requested and as the server
+allows. There is one exception: a token that a kubelet requests for a projected volume is valid for a year, and each use
+after the first hour is recorded.
 
 Source: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
@@ -47,13 +47,13 @@ _LONGEST = 1 << 32
 
 
 class TokenAnswer(NamedTuple):
-    """The answer to a TokenRequest."""
+    """The response to a TokenRequest."""
 
     fields: Unstructured
-    """The TokenRequest with the new token."""
+    """The TokenRequest, with the new token in its status."""
     warnings: Sequence[str]
     credential_id: str
-    """The name of the token in audit logs."""
+    """The identifier of the token in audit logs."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -71,10 +71,10 @@ class TokenRequests:
     def __init__(
         self, issuer: TokenIssuer, find: Find, *, clock: Clock, longest: int = 0, extends: bool = True
     ) -> None:
-        """Issue tokens with `issuer` for at most `longest` seconds (0: unlimited); `find` reads the bound objects.
+        """Create an instance that issues tokens with `issuer` for at most `longest` seconds (0 means unlimited).
 
-        If `extends` is set, tokens for kubelets are valid for longer than requested, as the module's docstring
-        describes.
+        `find` reads the bound objects. If `extends` is set, tokens for kubelets are valid for longer than requested
+        (see the module's docstring).
         """
         self._issuer = issuer
         self._find = find
@@ -85,7 +85,7 @@ class TokenRequests:
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
         """Check the metadata of a TokenRequest and that its namespace is not terminating; set the namespace.
 
-        Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
+        Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating` if a check fails.
         """
         within = self._find(NAMESPACES, Key("", namespace))
         if within is None:
@@ -102,7 +102,7 @@ class TokenRequests:
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
     def complete(self, account: Object, request: Unstructured) -> None:
-        """Set the defaults of a request and the fields that the server sets, before validating admission."""
+        """Set the defaults of a TokenRequest and the fields that the server sets; validating admission follows."""
         given = request.get("metadata") or {}  # a wrong uid is refused later, in `answer`
         request["metadata"] = {
             "uid": account.uid,
@@ -115,7 +115,10 @@ class TokenRequests:
         spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
 
     def answer(self, account: Object, request: Unstructured) -> TokenAnswer:
-        """Return a TokenRequest with its token; raises `Invalid`, `BadRequest`, `NotFound` or `Conflict`."""
+        """Return a TokenRequest with its token.
+
+        Raises `Invalid`, `BadRequest`, `NotFound` or `Conflict` if no token can be issued.
+        """
         now = self._clock.now()
         metadata = {**(request.get("metadata") or {}), "name": account.name, "namespace": account.namespace}
         if metadata.setdefault("uid", account.uid) not in ("", account.uid):
@@ -144,7 +147,7 @@ class TokenRequests:
         return TokenAnswer(fields, warnings, credential_id(issued.id))
 
     def _extended(self, seconds: int, audiences: Sequence[str], bound: Bound) -> tuple[int, int]:
-        """Return the token's lifetime in seconds, and the seconds after which its use is recorded (0: never)."""
+        """Return the token's lifetime in seconds, and the seconds after which its use is recorded (0 means never)."""
         is_ours = set(audiences) <= set(self._issuer.audiences)
         if self._extends and bound.pod is not None and seconds == WARN_AFTER and is_ours:
             return EXTENDED, WARN_AFTER
@@ -179,7 +182,7 @@ class TokenRequests:
         return obj
 
     def _node_of(self, pod: Object) -> Reference | None:
-        """Return the node of a pod, without a uid if the node does not exist."""
+        """Return the node of a pod; if the node does not exist, it has no uid."""
         name = pod.view(_Pod).spec.node_name
         if not name:
             return None
@@ -188,7 +191,7 @@ class TokenRequests:
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
-    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind` does; for an invalid one, return empty strings."""
+    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind` does; if it is invalid, return empty strings."""
     parts = api_version.split("/")
     match parts:
         case [version]:

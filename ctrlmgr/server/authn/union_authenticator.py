@@ -1,9 +1,9 @@
-"""Combines authenticators: the first authenticator that recognises the credentials determines the user.
+"""Combines authenticators, of which the first that recognises the credentials determines the user.
 
 Guarantees:
-- If one authenticator succeeds, refusals of earlier authenticators are ignored. If none succeeds and one or more
-  refused the credentials, the request is refused with all reasons. A request is anonymous only if it has no credentials
-  at all.
+- If one authenticator succeeds, refusals of earlier authenticators are ignored. If no authenticator succeeds and at
+  least one has refused the credentials, the request is refused with all reasons. A request is anonymous only if it
+  contains no credentials.
 - Every authenticated user is in the group `system:authenticated`.
 
 Source: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
@@ -35,18 +35,18 @@ _UNKNOWN = "invalid bearer token"
 
 
 class BearerTokens:
-    """An `Authenticator` for bearer tokens in the Authorization header or in a web socket's protocols."""
+    """An `Authenticator` for bearer tokens in the Authorization header or in a WebSocket's subprotocols."""
 
     def __init__(self, authenticators: Sequence[TokenAuthenticator], audiences: Audiences) -> None:
-        """Create an authenticator that calls `authenticators` in this order.
+        """Create an authenticator that calls the token authenticators `authenticators` in this order.
 
-        Requests are for `audiences`, which are this server's own audiences.
+        Tokens must be valid for one of `audiences`, which are this server's own audiences.
         """
         self._authenticators = authenticators
         self._audiences = audiences
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user of the token, None without a token."""
+        """Return the user of the bearer token; None if the request has no token."""
         token, warning = parts.headers.read(bearer_token)
         if warning:
             parts.notes.warnings.append(warning)
@@ -59,7 +59,8 @@ class BearerTokens:
     async def review(self, token: str, audiences: Audiences, told: AuthenticationNotes) -> Authenticated:
         """Return the user of a token for `audiences`, from the first authenticator that recognises it.
 
-        Raises `CredentialsRefused` with all reasons if none recognises it.
+        Raises `CredentialsRefused` with all reasons if at least one authenticator refuses the token and none recognises
+        it.
         """
         reasons = [_UNKNOWN]
         for each in self._authenticators:
@@ -77,7 +78,7 @@ class Anonymous:
     """The configuration that decides which requests may be anonymous."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
-        """Allow anonymous requests if `enabled` is set; if `paths` is not empty, only requests for these paths."""
+        """Allow anonymous requests if `enabled` is set; if `paths` is not empty, allow them only for these paths."""
         self.admit(enabled=enabled, paths=paths)
 
     def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
@@ -91,7 +92,7 @@ class Anonymous:
 
 
 class Authentication:
-    """Authenticates requests and answers TokenReviews with all configured authenticators."""
+    """Authenticates requests and the tokens in TokenReviews with all configured authenticators."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Authentication:
     ) -> None:
         """Create an authenticator that calls `authenticators`, and then `tokens` for tokens for `audiences`.
 
-        `anonymous` decides which requests may be anonymous, by default all.
+        `anonymous` decides which requests may be anonymous; by default, all may be.
         """
         self._bearer = BearerTokens(tokens, audiences)
         self._authenticators = (*authenticators, self._bearer)
@@ -111,7 +112,7 @@ class Authentication:
         self._anonymous = anonymous or Anonymous()
 
     async def authenticate(self, parts: RequestParts) -> User:
-        """Return the user of a request; raises `CredentialsRefused` for wrong credentials."""
+        """Return the user of a request; raises `CredentialsRefused` if the credentials are wrong."""
         reasons: list[str] = []
         for each in self._authenticators:
             try:
@@ -126,13 +127,16 @@ class Authentication:
         return ANONYMOUS
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return the user of a token for `audiences` (empty: this server); raises `CredentialsRefused`."""
+        """Return the user of a token for `audiences` (by default this server's).
+
+        Raises `CredentialsRefused` if the token is invalid.
+        """
         found = await self._bearer.review(token, audiences or self._audiences, AuthenticationNotes())
         return found._replace(user=known(found.user))
 
 
 class ForAllAudiences:
-    """The base class of a `TokenAuthenticator` whose tokens contain no audience.
+    """The base class of token authenticators whose tokens contain no audience.
 
     The tokens are valid for this server's own audiences.
     """
@@ -152,5 +156,8 @@ class ForAllAudiences:
         return None if user is None else Authenticated(user, common)
 
     async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
-        """Return the user of a token; None if it is not of this authenticator's kind. Raises `CredentialsRefused`."""
+        """Return the user of a token; None if this authenticator does not handle such a token.
+
+        Raises `CredentialsRefused`.
+        """
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""Ends watches whose credentials or rights are no longer valid.
+"""Ends watches whose credentials or permissions are no longer valid.
 
 Guarantees:
 - A watch is ended within a minute after its token or certificate has become invalid, or identifies another user. The
-  client then connects again, and the refusal contains the reason.
-- With `rights`, a watch is also ended when its user is no longer allowed to start it. (Kubernetes checks rights only
-  when a watch starts.)
-- Each set of credentials is authenticated once per round, and each right is checked once, even if many watches share
-  it. While an authenticator or authorizer does not answer, watches stay open.
+  client then connects again, and the server refuses the request with the reason.
+- If `rights` is given, a watch is also ended when its user is no longer allowed to start it. (Kubernetes checks
+  permissions only when a watch starts.)
+- Each set of credentials is authenticated only once per round, and each permission is checked only once, even if many
+  watches share it. While an authenticator or authorizer does not respond, watches stay open.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 
 EVERY = 20.0
-"""Seconds between two rounds."""
+"""Seconds between two rounds of revalidation."""
 
 
 _UNKNOWN: Final = User("")
-"""Marks credentials that cannot be checked at the moment."""
+"""The value that stands for the user of credentials that cannot be checked at the moment."""
 
 
 class LongRunningRequest(Protocol):
@@ -40,21 +40,24 @@ class LongRunningRequest(Protocol):
 
 
 class Rights(Protocol):
-    """Checks the current rights of a user."""
+    """Checks the current permissions of a user."""
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
-        """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
+        """Return whether the sender is allowed to make a request with these headers.
+
+        Also True if that cannot be determined.
+        """
 
 
 class _TrackedRequest(NamedTuple):
-    """A long-running request with its parts and attributes."""
+    """A long-running request, with its parts and its attributes."""
 
     parts: RequestParts
     attributes: Attributes
 
 
 class _Credentials(NamedTuple):
-    """The identity of credentials: the token, the certificates, and the user that they identified."""
+    """The identity of credentials: the token, the certificates, and the user that they identified at the start."""
 
     token: bytes
     certificates: tuple[bytes, ...]
@@ -63,10 +66,10 @@ class _Credentials(NamedTuple):
 
 
 class WatchRevalidation:
-    """The watches and other long-running requests in progress; used on the event loop only."""
+    """The watches and other long-running requests in progress; used on the event loop's thread only."""
 
     def __init__(self, authenticator: Authenticator, rights: Rights | None = None) -> None:
-        """Create an instance that authenticates with `authenticator`, and checks rights with `rights` if given."""
+        """Create an instance that authenticates with `authenticator`, and checks permissions with `rights`."""
         self._authenticator = authenticator
         self._rights = rights
         self._held: dict[_Credentials, dict[LongRunningRequest, _TrackedRequest]] = {}
@@ -75,7 +78,10 @@ class WatchRevalidation:
     def holding(
         self, request: LongRunningRequest, parts: RequestParts, user: User, attributes: Attributes
     ) -> Iterator[None]:
-        """Check a request in each round while the context is open; `user` is the user of `parts` at its start."""
+        """Check a request in each round while this context is open.
+
+        `user` is the user of `parts` when the request started.
+        """
         token = next((value for name, value in parts.headers if name == b"authorization"), b"")
         credentials = _Credentials(token, tuple(parts.certificates), user.name, user.uid)
         held = self._held.setdefault(credentials, {})
@@ -88,13 +94,13 @@ class WatchRevalidation:
                 del self._held[credentials]
 
     async def run(self) -> None:
-        """Revalidate every `EVERY` seconds, until cancelled."""
+        """Revalidate all requests every `EVERY` seconds, until this coroutine is cancelled."""
         while True:
             await asyncio.sleep(EVERY)
             await self.revalidate()
 
     async def revalidate(self) -> None:
-        """Check all credentials and rights once, and end the requests that would be refused now."""
+        """Check all credentials and permissions once, and end the requests that would be refused now."""
         for credentials, held in list(self._held.items()):
             begun = next(iter(held.values()), None)
             if begun is not None:
@@ -117,7 +123,7 @@ class WatchRevalidation:
 
 
 class _Answers:
-    """The rights of one user, each of which is checked at most once."""
+    """The permissions of one user, each of which is checked at most once."""
 
     def __init__(self, user: User | None, rights: Rights | None) -> None:
         self._user = user

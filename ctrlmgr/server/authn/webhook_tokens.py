@@ -1,8 +1,10 @@
 """Authenticates bearer tokens by sending a TokenReview to another server.
 
 Guarantees:
-- An answer is cached for the configured time, whether positive or negative. Failed calls are not cached.
-- A token is sent only if no other authenticator recognises it. The cache contains digests of tokens, not the tokens.
+- The other server's verdict, positive or negative, is cached for the configured time. Failed calls of the other server
+  are not cached.
+- A token is sent to the other server only if no other authenticator recognises it. The cache contains digests of
+  tokens, but not the tokens themselves.
 - The other server decides for which of the requested audiences a token is valid.
 
 Source: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.
@@ -26,10 +28,10 @@ from ctrlmgr.server.review_client import ReviewFailed, ReviewServer
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 10.0
-"""Timeout of a call, in seconds."""
+"""Maximum duration of a call of the other server, in seconds."""
 _ENTRIES: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
-"""Maximum total size of the cached answers, in bytes."""
+"""Maximum total size of the cached verdicts, in bytes."""
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -51,15 +53,19 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class WebhookTokens:
-    """A `TokenAuthenticator` that sends tokens to another server. Used on one event loop."""
+    """A `TokenAuthenticator` that sends tokens to another server in TokenReviews.
+
+    An instance is used on one event loop.
+    """
 
     def __init__(
         self, config: Path, own: Audiences, *, keep_for: float, version: str = "v1beta1", clock: Clock
     ) -> None:
-        """Create an authenticator that calls the server in a kubeconfig; raises `SettingsError`.
+        """Create an authenticator that calls the server in a kubeconfig.
 
-        Reviews are sent in the given version of `authentication.k8s.io`. Answers are cached for `keep_for` seconds. An
-        answer without audiences stands for the audiences `own` of this server.
+        Raises `SettingsError` if the kubeconfig is unusable. TokenReviews are sent in the given version of
+        `authentication.k8s.io`. Verdicts are cached for `keep_for` seconds. If the other server's response contains no
+        audiences, the token is valid for this server's own audiences `own`.
         """
         self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
@@ -70,7 +76,10 @@ class WebhookTokens:
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token, None if the other server does not recognise it; raises `CredentialsRefused`."""
+        """Return the user of a token, None if the other server does not recognise it.
+
+        Raises `CredentialsRefused` if the call fails.
+        """
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
         status = self._said.get(key)
         if status is None:
@@ -90,7 +99,7 @@ class WebhookTokens:
         return Authenticated(User(user.username, user.uid, user.groups or (), user.extra or {}), common)
 
     async def _ask(self, token: str, audiences: Audiences) -> _Status:
-        """Return the other server's answer; raises `CredentialsRefused` if the call fails."""
+        """Return the other server's verdict on a token; raises `CredentialsRefused` if the call fails."""
         spec: dict[str, Any] = {"token": token, "audiences": list(audiences)}
         review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": {}, "spec": spec}
         try:

@@ -1,1 +1,1 @@
-"""Authorizers that the configuration file defines, and authorizers that call other processes."""
+"""Authorizers that a configuration file defines, and authorizers that call other processes."""

@@ -1,13 +1,14 @@
 """An authorizer that sends a SubjectAccessReview to another server.
 
 Guarantees:
-- An answer is cached for the configured time, which differs for allowed and refused requests. Failed calls are not
-  cached. Answers to requests with very long attributes are not cached either, because they would fill the memory.
-- If the webhook has match conditions, it is called only for requests that meet the conditions
+- The other server's verdict is cached for the configured time, which differs for allowed and refused requests. Failed
+  calls of the other server are not cached. The verdicts about requests with very long attributes are not cached,
+  because these would fill the memory.
+- If the webhook has match conditions, the other server is called only for requests that meet them
   (`match_condition_checks`).
-- A request whose answer is cached does not wait, and other requests do not wait for an answer.
-- Without an answer, the verdict is no opinion, or a denial if this is configured. The verdict contains the error, so
-  that the client can distinguish a failure from a refusal.
+- A request whose verdict is cached does not wait, and does not delay other requests.
+- If the other server does not respond, the verdict is no opinion or, if configured, a denial. The verdict contains the
+  error, so that the client can distinguish a failure from a refusal.
 
 Source: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -33,12 +34,12 @@ log = structlog.get_logger(__name__)
 
 _ENTRIES: Final = 8192
 _SIZE: Final = 32 * 1024 * 1024
-"""Maximum total size of the cached requests and answers, in bytes."""
+"""Maximum total size of the cached requests and verdicts, in bytes."""
 _LONGEST: Final = 10_000
-"""The length in characters of the attributes that a client chooses, from which on the answer is not cached."""
+"""The length in characters of a request's attributes from which on the verdict is not cached."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
 _GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
-"""The name of the field with a user's groups, in each version."""
+"""The name of the field with a user's groups in a SubjectAccessReview, by API version."""
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -56,10 +57,13 @@ _read = msgspec.json.Decoder(_Review).decode
 
 
 class WebhookAuthorizer:
-    """An `Authorizer` that calls another server on one event loop. Any thread may read cached verdicts."""
+    """An `Authorizer` that calls another server, on one event loop. Any thread may read cached verdicts."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
-        """Create an authorizer that calls the server of `webhook`; raises `SettingsError`."""
+        """Create an authorizer that calls the server of `webhook`.
+
+        Raises `SettingsError` if the kubeconfig is unusable.
+        """
         self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
         self._matching = Matching(webhook, clock=clock)
@@ -74,7 +78,7 @@ class WebhookAuthorizer:
         return self._said.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the cached verdict, or the verdict in the other server's answer."""
+        """Return the cached verdict or, without one, the verdict of the other server."""
         if (known := self.authorize(user, attributes)) is not None:
             return known
         question, webhook = self._question(user, attributes), self._webhook
@@ -114,7 +118,7 @@ class WebhookAuthorizer:
 
 
 def _told(value: Any) -> Any:
-    """Return the value without empty fields, as it is sent."""
+    """Return the value without empty fields, as it is sent to the other server."""
     if isinstance(value, dict):
         return {name: _told(each) for name, each in value.items() if each}
     return [_told(each) for each in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """Lets worker threads call an authorizer that may call another process.
 
-Guarantees: only the calling thread waits, the event loop does not.
+Guarantees: only the calling thread waits for the other process, not the event loop.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, Verdict
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""Returns a verdict. Any thread except the event loop's may call it."""
+"""Returns a verdict. The returned function may be called on any thread except the event loop's."""
 
 
 def waiting(authorizer: Authorizer) -> Decide:
     """Return a function that calls `authorizer` on the running event loop.
 
-    This must be called on the event loop.
+    `blocking` itself must be called on the event loop.
     """
     loop = asyncio.get_running_loop()
 

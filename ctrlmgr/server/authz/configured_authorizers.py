@@ -1,9 +1,10 @@
 """The authorizers in the file of `--authorization-config`, which is reloaded when it changes.
 
 Guarantees:
-- A request is decided by one configuration, which is the one in force when the decision begins.
-- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. It also
-  remains in force if the file adds or removes Node or RBAC, because this needs a restart, as in Kubernetes.
+- Each request is decided by the one configuration that is in force when the decision begins.
+- If the configuration file becomes invalid, the error is logged and counted. In this case, the previous configuration
+  of authorizers remains in force. The previous configuration also remains in force if the file adds or removes the
+  types Node or RBAC, which needs a restart, as in Kubernetes.
 
 Source: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
@@ -30,7 +31,10 @@ class ConfiguredAuthorizers:
     """An `Authorizer` that follows a configuration file."""
 
     def __init__(self, file: Path, make: Callable[[Sequence[ConfiguredAuthorizer]], Authorizer]) -> None:
-        """Read `file`, and create an authorizer from its content now and after each change; raises `SettingsError`."""
+        """Read `file`, and create an authorizer from its content now and after each change.
+
+        Raises `SettingsError` if the content is invalid.
+        """
         self._file = file
         self._make = make
         self._followed = FollowedFiles(
@@ -42,19 +46,19 @@ class ConfiguredAuthorizers:
         self._types = _decided_here(self.asked)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict, None if another process must be called."""
+        """Return the verdict on a request; None if another process must be called for it."""
         return self._now.authorize(user, attributes)
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict, calling another process if necessary."""
+        """Return the verdict on a request, calling another process if necessary."""
         return await self._now.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the rules of `user`."""
+        """Return the authorization rules for `user`."""
         return self._now.rules(user, namespace)
 
     def reload(self) -> bool:
-        """Reload the file if it has changed; return whether it was reloaded."""
+        """Reload the configuration file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
@@ -67,7 +71,7 @@ class ConfiguredAuthorizers:
         return True
 
     def _check(self, asked: Sequence[ConfiguredAuthorizer]) -> None:
-        """Raise `SettingsError` if a type was removed since the start, or if a type that needs a restart was added."""
+        """Raise `SettingsError` if an authorizer type was removed, or a type that needs a restart was added."""
         types = _decided_here(asked)
         if missing := sorted(self._types - types):
             raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")

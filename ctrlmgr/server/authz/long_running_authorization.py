@@ -1,6 +1,6 @@
 """Checks whether a long-running request would still be authorized.
 
-Guarantees: if another server does not answer, the request counts as authorized.
+Guarantees: if another server that decides does not respond, the request counts as authorized.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class RepeatedAuthorization:
         self._authorizer = authorizer
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
-        """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
+        """Return whether the sender is allowed to make a request with these headers.
+
+        Also True if that cannot be determined.
+        """
         try:
             user = await self._acting(sender, headers, attributes)
         except Forbidden:

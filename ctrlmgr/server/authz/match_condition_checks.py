@@ -1,9 +1,9 @@
 """Evaluates the match conditions of an authorization webhook.
 
-Guarantees: if a request does not meet a condition, the webhook is not called. If a condition cannot be evaluated, the
-request is denied or left to the other authorizers, as configured for failures. Evaluations never wait. The metrics have
-Kubernetes' names, labels and buckets, and count each evaluation; if the webhook is called for a request, the conditions
-are evaluated twice.
+Guarantees: if a request does not meet a match condition, the webhook is not called. If a match condition cannot be
+evaluated, the request is denied or left to the other authorizers, as configured for failures. Evaluations never wait.
+The metrics have Kubernetes' names, labels and buckets, and count each evaluation; if the webhook is called for a
+request, the conditions are evaluated twice.
 
 Source: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -45,7 +45,7 @@ class Matching:
     """The match conditions of one webhook. Any thread may use an instance."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
-        """Create the conditions of `webhook`."""
+        """Create the match conditions of the authorizer `webhook`."""
         self._webhook = webhook
         self._clock = clock
         labels = (WEBHOOK, webhook.name)
@@ -54,7 +54,7 @@ class Matching:
             self._seconds = _seconds.labels(*labels)
 
     def verdict(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return a verdict without calling the webhook; None if it must be called."""
+        """Return a verdict without calling the webhook; None if the webhook must be called."""
         if not self._webhook.conditions:
             return None
         began = self._clock.monotonic()

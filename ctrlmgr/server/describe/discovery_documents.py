@@ -1,11 +1,11 @@
-"""Serves discovery documents, which are created from the registry of kinds.
+"""Serves the discovery documents, which are created from the registry of kinds.
 
 Guarantees:
-- A document depends on the kinds; the document about all kinds also depends on the extension servers. Groups and
-  versions have the registry's order, and resources are sorted by name.
-- A document is created at its first request and cached until a kind or an extension server changes. A document about
-  all kinds consists of one piece per version; only the pieces of changed versions are created again.
-- Any thread may call this module. `made` returns a document only if it is cached.
+- Each document depends on the registered kinds; the documents about all kinds also depend on the extension servers. API
+  groups and versions have the registry's order, and resources are sorted by name.
+- A document is created when it is first requested, and cached until a kind or an extension server changes. A document
+  about all kinds consists of one piece per version; only the pieces of changed versions are created again.
+- Any thread may call the functions of this module. The method `made` returns a document only if it is cached.
 
 | path | answer |
 |---|---|
@@ -13,7 +13,8 @@ Guarantees:
 | `/apis/GROUP` | APIGroup |
 | `/api/v1`, `/apis/GROUP/VERSION` | APIResourceList |
 
-The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, with fields in Go's order.
+The forms of the documents are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, with fields
+in Go's order.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for ver
 
 
 class _Piece(NamedTuple):
-    """One version of a group in the documents about all kinds."""
+    """One version of an API group in the documents about all kinds."""
 
     of: Sequence[tuple[Kind, Sequence[str]]]
     """The kinds of the version with their verbs; the verbs are the only part of a kind that can change."""
@@ -44,7 +45,7 @@ class _Piece(NamedTuple):
 
 
 class RemoteVersions(Protocol):
-    """The versions that extension servers serve."""
+    """The versions of API groups that extension servers serve."""
 
     @property
     def epoch(self) -> int:
@@ -52,7 +53,7 @@ class RemoteVersions(Protocol):
 
     @property
     def versions(self) -> Mapping[tuple[str, str], tuple[Sequence[Unstructured], bool]]:
-        """The resources, and whether they are up to date, by group and version."""
+        """The resources of each group and version, and whether they are up to date."""
 
 
 class _CachedDocuments:
@@ -73,9 +74,9 @@ class Discovery:
     """Serves the discovery documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds, server_address: str = "", remote: RemoteVersions | None = None) -> None:
-        """Create the documents about `kinds`, and about the versions of extension servers (`remote`).
+        """Create the documents about `kinds`, and about the versions that extension servers serve (`remote`).
 
-        `server_address` (host:port) is the address in APIVersions, which old clients read.
+        `server_address` (host:port) is the address in the document APIVersions, which old clients read.
         """
         self._kinds = kinds
         self._remote = remote
@@ -85,12 +86,15 @@ class Discovery:
         self._making = threading.Lock()
 
     def made(self, path: str, accept: str) -> Document | None:
-        """Return the document at a path if it is cached."""
+        """Return the document at a URL path if the document is cached."""
         made = self._made
         return made.documents.get(_key(path, accept)) if made.epoch == _epoch(self._kinds, self._remote) else None
 
     def answer(self, path: str, accept: str) -> Document | None:
-        """Return the document at a path, None if no document has this path. The result depends on the Accept header."""
+        """Return the document at a URL path; None if no document has this path.
+
+        The media type of the document depends on the Accept header.
+        """
         key = parts, form = _key(path, accept)
         with self._making:
             if self._made.epoch != _epoch(self._kinds, self._remote):
@@ -127,7 +131,7 @@ class Discovery:
         return None
 
     def _groups(self, root: str) -> list[Group]:
-        """Return the groups below `/api` (the core group) or `/apis` (all others)."""
+        """Return the API groups below `/api` (the core group) or `/apis` (all other groups)."""
         return [group for group in self._made.groups if (group.name == "") == (root == "api")]
 
     def _kinds_of(self, group: str, version: str) -> list[Kind]:
@@ -216,7 +220,10 @@ def _key(path: str, accept: str) -> tuple[str, str]:
 
 
 def _aggregated(accept: str) -> str:
-    """Return the version of aggregated discovery that the client prefers; empty if it prefers another form."""
+    """Return the version of aggregated discovery that the client prefers.
+
+    Empty if the client prefers unaggregated discovery.
+    """
     for clause in preferred(accept):
         if clause.allows(JSON):
             kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
@@ -257,7 +264,10 @@ def _verbs(kind: Kind) -> list[str]:
 
 
 def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:
-    """Return the kind of an answer; with `own`, leave out group and version, which the enclosing list contains."""
+    """Return the kind of a resource's response.
+
+    If `own` is set, leave out group and version, which the enclosing list contains.
+    """
     return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
 
 

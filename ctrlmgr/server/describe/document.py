@@ -1,7 +1,7 @@
-"""Documents that are the same for all clients until the kinds change: discovery, OpenAPI, the version.
+"""Documents that are the same for all clients until the kinds change: discovery, OpenAPI and the version.
 
 Guarantees:
-- A document is immutable, created once, and compressed once if that saves space.
+- A document is immutable; it is created only once, and compressed only once if that saves space.
 - Its `etag` is a digest of its content, so documents with the same tag have the same bytes.
 """
 
@@ -22,20 +22,20 @@ _PACKING_LEVEL = 6
 
 
 class Document(NamedTuple):
-    """An answer with status 200."""
+    """A document, which is sent in a response with the status 200."""
 
     content_type: str
     body: bytes
     gzipped: bytes | None
-    """The body compressed with gzip; None if the body is too small for compression."""
+    """The body compressed with gzip; None if the body is too small to be compressed."""
     etag: str
     """The value of the ETag header, with quotes."""
     immutable: bool = False
-    """Whether the URL contains the document's digest, so that clients may cache the answer without a time limit."""
+    """Whether the URL contains the document's digest, so that clients may cache the response without a time limit."""
 
     @property
     def digest(self) -> str:
-        """The digest of the body, in the form that URLs contain."""
+        """The digest of the body, in the form in which URLs contain it."""
         return self.etag.strip('"')
 
 
@@ -51,12 +51,12 @@ def json_document(fields: Mapping[str, Any], content_type: str = JSON) -> Docume
 
 
 def in_pieces(fields: Mapping[str, Any]) -> dict[str, msgspec.Raw]:
-    """Return the fields with each value encoded separately, so that other threads can run in between."""
+    """Return the fields with each value encoded separately, so that other threads can run between the values."""
     return {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in fields.items()}
 
 
 class Clause(NamedTuple):
-    """One alternative of an `Accept` header."""
+    """One alternative of an `Accept` header, with its quality."""
 
     media_type: str
     parameters: Mapping[str, str]
@@ -68,7 +68,9 @@ class Clause(NamedTuple):
 
 
 MOST = 1_000
-"""Maximum number of alternatives in a header, and of parameters in one, because their objects need much memory."""
+"""Maximum number of alternatives in an `Accept` header, and of parameters in one, because their objects need much
+memory.
+"""
 
 
 def alternatives(accept: str) -> list[str]:
@@ -77,16 +79,16 @@ def alternatives(accept: str) -> list[str]:
 
 
 def preferred(accept: str) -> list[Clause]:
-    """Return the alternatives of an `Accept` header by descending quality, wildcards last (goautoneg).
+    """Return the alternatives of an `Accept` header by descending quality, wildcards last (as goautoneg does).
 
-    A missing header accepts everything.
+    A missing `Accept` header accepts everything.
     """
     clauses = [_clause(text) for text in alternatives(accept) if text.strip()] or [Clause("*/*", {})]
     return sorted(clauses, key=lambda each: (-each.quality, each.media_type == "*/*", each.media_type.endswith("/*")))
 
 
 def choose(accept: str, offers: Iterable[str]) -> str | None:
-    """Return the one of several plain media types that an `Accept` header prefers, None if it accepts none of them."""
+    """Return the one of several plain media types that an `Accept` header prefers; None if it accepts none of these."""
     offers = tuple(offers)
     for clause in preferred(accept):
         for offer in offers:

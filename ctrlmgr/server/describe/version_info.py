@@ -1,8 +1,8 @@
-"""The answer to `/version`: the version of Kubernetes' API, with ctrlmgr's own version as build metadata.
+"""The response at `/version`, with the version of Kubernetes' API, and ctrlmgr's own version as build metadata.
 
-Clients compare semantic versions and ignore build metadata. kubectl warns about a difference of more than one minor
-version, and client libraries and test suites select features by version. Therefore the version number is that of
-Kubernetes.
+Clients compare semantic versions without the build metadata. kubectl warns about a difference of more than one minor
+version, and client libraries and test suites select features by version. Therefore the version number in the response
+is that of Kubernetes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def git_version() -> str:
 
 
 def version_info() -> dict[str, str]:
-    """Return apimachinery's `version.Info`. The fields about a Go build contain Python's values or are empty."""
+    """Return apimachinery's `version.Info`.
+
+    The fields about a Go build contain values of the Python interpreter or are empty.
+    """
     major, minor, _ = map(str, KUBERNETES)
     machine = platform.machine()
     return {
@@ -49,5 +52,5 @@ def version_info() -> dict[str, str]:
 
 
 def version_document() -> Document:
-    """Return the answer to `/version`, indented as apiserver's `WriteRawJSON` does for other types than API objects."""
+    """Return the response at `/version`, indented as apiserver's `WriteRawJSON` does for plain values."""
     return document(JSON, msgspec.json.format(msgspec.json.encode(version_info()), indent=2))

@@ -1,18 +1,20 @@
-"""Fair queuing for requests: the queues of one priority level, and the seats that the queues share.
+"""Fair queuing for requests: one priority level has several queues, which share the level's seats.
 
-Each waiting request is in one of the queues of its flow. When seats are free, the next request is the one that would
-end first if all queues with requests were served at the same time, each at the same rate. The clock of this virtual
-world is `progress`, in seats times seconds. A queue's `next_start` is the progress at which its next request starts in
-the virtual world. The expected duration of a request is 3 ms. When a request ends, the difference to the real duration
-is added to `next_start` of its queue.
+Each waiting request is in one of the queues that belong to its flow. When seats are free, the next request is the one
+that would end first if all queues with requests were served at the same time, each at the same rate. The clock of this
+virtual world, in which all queues are served at the same time, is `progress`, in seats times seconds. A queue's
+`next_start` is the progress at which its next request starts in the virtual world. The expected duration of a request
+is 3 ms. When a request ends, the difference between the real and the expected duration is added to `next_start` of its
+queue.
 
 Guarantees:
 - More seats than the limit are in use only while a single request that needs more seats than the limit runs alone.
-- A queue gets no advantage from the time in which it was empty.
+- A queue gains no advantage from the time in which it was empty.
 - Each request takes its seats once and returns them once, even if it is cancelled or refused.
-- If many requests arrive at once, only a few run in each turn of the event loop, in the order of fair queuing.
-  Therefore a client with many connections does not delay other clients by as many requests.
-- No function waits. When a queued request may run, its `wake` is called. Used on the event loop only.
+- If many requests arrive at once, only a few begin to run in each turn of the event loop, in the order of fair queuing.
+  Therefore a client with many connections does not delay other clients by the number of its requests.
+- No function waits. When a queued request may run, the request's callback `wake` is called. Used on the event loop's
+  thread only.
 
 While no request waits, the cost of a request does not depend on the number of queues.
 
@@ -48,27 +50,29 @@ Later = Callable[[float, Callable[[], None]], object]
 
 
 class Ticket(Seat):
-    """One request of a level: it waits, runs, or has ended."""
+    """One request at a priority level, which waits, runs, or has ended."""
 
     __slots__ = ("arrived", "asked", "came", "flow", "queue", "started", "wake", "width")
 
     wake: Callable[[], None] | None
-    """The callback for the moment at which a waiting request may run; set while the request waits."""
+    """The callback that is called when a waiting request may run; set while the request waits."""
     arrived: int
-    """The progress at the request's arrival, if it waits."""
+    """The `progress` of the level at the request's arrival, if the request waits."""
     came: float
-    """The monotonic time at the request's arrival."""
+    """The monotonic time of the request's arrival, in seconds."""
 
     def __init__(self, flow: QueuedFlow, asked: Attributes) -> None:
-        """Create the ticket of a request of `flow` that needs one seat and has not begun."""
+        """Create the ticket of a request of `flow` that needs one seat and has not started."""
         self.flow = flow
         self.asked = asked
         self.width = NARROW
-        """The seats that the request needs; may be changed before the start."""
+        """The number of seats that the request needs; it may be changed before the start."""
         self.queue: Queue | None = None
         """The queue in which the request waits or waited; None if it was not queued."""
         self.started = _ENDED
-        """The monotonic time at the request's start; -1 while it waits, -2 before the start and after the end."""
+        """The monotonic time of the request's start in seconds; -1 while it waits, -2 before its start and after its
+        end.
+        """
 
     @property
     def is_running(self) -> bool:
@@ -97,7 +101,7 @@ class Queue:
         self.waiting_work = 0
 
     def bound(self) -> None:
-        """Ensure that the next request does not start before its arrival."""
+        """Ensure that the next request does not start before its arrival, in the virtual world."""
         if self.waiting and self.next_start < self.waiting[0].arrived:
             self.next_start = self.waiting[0].arrived
 
@@ -106,9 +110,9 @@ class QueueSet:
     """The queues of one priority level."""
 
     def __init__(self, queuing: Queuing, limit: int, *, now: Callable[[], float], later: Later, burst: int = 0) -> None:
-        """Create queues that share `limit` seats; `now` returns monotonic seconds.
+        """Create queues that share `limit` seats; the function `now` returns monotonic seconds.
 
-        At most `burst` queued requests begin to run in one turn of the event loop; 0 stands for any number.
+        At most `burst` queued requests begin to run in one turn of the event loop; 0 means any number.
         """
         self._burst = burst
         self._begun = 0  # the number of requests that have begun to run since the last pause
@@ -117,10 +121,10 @@ class QueueSet:
         self._later = later
         self.queuing = queuing
         self.limit = limit
-        """The number of seats."""
+        """The number of seats that the queues share."""
         self.queues: list[Queue] = []
         self.running: set[Ticket] = set()
-        """The running requests, without requests that have ended but still keep their seats."""
+        """The running requests, except those that have ended but still keep their seats."""
         self.progress = 0
         self.waiting = 0
         """The number of waiting requests."""
@@ -130,7 +134,7 @@ class QueueSet:
         self.rejected = 0
         self.cancelled = 0
         self.dispatched_start = 0
-        """The start of the latest request in the virtual world, for metrics."""
+        """The start of the last started request in the virtual world, for metrics."""
         self._last = now()
         self._active = 0  # the number of queues with requests
         self._occupied: set[Queue] = set()  # the queues in which requests wait
@@ -140,7 +144,10 @@ class QueueSet:
         self.configure(queuing, limit)
 
     def configure(self, queuing: Queuing, limit: int) -> None:
-        """Change the configuration, and start requests that may run now. Queues beyond the new number run empty."""
+        """Change the configuration of the queues, and start requests that may run now.
+
+        Queues beyond the new number of queues get no new requests, and are removed when they are empty.
+        """
         self._advance()
         for index in range(len(self.queues), max(queuing.queues, 0)):
             self.queues.append(Queue(index))
@@ -160,8 +167,8 @@ class QueueSet:
     def start(self, ticket: Ticket) -> bool:
         """Start a request or put it into a queue; return False if it is refused.
 
-        `started` shows whether the request runs. The code is optimized for the common case that seats are free and no
-        request waits.
+        Afterwards, `started` of the ticket shows whether the request runs. The code is optimized for the common case,
+        in which seats are free and no request waits.
         """
         self._advance()
         flow, width = ticket.flow, ticket.width
@@ -196,7 +203,7 @@ class QueueSet:
         return True
 
     def finish(self, ticket: Ticket) -> None:
-        """End a running request; return its seats now or after its latency, and start other requests."""
+        """End a running request; free its seats now or after its latency, and start other requests."""
         self._advance()
         self.running.discard(ticket)
         took = self._last - ticket.started
@@ -242,7 +249,7 @@ class QueueSet:
         self._dispatch_all()
 
     def measure(self) -> SeatDemand:
-        """Return the seats in demand since the last call."""
+        """Return a measurement of the number of seats in demand since the last call."""
         self._advance()
         return self._demand.measured(self.seats_in_use + self.seats_waiting)
 
@@ -251,7 +258,7 @@ class QueueSet:
         return [(each.next_start, each.next_start - each.seats * SEAT_WORK) for each in list(self._occupied)]
 
     def tickets(self) -> Sequence[Ticket]:
-        """Return the requests that wait or run. Any thread may call this method."""
+        """Return the requests that wait or run at this priority level. Any thread may call this method."""
         waiting = (ticket for queue in list(self._occupied) for ticket in list(queue.waiting))
         return [*waiting, *list(self.running)]
 
@@ -275,7 +282,7 @@ class QueueSet:
                 self.progress += round(min(seats, limit) / self._active * passed * SCALE)
 
     def _choose(self, flow: QueuedFlow) -> Queue:
-        """Return the one of a flow's queues that has the least waiting work."""
+        """Return the queue of a flow that has the least waiting work."""
         hand = flow.hand
         offset = self._enqueued % len(hand)
         self._enqueued += 1
@@ -301,7 +308,10 @@ class QueueSet:
         self.seats_waiting -= ticket.width.seats
 
     def _fits(self, seats: int) -> bool:
-        """Return whether a request of so many seats can run now; if it needs more than the limit, it runs alone."""
+        """Return whether a request for this number of seats can run now.
+
+        A request for more seats than the limit runs alone.
+        """
         if self.queuing.queues < 0:
             return True
         if seats > self.limit:
@@ -336,7 +346,7 @@ class QueueSet:
         return True
 
     def _take(self, ticket: Ticket, queue: Queue, seats: int) -> None:
-        """Start a request of a queue."""
+        """Start a request that waits in a queue."""
         queue.running += 1
         queue.seats += seats
         self.dispatched_start = queue.next_start
@@ -350,7 +360,7 @@ class QueueSet:
             self._later(0.0, self._resume)
 
     def _resume(self) -> None:
-        """Start further requests, because a turn of the event loop is over."""
+        """Start further requests in a new turn of the event loop."""
         self._begun, self._is_paused = 0, False
         self._advance()
         self._dispatch_all()
@@ -373,7 +383,7 @@ class QueueSet:
         self._dispatch_all()
 
     def _release(self, seats: int, queue: Queue | None) -> None:
-        """Free the seats of a request that has ended."""
+        """Free the seats of a request that has ended and whose latency is over."""
         self.seats_in_use -= seats
         if queue is not None:
             queue.seats -= seats

@@ -1,13 +1,14 @@
-"""The step of the handler chain that lets a request run, wait for its seats, or be refused.
+"""The step of the handler chain in which a request gets its seats, waits for them, or is refused.
 
 Guarantees:
 - A request waits at most 15 seconds for its seats, and is then refused with 429 and Retry-After.
-- The answer to every classified request contains the uids of its FlowSchema and its priority level.
-- A request holds no seats while the server waits for its body, so a client that does not send the body occupies no
+- The response to every classified request contains the uids of its FlowSchema and its priority level.
+- A request holds no seats while the server waits for its body, so that a client that does not send the body occupies no
   seats.
-- A watch holds its seats only until its initial events are sent. Other long-running requests are not limited.
-- A request always returns its seats, even if it fails. If the client disconnects, its request is removed from the
-  queue.
+- A watch holds its seats only until its initial events are sent. Long-running requests other than watches are not
+  limited.
+- A request always returns its seats, even if the request fails. If the client disconnects, its request is removed from
+  the queue.
 
 Source: apiserver `pkg/server/filters/priority-and-fairness.go`.
 """
@@ -38,7 +39,7 @@ PATIENCE: Final = 15.0
 
 _WRITING: Final = frozenset({"create", "update", "patch", "delete"})
 _WIDE: Final = _WRITING | {"list", "watch"}
-"""The verbs of requests that can take several seats."""
+"""The verbs of requests that can need several seats."""
 _MOST_FLOWS: Final = 8192
 """The maximum number of cached assignments of requests to flows."""
 _LONGEST: Final = 1024
@@ -61,11 +62,11 @@ class FairSeat(Ticket):
         self._fairness = fairness
         self._request = request
         self.watch: _WatchKey | None = None
-        """The key of the watch that ends when the seats are returned."""
+        """The key of the watch that is no longer counted when the seats are returned."""
 
     @property
     def waits(self) -> bool:  # type: ignore[override]  # a constant of seats that are always free
-        """Whether the request has to wait until its `turn`."""
+        """Whether the request has to wait until `turn` returns."""
         return self.is_waiting
 
     @property
@@ -74,7 +75,10 @@ class FairSeat(Ticket):
         return self._request.query
 
     async def turn(self) -> None:
-        """Wait until the request may run; raises `Overloaded`, and `Disconnected` if the client has disconnected."""
+        """Wait until the request may run.
+
+        Raises `Overloaded` if it gets no seats in time, and `Disconnected` if the client disconnects.
+        """
         fairness, loop = self._fairness, asyncio.get_running_loop()
         told: asyncio.Future[None] = loop.create_future()
         began = fairness.clock.monotonic()
@@ -94,13 +98,13 @@ class FairSeat(Ticket):
             raise fairness.refusal(self.flow)
 
     async def take(self) -> None:
-        """Take the seats again after `pause`; raises `Overloaded`."""
+        """Take the seats again after `pause`; raises `Overloaded` if the request gets no seats in time."""
         self._fairness.start(self)
         if self.is_waiting:
             await self.turn()
 
     def pause(self) -> None:
-        """Return the seats; in contrast to `end`, a write keeps no seats for watches."""
+        """Return the seats; in contrast to `end`, a write then keeps no seats for the watches that receive it."""
         width = self.width
         self.width = width._replace(latency=0.0)
         self.leave()
@@ -127,10 +131,10 @@ def _tell(told: asyncio.Future[None]) -> None:
 
 
 class Fairness:
-    """API priority and fairness. Used on the event loop only."""
+    """Applies API priority and fairness to the requests of a server. Used on the event loop's thread only."""
 
     def __init__(self, total: int, cacher: Cacher, *, clock: Clock) -> None:
-        """Create the filter, which divides `total` seats as the objects in `cacher` specify."""
+        """Create the filter, which divides `total` seats as the FlowSchemas and priority levels in `cacher` specify."""
         self.clock = clock
         self.levels = LevelStates(total, now=clock.monotonic, later=_call_later)
         """The state of the priority levels."""
@@ -143,9 +147,9 @@ class Fairness:
         in_flight("mutating").set_function(lambda: self._running(reads=False))
 
     def seat(self, request: Request, asked: Attributes) -> Seat:
-        """Start a request, and return its seats; raises `Overloaded`.
+        """Start a request or queue it, and return its seats; raises `Overloaded` if it is refused.
 
-        All answers to the request contain its FlowSchema and its priority level.
+        All responses to the request contain the uids of its FlowSchema and its priority level.
         """
         if asked.subresource in LONG_RUNNING or asked.verb == "proxy":
             return FREE
@@ -170,19 +174,19 @@ class Fairness:
         return seat
 
     def _assigned(self, key: _FlowKey, user: User, asked: Attributes) -> Flow:
-        """Return the flow of a request, and cache the result unless a client made the cache key long."""
+        """Return the flow of a request; the result is cached, unless the cache key would be too long."""
         self._flows.counts.misses += 1
         flow = self.levels.assign(user, asked)
         self._flows.put(key, flow, len(user.name) + sum(map(len, user.groups)) + sum(map(len, key[2:])))
         return flow
 
     def start(self, seat: FairSeat) -> None:
-        """Start a request, or put it into a queue; raises `Overloaded`."""
+        """Start a request, or put it into a queue; raises `Overloaded` if its queue is full."""
         if not seat.flow.queues.start(seat):
             raise self.refusal(seat.flow)
 
     def _width(self, seat: FairSeat) -> Width:
-        """Return the width of a request that reads many objects, or whose event many watches receive."""
+        """Return the width of a request that reads many objects, or of a write whose event many watches receive."""
         asked, counts, widest = seat.asked, seat.flow.counts, seat.flow.level.widest
         width = NARROW
         if asked.verb in _WRITING:
@@ -208,14 +212,13 @@ class Fairness:
         return Overloaded(retry_after.seconds)
 
     def tick(self) -> None:
-        """Adjust the levels' seats; must be called about once a second."""
+        """Adjust the seats of the priority levels; the caller must do this about once a second."""
         self.levels.tick()
 
     def _count_watch(self, asked: Attributes) -> _WatchKey | None:
-        """Count a watch among the receivers of writes, and return the key with which `forget` stops counting it.
+        """Count a watch among those that receive writes, and return the key with which `forget` stops counting it.
 
-        Return None for a watch of the pods of one node, which Kubernetes does not count, because it receives few
-        writes.
+        Return None for a watch of the pods of one node, which Kubernetes does not count because it receives few writes.
         """
         if asked.resource == "pods" and any(each.key == "spec.nodeName" and any(each.values) for each in asked.fields):
             return None
@@ -224,7 +227,7 @@ class Fairness:
         return key
 
     def forget(self, key: _WatchKey) -> None:
-        """Stop counting a watch."""
+        """Stop counting the watch with this key."""
         left = self._watches[key] - 1
         if left:
             self._watches[key] = left

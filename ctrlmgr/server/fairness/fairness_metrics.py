@@ -1,4 +1,4 @@
-"""The metrics of priority and fairness, with kube-apiserver's names; computed when a client reads the metrics.
+"""The metrics of priority and fairness, under kube-apiserver's names; they are computed when Prometheus scrapes them.
 
 Source: apiserver `pkg/util/flowcontrol/metrics/metrics.go`.
 """
@@ -22,7 +22,7 @@ _SCHEMA: Final = ("priority_level", "flow_schema")
 
 
 class _Present:
-    """The requests of a schema that wait or run now."""
+    """The requests of a FlowSchema that are waiting or running now."""
 
     def __init__(self) -> None:
         self.waiting = self.seats_waiting = self.running = self.seats = 0
@@ -52,10 +52,10 @@ _OF_SCHEMAS: Final[Sequence[tuple[str, str, Callable[[_Present], float]]]] = (
 
 
 class FairnessMetrics:
-    """A collector for the metrics registry. It runs on the thread that reads the metrics."""
+    """A collector of these metrics for the metrics registry. It runs on the thread that handles the scrape."""
 
     def __init__(self) -> None:
-        """Create a collector that reports nothing until `levels` is set."""
+        """Create a collector that reports no metrics until `levels` is set."""
         self.levels: LevelStates | None = None
         """The state of the priority levels to report."""
 
@@ -87,7 +87,7 @@ def _collected(states: LevelStates) -> Iterator[Metric]:
 
 
 FAIRNESS: Final = FairnessMetrics()
-"""The metrics of this process."""
+"""The metrics of priority and fairness of this process."""
 
 REGISTRY.register(FAIRNESS)
 
@@ -146,7 +146,7 @@ def _totals(counts: Iterable[SchemaCounts]) -> Iterator[Metric]:
 
 
 def _histograms(counts: Sequence[SchemaCounts]) -> Iterator[Metric]:
-    """Yield the histograms; observations that all histograms share are added here."""
+    """Yield the histograms; the observations that all histograms have in common are added here."""
     lengths = _family("request_queue_length_after_enqueue", "Length of queue as seen by each request", _SCHEMA)
     widths = _family("work_estimated_seats", "Number of estimated seats of requests", _SCHEMA)
     watchers = _family("watch_count_samples", "count of watchers for mutating requests", _SCHEMA)

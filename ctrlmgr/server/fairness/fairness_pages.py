@@ -26,7 +26,7 @@ _PATH: Final = "/debug/api_priority_and_fairness"
 _DETAILS: Final = "includeRequestDetails"
 _WIDTH: Final = 8
 _NEVER: Final = "0001-01-01T00:00:00Z"
-"""Go's zero time, the start time of a request that is still waiting."""
+"""Go's zero time, which stands for the start time of a request that is still waiting."""
 
 _LEVELS: Final = (
     *("PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests"),
@@ -46,7 +46,7 @@ _Row = Sequence[object]
 
 
 def fairness_pages(levels: LevelStates, clock: Clock) -> dict[str, Page]:
-    """Return the pages by path."""
+    """Return the debug pages by URL path."""
 
     async def dump_levels(request: Request) -> Response:
         return text(200, table([_LEVELS, *map(_level_row, levels.levels)]))
@@ -136,7 +136,7 @@ def _time(seconds: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration as Go prints it, for less than a minute."""
+    """Return a duration of less than a minute as Go prints it."""
     if seconds >= 1:
         return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
     return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".") + "ms" if seconds else "0s"

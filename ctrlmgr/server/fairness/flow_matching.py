@@ -1,4 +1,4 @@
-"""Assigns a request to the first FlowSchema that matches, in the order of precedence.
+"""Assigns a request to the first matching FlowSchema, in the order of precedence.
 
 Source: apiserver `pkg/util/flowcontrol/rule.go`.
 """
@@ -16,12 +16,12 @@ _ALL: Final = "*"
 
 
 class Subjects(NamedTuple):
-    """The users to which a rule applies."""
+    """The users to which a rule of a FlowSchema applies."""
 
     users: frozenset[str]
     groups: frozenset[str]
     namespaces: tuple[str, ...]
-    """Prefixes of user names: those of all service accounts in some namespaces."""
+    """Prefixes of user names that include all service accounts of some namespaces."""
 
     def match(self, user: User) -> bool:
         """Return whether the rule applies to a user."""
@@ -31,7 +31,7 @@ class Subjects(NamedTuple):
 
 
 class ResourceRule(NamedTuple):
-    """The requests for resources to which a rule applies; None in a field stands for all values."""
+    """The requests for resources to which a rule of a FlowSchema applies; None in a field means all values."""
 
     verbs: Collection[str] | None
     groups: Collection[str] | None
@@ -48,7 +48,7 @@ class ResourceRule(NamedTuple):
 
 
 class PathRule(NamedTuple):
-    """The requests for other paths to which a rule applies."""
+    """The requests for non-resource paths to which a rule of a FlowSchema applies."""
 
     verbs: Collection[str] | None
     paths: frozenset[str]
@@ -85,15 +85,17 @@ class Schema(NamedTuple):
     uid: str
     level: str
     method: str
-    """How requests are separated into flows: `ByUser`, `ByNamespace`, or empty if all requests are one flow."""
+    """How the requests of a FlowSchema are separated into flows: `ByUser`, `ByNamespace`, or empty if all requests are
+    one flow.
+    """
     rules: Sequence[Rule]
 
     def match(self, user: User, asked: Attributes) -> bool:
-        """Return whether a request belongs to the schema."""
+        """Return whether a request belongs to the FlowSchema."""
         return any(rule.match(user, asked) for rule in self.rules)
 
     def distinguisher(self, user: User, asked: Attributes) -> str:
-        """Return the value that distinguishes the flow of a request from other flows of the schema."""
+        """Return the value that distinguishes the flow of a request from other flows of the FlowSchema."""
         if self.method == "ByUser":
             return user.name
         return asked.namespace if self.method == "ByNamespace" else ""
@@ -148,12 +150,12 @@ def _compile_subjects(subjects: Iterable[Mapping[str, Any]]) -> Subjects:
 
 
 def _values(values: Sequence[str] | None) -> Collection[str] | None:
-    """Return the values of a field, None if the only value is a star."""
+    """Return the values of a field of a rule; None if the only value is `*`."""
     return None if values == [_ALL] else frozenset(values or ())
 
 
 def _paths(urls: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the exact paths, and the prefixes of further paths; each path also stands for the paths below it."""
+    """Return the exact paths, and the prefixes of paths that end with `*`."""
     prefixes = [url.removesuffix("*") for url in urls if url != _ALL]
     return frozenset(urls), tuple(each if each.endswith("/") else f"{each}/" for each in prefixes)
 

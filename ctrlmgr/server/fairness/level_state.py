@@ -1,11 +1,12 @@
-"""The priority levels of a server: their seats, and the assignment of requests to them.
+"""The state of a server's priority levels: their seats, and the assignment of requests to the levels.
 
 Guarantees:
-- The FlowSchemas and PriorityLevelConfigurations are those of the log at every moment. A schema whose level is missing
-  or unusable is ignored. `exempt` and `catch-all` always exist; until their objects exist, Kubernetes' values are used.
-- A level that was deleted keeps its seats until its last request has ended.
-- The sum of all levels' seats is about the number of the server's seats. Every ten seconds, levels lend seats that they
-  did not use.
+- The FlowSchemas and PriorityLevelConfigurations are always those in the log. A FlowSchema whose priority level is
+  missing or unusable is ignored. The levels `exempt` and `catch-all` always exist; until their objects exist,
+  Kubernetes' values are used.
+- A priority level that was deleted keeps its seats until its last request has ended.
+- The sum of the seats of all levels is about the number of the server's seats. Every ten seconds, levels lend the seats
+  that they did not use to other levels.
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller.go`.
 """
@@ -33,14 +34,14 @@ from ctrlmgr.server.fairness.seat_counts import SchemaCounts
 from ctrlmgr.server.fairness.shuffle_sharding import deal, hash_flow
 
 PERIOD: Final = 10.0
-"""Seconds between adjustments of the seats."""
+"""Seconds between adjustments of the levels' seats."""
 
 _DECAY: Final = 0.977
-"""The part of the smoothed demand that remains after a period, so that half of it remains after 5 minutes."""
+"""The part of the smoothed demand that remains after one adjustment, so that half of it remains after 5 minutes."""
 _BURST: Final = 4
 """The maximum number of a level's requests that begin to run in one turn of the event loop.
 
-All requests share one thread, independent of their seats.
+The number is limited because all requests share one thread, independently of their seats.
 """
 _WIDEST: Final = 0.15
 """The maximum part of a level's seats that one request may take."""
@@ -65,7 +66,7 @@ class Level:
         """
         self.peak = 0
         self.average = self.deviation = self.smoothed = self.target = 0.0
-        """The demand in the last period, in seats."""
+        """The demand for seats in the last period, in seats."""
         self.widest = 0
         """The number of seats that one request may take; 0 if the level has no queues."""
         self.retry_after = RetryAfter()
@@ -115,7 +116,7 @@ class Level:
 
     @property
     def least(self) -> int:
-        """The number of seats that the level needs now."""
+        """The number of seats that the level could use now."""
         return max(self.minimum, self.peak if self.is_exempt else min(self.nominal, self.peak))
 
 
@@ -123,12 +124,12 @@ _QUEUING: Final = ("queues", "handSize", "queueLengthLimit")
 
 
 class Flow:
-    """The requests of one user for one verb, resource and namespace; they are assigned to a schema and a level."""
+    """The requests of one user for one verb, resource and namespace, which are assigned to one FlowSchema and level."""
 
     __slots__ = ("counts", "distinguisher", "durations", "hand", "headers", "level", "queues", "schema", "user")
 
     def __init__(self, user: str, schema: Schema, distinguisher: str, level: Level, counts: SchemaCounts) -> None:
-        """Create the flow of `user`, assigned to a schema and its level."""
+        """Create the flow of `user`, assigned to a FlowSchema and its priority level."""
         self.user = user
         self.schema = schema
         self.distinguisher = distinguisher
@@ -136,7 +137,7 @@ class Flow:
         self.queues = level.queues
         queuing = level.queuing
         self.hand: tuple[int, ...] = ()
-        """The indexes of the flow's queues."""
+        """The indexes of the queues that belong to the flow."""
         if queuing.queues > 0:
             self.hand = deal(hash_flow(schema.name, distinguisher), queuing.queues, queuing.hand)
         self.counts = counts
@@ -145,14 +146,14 @@ class Flow:
             (b"x-kubernetes-pf-flowschema-uid", schema.uid.encode()),
             (b"x-kubernetes-pf-prioritylevel-uid", level.uid.encode()),
         )
-        """The headers of every answer."""
+        """The headers in the response to every request of the flow."""
 
 
 class LevelStates:
-    """All priority levels of a server; an index of the cacher. Used on the event loop only."""
+    """All priority levels of a server, as an index of the cacher. Used on the event loop's thread only."""
 
     resources: Sequence[Resource] = (FLOW_SCHEMAS, LEVELS)
-    """The resources whose objects this index needs."""
+    """The resources whose objects determine the priority levels."""
 
     def __init__(self, total: int, *, now: Callable[[], float], later: Later) -> None:
         """Create the levels, which share `total` seats; `now` returns monotonic seconds."""
@@ -167,7 +168,7 @@ class LevelStates:
         self._adjusted_at = now()
         self.fair_fraction = 0.0
         self.generation = 0
-        """A number that increases when flows have to be assigned again."""
+        """A number that increases when flows must be assigned to levels again."""
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Replace all objects of a resource."""
@@ -175,7 +176,7 @@ class LevelStates:
         self._outdate()
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record the new state of an object; None if it was deleted."""
+        """Record the new state of an object; None means that the object was deleted."""
         if obj is None:
             self._objects[resource].pop(key.name, None)
         else:
@@ -188,18 +189,21 @@ class LevelStates:
 
     @property
     def levels(self) -> Sequence[Level]:
-        """The levels, by name."""
+        """The priority levels, by name."""
         self._update()
         return [self._levels[name] for name in sorted(self._levels)]
 
     @property
     def present(self) -> Sequence[Level]:
-        """The levels, without applying changes of objects that are not applied yet. Any thread may read it."""
+        """The priority levels, without changes of objects that have not been applied yet.
+
+        Any thread may read this property.
+        """
         return list(self._levels.values())
 
     @property
     def counts(self) -> Sequence[SchemaCounts]:
-        """The counts of all schemas that had requests. Any thread may read this property."""
+        """The counts of all FlowSchemas that have had requests. Any thread may read this property."""
         return list(self._counts.values())
 
     def assign(self, user: User, asked: Attributes) -> Flow:
@@ -219,14 +223,14 @@ class LevelStates:
 
     @property
     def _catch_all(self) -> Schema:
-        """The schema for requests that no schema matches.
+        """The FlowSchema for requests that no other FlowSchema matches.
 
-        This is only a fallback, because every user is in a group that a schema matches.
+        This FlowSchema is only a fallback, because every user is in a group that some FlowSchema matches.
         """
         return next(each for each in self._schemas if each.name == CATCH_ALL)
 
     def tick(self) -> None:
-        """Adjust the seats if a period has passed, and remove deleted levels that are idle."""
+        """Adjust the levels' seats if a period has passed, and remove deleted levels that are idle."""
         if any(level.is_quiescing and level.queues.is_idle for level in self._levels.values()):
             self._outdate()
         self._update()
@@ -234,7 +238,7 @@ class LevelStates:
             self._adjust()
 
     def _update(self) -> None:
-        """Apply the objects, if they have changed."""
+        """Apply the FlowSchemas and PriorityLevelConfigurations, if they have changed."""
         if not self._is_outdated:
             return
         self._is_outdated = False
@@ -262,7 +266,10 @@ class LevelStates:
         self._levels[name] = level
 
     def _compiled(self) -> Sequence[Schema]:
-        """Return the usable schemas in order; add mandatory schemas at the beginning or the end if they are missing."""
+        """Return the usable FlowSchemas in order.
+
+        Mandatory FlowSchemas that are missing are added at the beginning or the end.
+        """
         objects = self._objects[FLOW_SCHEMAS].values()
         compiled = [compile_schema(obj.name, obj.uid, obj.to_dict().get("spec") or {}) for obj in objects]
         schemas = sorted(each for each in compiled if each.level in self._levels)
@@ -272,7 +279,7 @@ class LevelStates:
         return [*first, *schemas, *last]
 
     def _forget_counts(self) -> None:
-        """Drop the counts of schemas that no longer exist, so that clients cannot let them grow."""
+        """Drop the counts of FlowSchemas that no longer exist, so that their number stays bounded."""
         names = {(each.level, each.name) for each in self._schemas}
         self._counts = {key: each for key, each in self._counts.items() if key in names}
 

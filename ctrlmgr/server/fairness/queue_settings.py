@@ -9,41 +9,43 @@ from ctrlmgr.server.fairness.flow_matching import Schema
 from ctrlmgr.server.fairness.seat_counts import Histogram, SchemaCounts
 
 SCALE: Final = 10**8
-"""The number of units in one seat times one second.
+"""The number of units of work that one seat does in one second.
 
-Work and progress are integers in this unit, so that sums are exact.
+Work and progress are integers in this unit, so that their sums are exact.
 """
 SERVICE: Final = 0.003
 """The expected duration of a request, in seconds."""
 SEAT_WORK: Final = round(SERVICE * SCALE)
-"""The expected work of a request that needs one seat."""
+"""The expected work of a request that needs one seat, in units."""
 
 UNLIMITED: Final = -1
-"""The number of queues of a level whose requests are never limited."""
+"""The value of `count` for a level whose requests are never limited."""
 
 
 class Queuing(NamedTuple):
     """The configuration of the queues of a level."""
 
     queues: int
-    """The number of queues. 0: requests never wait, but are refused. `UNLIMITED`: requests always run at once."""
+    """The number of queues; if it is 0, requests never wait but are refused. If it is `UNLIMITED`, requests always run
+    at once.
+    """
     hand: int = 1
     length: int = 1
     """The number of requests that may wait in a queue while all seats are in use."""
 
 
 class SeatDemand(NamedTuple):
-    """The demand for seats (in use, or waited for) over a period."""
+    """The demand for seats (in use or waited for) over a period of time."""
 
     seconds: float
     average: float
     deviation: float
-    """The standard deviation of the demand."""
+    """The standard deviation of the demand, in seats."""
     peak: int
 
 
 class QueuedFlow(Protocol):
-    """The interface of a flow that queues and reports use."""
+    """The interface of a flow that the queues and the reports use."""
 
     hand: tuple[int, ...]
     """The indexes of the flow's queues."""
@@ -56,11 +58,11 @@ class QueuedFlow(Protocol):
 
 
 class Width(NamedTuple):
-    """The number of seats that a request needs, and how long."""
+    """The number of seats that a request needs, and for how long."""
 
     initial: int = 1
     final: int = 0
-    """The seats that the request keeps for `latency` seconds after its end."""
+    """The seats that the request keeps for `latency` seconds after its end, for watches."""
     latency: float = 0.0
 
     @property
@@ -70,12 +72,12 @@ class Width(NamedTuple):
 
     @property
     def work(self) -> int:
-        """The expected work of the request."""
+        """The expected work of the request, in units."""
         return self.initial * SEAT_WORK + round(self.final * self.latency * SCALE)
 
 
 NARROW: Final = Width()
-"""The width of most requests."""
+"""The width of most requests, which need one seat."""
 
 
 class DemandIntegrals:

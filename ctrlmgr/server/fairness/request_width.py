@@ -1,8 +1,8 @@
-"""Estimates the number of seats that a list or a watch needs, and that a write keeps for watches that receive it.
+"""Estimates the number of seats that a list or a watch needs, and that a write keeps for the watches that receive it.
 
 A list needs a seat for each 100 KB of the objects that it reads, and at most ten seats if it reads from memory. A watch
-needs the same number until its initial events are sent. A write needs one seat. If ten watches or more receive its
-event, it keeps a seat for each ten watches until 5 ms after it has ended.
+needs the seats of a list until its initial events are sent. A write needs one seat while it runs. If at least ten
+watches receive the event of a write, the write keeps a seat for each ten watches until 5 ms after it has ended.
 
 Source: apiserver `pkg/util/flowcontrol/request`.
 """
@@ -24,10 +24,10 @@ MOST_FOR_WRITES: Final = 10
 
 _MOST_FOR_LISTS: Final = 100
 _EVENT: Final = 0.005
-"""The seconds that the watches of one seat need to receive an event."""
+"""The seconds that the watches of one seat take to receive an event."""
 _PER_SEAT: Final = 100_000
 _STREAMED: Final = 1_000_000
-"""The maximum number of bytes that a list from memory holds at a time."""
+"""The maximum number of bytes of objects that a list from memory holds at a time."""
 _SAMPLE: Final = 100
 _FRESH: Final = 10.0
 
@@ -45,13 +45,16 @@ class ObjectStats:
     """The statistics of each resource, at most ten seconds old."""
 
     def __init__(self, objects: Callable[[Resource], Sequence[Object]], *, now: Callable[[], float]) -> None:
-        """Create statistics; `objects` returns the current objects of a resource, and `now` monotonic seconds."""
+        """Create statistics.
+
+        `objects` returns the current objects of a resource, and `now` returns monotonic seconds.
+        """
         self._objects = objects
         self._now = now
         self._known: dict[Resource, tuple[float, Stats]] = {}
 
     def of(self, resource: Resource) -> Stats:
-        """Return the statistics of a resource; the average size is that of a sample of objects."""
+        """Return the statistics of a resource; the average size is that of a sample of its objects."""
         now, known = self._now(), self._known.get(resource)
         if known is not None and now - known[0] < _FRESH:
             return known[1]
@@ -65,7 +68,7 @@ class ObjectStats:
 def list_seats(asked: Attributes, query: Query, stats: Stats, widest: int) -> int:
     """Return the seats of a list, or of a watch until its initial events are sent.
 
-    A level allows a request at most `widest` seats; 0 stands for any number.
+    A priority level allows a request at most `widest` seats; 0 means any number.
     """
     widest = min(widest or _MOST_FOR_LISTS, _MOST_FOR_LISTS)
     if asked.verb == "watch" and not _sends_initial(query):
@@ -96,7 +99,7 @@ def _first(query: Query, name: str) -> str:
 
 
 def _number(query: Query, name: str) -> int | None:
-    """Return a parameter as a number, 0 if it is missing, None if it is malformed."""
+    """Return a query parameter as a number; 0 if it is missing, None if it is malformed."""
     text = _first(query, name)
     try:
         return int(text) if text else 0
@@ -111,7 +114,7 @@ def _sends_initial(query: Query) -> bool:
 
 
 def _reads_history(query: Query, limit: int) -> bool:
-    """Return whether a list needs an older state than that in memory, by the rules of Kubernetes' watch cache."""
+    """Return whether a list needs an older state than the state in memory, by the rules of Kubernetes' watch cache."""
     match = _first(query, "resourceVersionMatch")
     if match:
         return match != "NotOlderThan"

@@ -1,7 +1,7 @@
-"""Determines the seconds after which a refused client may try again, which increase if many requests were refused.
+"""Determines the seconds after which a refused client may try again; they increase if many requests are refused.
 
-Guarantees: for each priority level, the delay is between 1 and 32 seconds. If at least three requests per second were
-refused during the delay, it doubles; otherwise it decreases by a second when requests are refused.
+Guarantees: for each priority level, the Retry-After delay is between 1 and 32 seconds. If at least three requests per
+second were refused during the current delay, the delay doubles; otherwise it decreases by a second at the next refusal.
 
 Source: apiserver `pkg/util/flowcontrol/dropped_requests_tracker.go`.
 """
@@ -17,9 +17,9 @@ class RetryAfter:
     """The refused requests of one priority level."""
 
     def __init__(self) -> None:
-        """Start with a delay of one second."""
+        """Create a counter whose delay is one second."""
         self.seconds = 1
-        """The current delay in seconds."""
+        """The current Retry-After delay in seconds."""
         self._second = 0
         self._count = 0
         self._raised_at = 0

@@ -1,4 +1,4 @@
-"""Divides the server's seats among priority levels: each level gets as close to its target as its bounds allow.
+"""Divides the server's seats among priority levels, so that each level gets as close to its target as its bounds allow.
 
 Source: apiserver `pkg/util/flowcontrol/conc_alloc.go`.
 """
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 _LEAST_TARGET: Final = 0.001
 _EPSILON: Final = 1e-7
 _MOST: Final = 3.4028234663852886e38
-"""The greatest number of Go's float32."""
+"""The greatest finite number of Go's float32."""
 
 
 class Demand(NamedTuple):
@@ -20,18 +20,18 @@ class Demand(NamedTuple):
     lower: float
     upper: float
     target: float
-    """The smoothed number of seats, which is not less than `lower`."""
+    """The smoothed demand for seats, but at least `lower`."""
 
 
 class Allocation(NamedTuple):
-    """The seats of each level, and the proportion of its target that a level gets if no bound limits it."""
+    """The seats of each level, and the proportion of its target that a level gets if no bound limits the level."""
 
     seats: Sequence[float]
     fair_fraction: float
 
 
 def allocate(total: int, demands: Sequence[Demand]) -> Allocation:
-    """Divide `total` seats; raises ValueError if no division is within the bounds."""
+    """Divide `total` seats among the levels; raises ValueError if no division is within the bounds."""
     _check(demands)
     low, high = sum(each.lower for each in demands), sum(each.upper for each in demands)
     targets = [max(each.target, _LEAST_TARGET) for each in demands]
@@ -65,7 +65,7 @@ def _check(demands: Sequence[Demand]) -> None:
 
 
 def _bounded(left: float, targets: Sequence[float], lowest: Sequence[float], highest: Sequence[float]) -> float:
-    """Return the proportion at which `left` seats beyond the lower bounds are used.
+    """Return the proportion at which exactly `left` seats beyond the lower bounds are used.
 
     The search increases the proportion from bound to bound. Between two bounds, the levels that have not reached their
     upper bound receive seats in proportion to their targets.

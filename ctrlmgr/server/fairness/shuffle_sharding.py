@@ -1,7 +1,7 @@
-"""Shuffle sharding: assigns each flow a hand of queues.
+"""Shuffle sharding assigns a hand of several queues to each flow.
 
-Two flows rarely have the same hand. Therefore, if a flow fills all of its queues, other flows still have at least one
-free queue.
+Two flows rarely have the same hand of queues. Therefore, if a flow fills all of its queues, other flows still have at
+least one free queue.
 
 Source: apiserver `pkg/util/shufflesharding/dealer.go` and `pkg/util/flowcontrol/apf_controller.go` (`hashFlowID`).
 """

@@ -24,12 +24,12 @@ SIZE: Final = 4
 NAMES: Final = ("stdin", "stdout", "stderr", "error", "resize")
 """The stream types of the channels in SPDY."""
 STREAM_TYPE: Final = "streamtype"
-"""The header of a SPDY stream that names its channel."""
+"""The header of a SPDY stream that names the stream's channel."""
 _CLOSE: Final = 255
 """The channel of version 5 whose messages announce that another channel has ended."""
 
 _OPENS_WITHIN: Final = 30.0
-"""Seconds within which a SPDY client must open its streams (kubelet `pkg/cri/streaming`)."""
+"""Seconds within which a SPDY client must open all its streams (kubelet `pkg/cri/streaming`)."""
 
 V5: Final = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS: Final = (
@@ -40,34 +40,34 @@ WEBSOCKET_PROTOCOLS: Final = (
     "base64.channel.k8s.io",
 )
 SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io",)
-"""The protocols of remote commands, the newest first."""
+"""The WebSocket subprotocols of remote commands, the newest first."""
 
 
 class CommandInput(Protocol):
-    """Receives the input of a command's channels. Its methods are called on the event loop."""
+    """Receives the input of a remote command's channels. The methods are called on the event loop."""
 
     def receive(self, channel: int, data: bytes) -> None:
-        """Process bytes of a channel."""
+        """Process bytes that arrived on a channel."""
 
     def end_of(self, channel: int) -> None:
-        """Handle the end of a channel."""
+        """Handle the end of a channel's input."""
 
     def resume(self) -> None:
-        """Continue with output, because the peer accepts more."""
+        """Continue with output, because the peer accepts more bytes."""
 
     def end(self) -> None:
         """Handle the end of the connection."""
 
 
 class Channels(Protocol):
-    """The channels of a command on one connection. Used on the event loop only."""
+    """The channels of a remote command on one connection. Used on the event loop's thread only."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether the peer is behind with reading."""
+        """Whether the peer does not read its pending output."""
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`. The method must be called only once."""
+        """Pass all input of the channels to `command`. `attach` must be called only once."""
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel; if the command does not have the channel, drop the bytes."""
@@ -89,7 +89,7 @@ class Channels(Protocol):
 
 
 class WebSocketChannels(Messages):
-    """The channels of a command for a WebSocket client."""
+    """The channels of a remote command for a WebSocket client."""
 
     def __init__(self, side: Side, protocol: str) -> None:
         """Create the channels for one of `WEBSOCKET_PROTOCOLS` on `side`."""
@@ -99,11 +99,11 @@ class WebSocketChannels(Messages):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client is behind with reading."""
+        """Whether the client does not read its pending output."""
         return self._socket.is_paused
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`."""
+        """Pass all input of the channels to `command`."""
         self._command = command
         self._socket.open(self)
 
@@ -115,7 +115,7 @@ class WebSocketChannels(Messages):
             self._socket.send(bytes((channel,)) + data)
 
     def end_of(self, channel: int) -> None:
-        """Do nothing, because only the end of the connection ends output."""
+        """Do nothing, because on a WebSocket only the end of the connection ends output."""
 
     def pause_reading(self) -> None:
         """Stop reading from the client."""
@@ -157,13 +157,13 @@ class WebSocketChannels(Messages):
             self._command.resume()
 
     def end(self) -> None:
-        """Pass the end on."""
+        """Report the end of the connection to the command."""
         if self._command is not None:
             self._command.end()
 
 
 class SpdyChannels:
-    """The channels of a command on a SPDY connection, either from a client or to a server."""
+    """The channels of a remote command on a SPDY connection, either from a client or to a server."""
 
     def __init__(self, side: Side, *, wanted: Sequence[int], is_client: bool) -> None:
         """Create the SPDY channels `wanted` on `side`."""
@@ -179,13 +179,13 @@ class SpdyChannels:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the peer is behind with reading."""
+        """Whether the peer does not read its pending output."""
         return self._connection.is_paused
 
     def open(self, command: CommandInput) -> None:
         """Pass all input to `command`, after the peer has opened all channels.
 
-        As a client, this object opens the channels itself.
+        As a client, this object opens the channels itself instead.
         """
         self._command = command
         self._connection.open()
@@ -267,7 +267,7 @@ class SpdyChannels:
 
 
 class _OfStream(Receiver):
-    """Passes the input of one stream to the command."""
+    """Passes the input of one stream to the remote command."""
 
     def __init__(self, channel: int, command: CommandInput) -> None:
         self._channel = channel
@@ -277,14 +277,14 @@ class _OfStream(Receiver):
         self._command.receive(self._channel, data)
 
     def resume(self) -> None:
-        """Do nothing, because the connection notifies the command."""
+        """Do nothing, because the connection, not the stream, notifies the command."""
 
     def end(self) -> None:
         self._command.end_of(self._channel)
 
 
 def wanted_channels(options: Iterable[str]) -> list[int]:
-    """Return the channels of a command with these flags: `stdin`, `stdout`, `stderr`, `tty`."""
+    """Return the channels of a remote command with these flags: `stdin`, `stdout`, `stderr`, `tty`."""
     flags = set(options)
     has_errors = "stderr" in flags and "tty" not in flags  # a terminal has only one output
     names = ["error", *(name for name in ("stdin", "stdout") if name in flags), *(["stderr"] if has_errors else [])]

@@ -1,8 +1,8 @@
-"""TLS contexts of connections to kubelets, with the client certificate and the authority for serving certificates.
+"""TLS contexts for connections to kubelets, with the client certificate and the authority of serving certificates.
 
 Guarantees:
 - Files are read again when they change, so replaced certificates are used for the next connection.
-- Without a configured client certificate, the server issues one with its own authority, and replaces it before it
+- If no client certificate is configured, the server issues one with its own authority, and replaces it before it
   expires.
 """
 
@@ -22,17 +22,17 @@ USER: Final = "kube-apiserver-kubelet-client"
 """The user of the server's own client certificates, as kubeadm names it."""
 GROUPS: Final = ("system:masters",)
 _RENEWS: Final = 86_400.0 * 180
-"""Age in seconds at which an issued certificate is replaced; it is valid for a year."""
+"""Age in seconds at which an issued certificate is replaced; the certificate is valid for a year."""
 
 Issue = Callable[[str, Sequence[str]], tuple[bytes, bytes]]
-"""Returns a new client certificate for a user in groups, and its key (PEM)."""
+"""A function that returns a new client certificate for a user in groups, and its key (both PEM)."""
 
 
 class Credentials:
-    """The TLS contexts. Used on the event loop only."""
+    """The TLS contexts. Used on the event loop's thread only."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
-        """Read the files that the settings name; raises `SettingsError` if they cannot be used."""
+        """Read the certificate files that the settings name; raises `SettingsError` if they cannot be used."""
         self._settings = settings
         self._issue = issue
         self._clock = clock
@@ -44,7 +44,7 @@ class Credentials:
             self.context()
 
     def context(self, *, is_checked: bool = True) -> ssl.SSLContext:
-        """Return the context for a new connection; raises `SettingsError`.
+        """Return the TLS context for a new connection; raises `SettingsError` if the files cannot be used.
 
         The kubelet's certificate is verified if `is_checked` is set and an authority is configured.
         """
@@ -56,7 +56,7 @@ class Credentials:
         return found
 
     def _renew(self) -> None:
-        """Drop contexts whose files have changed or whose issued certificate is old."""
+        """Drop TLS contexts whose files have changed or whose issued certificate is old."""
         settings = self._settings
         files = (settings.client_certificate, settings.client_key, settings.certificate_authority)
         seen = tuple(_version(each) for each in files if each)
@@ -76,7 +76,7 @@ class Credentials:
         return context
 
     def _certificate(self) -> bytes:
-        """Return the client certificate with its key, PEM."""
+        """Return the client certificate and its key in one PEM string."""
         file, key = self._settings.client_certificate, self._settings.client_key
         if file:
             parts = [Path(each).expanduser().read_bytes() for each in (file, key) if each]
@@ -88,7 +88,7 @@ class Credentials:
 
 
 def _version(file: str) -> tuple[int, int]:
-    """Return a value that changes when a file is replaced."""
+    """Return a value that changes when a certificate file is replaced."""
     try:
         status = Path(file).expanduser().stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Converts a kubelet's error to an error of the API.
+"""Converts a kubelet's error response to an error of the API.
 
 Source: apiserver `pkg/registry/generic/rest/response_checker.go`, apimachinery `pkg/api/errors`
 (NewGenericServerResponse).
@@ -27,17 +27,17 @@ _WORDS: Final = {
 
 
 class KubeletRefusal(ApiError):
-    """A kubelet's error, with the kubelet's status code."""
+    """The API error for a kubelet's error response, with the kubelet's status code."""
 
     def __init__(self, code: int, reason: str, message: str, details: StatusDetails) -> None:
-        """Create an error with `code` and `reason`."""
+        """Create an error with the status code `code` and the reason `reason`."""
         super().__init__(message, details=details)
         self.code = code
         self.reason = reason
 
 
 def refused_by_kubelet(code: int, body: bytes, pod: str) -> ApiError:
-    """Return the error for a kubelet's answer with this code and text to a request for the log of `pod`."""
+    """Return the error for a kubelet's response with this status code and text to a request for the log of `pod`."""
     text = body.decode("utf-8", "replace")
     if code == 500:
         return InternalError(f"Internal error occurred: {text}")
@@ -48,7 +48,7 @@ def refused_by_kubelet(code: int, body: bytes, pod: str) -> ApiError:
 
 
 def _words(code: int, text: str) -> tuple[str, str]:
-    """Return the reason and the message of an answer."""
+    """Return the reason and the message for a kubelet's error response."""
     if code in (403, 406, 415):
         return {403: "Forbidden", 406: "NotAcceptable", 415: "UnsupportedMediaType"}[code], text
     if code in _WORDS:

@@ -1,7 +1,7 @@
 """Maps requests for containers to URLs of kubelets, without doing I/O.
 
-Rules and error texts: `pkg/registry/core/pod/strategy.go` (LogLocation, streamLocation, PortForwardLocation,
-validateContainer), `pkg/kubelet/client/kubelet_client.go`, `pkg/util/node` (GetPreferredNodeAddress).
+Source: `pkg/registry/core/pod/strategy.go` (LogLocation, streamLocation, PortForwardLocation, validateContainer),
+`pkg/kubelet/client/kubelet_client.go`, `pkg/util/node` (GetPreferredNodeAddress).
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 
 WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
-"""The declared feature of nodes whose kubelet accepts all WebSocket protocols of Kubernetes."""
+"""The feature that a node declares if its kubelet accepts all WebSocket protocols of Kubernetes."""
 _STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
-"""The flags of PodExecOptions and PodAttachOptions, and the kubelet's parameters for them."""
+"""The flags of PodExecOptions and PodAttachOptions, each with the kubelet's query parameter for it."""
 
 
 class KubeletUrl(NamedTuple):
-    """The address of a kubelet, and the target of a request to it."""
+    """The address of a kubelet, and the target of a request to the kubelet."""
 
     host: str
     port: int
     path: str
     query: str
     has_websockets: bool
-    """Whether the kubelet has declared `WEBSOCKETS`."""
+    """Whether the kubelet's node has declared the feature `WEBSOCKETS`."""
 
     @property
     def authority(self) -> str:
-        """The host and the port."""
+        """The host and the port of the kubelet."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def target(self) -> str:
-        """The path and the query."""
+        """The URL path and the query of the request."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     def __str__(self) -> str:
@@ -86,7 +86,10 @@ class _Pod(msgspec.Struct):
 
 
 def container_of(pod: Object, wanted: str) -> str:
-    """Return the name of the requested container, or of the pod's only container; raises `BadRequest`."""
+    """Return the name of the requested container, or of the pod's only container.
+
+    Raises `BadRequest` if there is no such container.
+    """
     spec = pod.view(_Pod).spec or _Spec()
     names = [*_names(spec.init_containers), *_names(spec.containers), *_names(spec.ephemeral_containers)]
     if wanted:
@@ -107,12 +110,15 @@ def _names(containers: Iterable[_Container] | None) -> Iterator[str]:
 
 
 def node_url(node: Object, types: Sequence[str], port: int) -> KubeletUrl:
-    """Return the address of a node's kubelet; raises `UnknownError` for a node without an address."""
+    """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
     return _url(node, "", (), types, port)
 
 
 def log_url(pod: Object, node: Object, options: LogOptions, types: Sequence[str], port: int) -> KubeletUrl:
-    """Return the URL of a container's log; raises `BadRequest`, and `UnknownError` for a node without an address."""
+    """Return the URL of a container's log.
+
+    Raises `BadRequest` for an invalid container, `UnknownError` for a node without an address.
+    """
     container = container_of(pod, options.container)
     path = f"/containerLogs/{pod.namespace}/{pod.name}/{container}"
     return _url(node, path, _log_parameters(options), types, port)
@@ -135,7 +141,10 @@ def _log_parameters(options: LogOptions) -> Iterator[tuple[str, str]]:
 def stream_url(
     pod: Object, node: Object, part: str, options: Unstructured, types: Sequence[str], port: int
 ) -> KubeletUrl:
-    """Return the URL of exec, attach or portforward (`part`) with its connect options; raises as `log_url` does."""
+    """Return the URL of exec, attach or portforward (`part`) with its connect options.
+
+    Raises the same errors as `log_url`.
+    """
     if part == "portforward":
         ports = ",".join(map(str, options.get("ports", ())))
         parameters = [("port", ports)] if ports else []
@@ -156,7 +165,10 @@ def _url(node: Object, path: str, parameters: Iterable[tuple[str, str]], types: 
 
 
 def _preferred(addresses: Sequence[_Address], types: Sequence[str]) -> str:
-    """Return a node's first address of the first type that it has; raises `UnknownError`."""
+    """Return a node's first address of the first preferred type that the node has.
+
+    Raises `UnknownError` if it has none.
+    """
     for wanted in types:
         for each in addresses:
             if each.type == wanted:

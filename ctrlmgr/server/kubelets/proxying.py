@@ -1,10 +1,10 @@
-"""Answers requests for containers on nodes with a kubelet: passes logs on, and tunnels exec, attach and portforward.
+"""Handles requests for containers on nodes with a kubelet: passes logs on, and tunnels exec, attach and portforward.
 
 Guarantees:
-- The client's credentials are not sent to the kubelet. The kubelet authenticates this server.
-- If the kubelet refuses to switch protocols, the client receives the kubelet's answer.
-- If the client disconnects, the connection to the kubelet ends, and vice versa. All connections end when the server
-  stops.
+- The client's credentials are not sent to the kubelet. The kubelet authenticates this server instead of the client.
+- If the kubelet refuses to switch protocols, the client receives the kubelet's response.
+- If the client disconnects, the connection to the kubelet is closed; if the kubelet disconnects, the client's is
+  closed. All connections to kubelets end when the server stops.
 
 Source: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
 response_checker.go).
@@ -43,21 +43,21 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 _LOG_HEADERS: Final = ((b"content-type", b"text/plain"), NO_CACHE)
 _MOST_OF_REFUSAL: Final = 50_000
-"""Maximum number of bytes that are read of a kubelet's error (`maxReadLength`)."""
+"""Maximum number of bytes that are read of a kubelet's error response (`maxReadLength`)."""
 _DROPPED: Final = frozenset({b"x-forwarded-for", b"transfer-encoding", b"expect"})
 _UPGRADING: Final = frozenset({b"connection", b"upgrade", b"x-stream-protocol-version"})
 _TUNNELLED: Final = "SPDY/3.1+"
-"""The prefix of WebSocket protocols whose messages carry SPDY (`pkg/util/portforward`)."""
+"""The prefix of the WebSocket protocols whose messages carry SPDY (`pkg/util/portforward`)."""
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"keep-alive", b"transfer-encoding", b"date"})
 
 
 class KubeletProxy:
-    """Passes requests for containers to kubelets. Used on one event loop."""
+    """Passes requests for containers to kubelets. An instance is used on one event loop."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
-        """Connect according to the settings; `issue` issues the client certificate if the settings name none.
+        """Connect to kubelets as the settings say; `issue` issues the client certificate if the settings name none.
 
-        Raises `SettingsError` for certificates that cannot be used.
+        Raises `SettingsError` if a certificate cannot be used.
         """
         self._settings = settings
         self._credentials = Credentials(settings, issue, clock=clock)
@@ -74,7 +74,7 @@ class KubeletProxy:
         return self._pool
 
     def close(self) -> None:
-        """Close all connections to kubelets, which ends the requests that use them."""
+        """Close all connections to kubelets, which aborts the requests that use them."""
         self._is_closing = True
         for tunnel in list(self._tunnels):
             tunnel.abort()
@@ -82,15 +82,18 @@ class KubeletProxy:
             self._pool.close()
 
     def url(self, node: Object) -> KubeletUrl:
-        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
         return node_url(node, self._settings.preferred_address_types, self._settings.port)
 
     def upstream(self, url: KubeletUrl, *, is_checked: bool = True) -> Upstream:
-        """Return the kubelet of a URL; `is_checked` is whether its certificate is verified."""
+        """Return the kubelet in a URL as an upstream; `is_checked` says whether its certificate is verified."""
         return Upstream(url.host, url.port, self._credentials.context(is_checked=is_checked))
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
-        """Answer with a container's log; raises `ApiError`, and `Disconnected` if the client disconnects."""
+        """Answer with a container's log.
+
+        Raises `ApiError` if the kubelet fails, and `Disconnected` if the client disconnects.
+        """
         settings = self._settings
         url = log_url(pod, node, options, settings.preferred_address_types, settings.port)
         await unless_lost(self._log(request, pod, url, self.upstream(url, is_checked=is_checked)), request)
@@ -119,7 +122,10 @@ class KubeletProxy:
                 stream.abort()
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
-        """Answer exec, attach or portforward (`part`): tunnel the client to the kubelet; raises `ApiError`."""
+        """Tunnel exec, attach or portforward (`part`) from the client to the kubelet.
+
+        Raises `ApiError` if the request is invalid.
+        """
         settings = self._settings
         url = stream_url(pod, node, part, options, settings.preferred_address_types, settings.port)
         if not request.upgrades:
@@ -140,7 +146,7 @@ class KubeletProxy:
     async def _tunnelled(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, part: str, options: Unstructured
     ) -> None:
-        """Tunnel an upgrade request; translate it if the kubelet does not accept the client's protocol."""
+        """Tunnel an upgrade request; translate the protocol if the kubelet does not accept the client's protocol."""
         offered = [] if url.has_websockets else offered_protocols(request.raw_headers)
         prefixed = [each.removeprefix(_TUNNELLED) for each in offered if each.startswith(_TUNNELLED)]
         if part == "portforward" and prefixed:
@@ -165,7 +171,7 @@ class KubeletProxy:
     async def _translate(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, wanted: Sequence[int]
     ) -> None:
-        """Translate version 5 of the WebSocket protocol to SPDY."""
+        """Translate version 5 of the WebSocket protocol for remote commands to SPDY."""
         answer = await self._asked(request, url, connection, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS))
         if answer is not None:
             side = request.switch(accepting(request.header(b"sec-websocket-key"), V5))
@@ -175,7 +181,10 @@ class KubeletProxy:
     async def _asked(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, method: str, headers: Sequence[Header]
     ) -> ResponseHead | None:
-        """Return the kubelet's answer if it has switched protocols; otherwise pass its refusal on and return None."""
+        """Return the kubelet's response if it has switched protocols.
+
+        Otherwise pass its refusal on to the client and return None.
+        """
         try:
             connection.begin(method, upgrade_head(method, url.target, headers, request.peer))
             answer = await connection.head()
@@ -202,7 +211,7 @@ class KubeletProxy:
 
 
 async def _read(connection: UpstreamConnection) -> bytes:
-    """Return the first bytes of an answer's body; raises `UpstreamFailed`."""
+    """Return the first bytes of the body of a kubelet's response; raises `UpstreamFailed` if the kubelet fails."""
     body = bytearray()
     while len(body) <= _MOST_OF_REFUSAL and (piece := await connection.piece()):
         body += piece
@@ -210,7 +219,7 @@ async def _read(connection: UpstreamConnection) -> bytes:
 
 
 def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str) -> bytes:
-    """Return the head of a client's upgrade request in the form that is passed on, without the client's credentials."""
+    """Return the head of a client's upgrade request for the kubelet, without the client's credentials."""
     lines = [f"{method} {target} HTTP/1.1".encode(), *_lines(headers, peer)]
     if method != "GET":
         lines.append(b"Content-Length: 0")
@@ -218,7 +227,7 @@ def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str)
 
 
 def spdy_headers(headers: Sequence[Header], protocols: Sequence[str]) -> list[Header]:
-    """Return the headers of a WebSocket request as those of a request for SPDY with one of these protocols."""
+    """Return the headers of a WebSocket request, converted to those of a SPDY request with one of these protocols."""
     kept = [each for each in headers if not each[0].startswith(b"sec-websocket-") and each[0] not in _UPGRADING]
     offered = [(b"x-stream-protocol-version", each.encode("latin-1")) for each in protocols]
     return [*kept, (b"connection", b"Upgrade"), (b"upgrade", SPDY.encode()), *offered]

@@ -1,7 +1,7 @@
 """Limits the number of concurrent tunnels of a process, and of each user.
 
 Guarantees: a refused client receives 429 with Retry-After. Tunnels of members of `system:masters` are counted, but
-these users have no individual limit.
+these users have no limit of their own.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.errors import StatusDetails, TooManyRequests
 
 MOST: Final = 4096
-"""Maximum number of tunnels."""
+"""Maximum number of concurrent tunnels of the process."""
 MOST_OF_USER: Final = 1024
-"""Maximum number of tunnels of one user."""
+"""Maximum number of concurrent tunnels of one user."""
 
 
 class TunnelShares:
-    """Counts tunnels. Used on the event loop only."""
+    """Counts tunnels. Used on the event loop's thread only."""
 
     def __init__(self, most: int = MOST, most_of_user: int = MOST_OF_USER) -> None:
-        """Create limits: at most `most` tunnels at a time, and at most `most_of_user` of one user."""
+        """Create limits of at most `most` concurrent tunnels, and at most `most_of_user` of one user."""
         self._most = most
         self._most_of_user = most_of_user
         self._count = 0
@@ -32,7 +32,7 @@ class TunnelShares:
 
     @contextmanager
     def held(self, user: User) -> Iterator[None]:
-        """Count a tunnel of a user while the context is open; raises `TooManyRequests`."""
+        """Count a tunnel of a user while the context is open; raises `TooManyRequests` if a limit is reached."""
         has_share = MASTERS in user.groups or self._of[user.name] < self._most_of_user
         if self._count >= self._most or not has_share:
             raise TooManyRequests(

@@ -1,4 +1,4 @@
-"""Forwards ports of simulated pods: each declared port answers HTTP with the pod's host name.
+"""Forwards ports of simulated pods; each declared port responds to HTTP requests with the pod's host name.
 
 Guarantees: a port that no container declares is refused, as the kubelet refuses a port on which nothing listens.
 """
@@ -19,12 +19,12 @@ _LONGEST: Final = 64 * 1024
 
 
 def answer_of(pod: Object) -> bytes:
-    """Return the body that a port of a simulated pod answers with: the pod's host name."""
+    """Return the body with which a port of a simulated pod responds: the pod's host name."""
     return f"{pod.name}\n".encode()
 
 
 class SimulatedPorts:
-    """The forwarded connections of one client. Used on the event loop only."""
+    """The forwarded connections of one client. Used on the event loop's thread only."""
 
     def __init__(self, side: Side, pod: Object, executions: Executions) -> None:
         """Create the connections on `side` for the ports of `pod`."""
@@ -71,7 +71,7 @@ class SimulatedPorts:
 
 
 class _Answering(Receiver):
-    """Answers the HTTP requests of one forwarded connection."""
+    """Responds to the HTTP requests of one forwarded connection."""
 
     def __init__(self, stream: SpdyStream, body: bytes) -> None:
         self._stream = stream
@@ -88,7 +88,7 @@ class _Answering(Receiver):
             self._stream.abort()
 
     def resume(self) -> None:
-        """Do nothing, because answers are short."""
+        """Do nothing, because responses are short."""
 
     def end(self) -> None:
         self._stream.finish()

@@ -1,7 +1,7 @@
-"""Answers exec, attach and portforward for pods on simulated nodes, with the protocols of a kubelet.
+"""Serves exec, attach and portforward for pods on simulated nodes, with the protocols of a kubelet.
 
 Guarantees:
-- Output is sent at the time that the simulation determines, at the speed of the simulation.
+- Output is sent at the times that the simulation determines, at the speed of the simulation.
 - Output is written only while the client reads. All streams end when the server stops.
 """
 
@@ -42,11 +42,11 @@ from ctrlmgr.server.request import Request
 FORWARD: Final = "portforward.k8s.io"
 _TUNNELLED: Final = "SPDY/3.1+"
 _LOOK: Final = 0.25
-"""Maximum seconds between two reads of the pod of an attached container."""
+"""Maximum seconds between two reads of the pod while a client is attached to its container."""
 
 
 class SimulatedStreams:
-    """Answers requests for streams of simulated pods. Used on the event loop only."""
+    """Serves requests for streams of simulated pods. Used on the event loop's thread only."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Create an instance that runs commands with `runtime`."""
@@ -60,7 +60,7 @@ class SimulatedStreams:
             each.abort()
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
-        """Answer exec, attach or portforward (`part`); raises `ApiError`."""
+        """Serve exec, attach or portforward (`part`); raises `ApiError` if the request is invalid."""
         if part == "portforward":
             await self._forward(request, pod)
             return
@@ -102,10 +102,13 @@ class SimulatedStreams:
 
 
 class SimulatedCommand:
-    """Connects a command to the channels of its client."""
+    """Connects a command in a simulated container to the channels of its client."""
 
     def __init__(self, channels: Channels, speed: float, *, is_plain: bool) -> None:
-        """Create a stream that writes to `channels`; `is_plain` is whether the status is text, as before version 4."""
+        """Create a stream that writes to `channels`.
+
+        `is_plain` says whether the status is plain text, as before version 4.
+        """
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[None] = loop.create_future()
         """A future that ends when the connection is closed."""
@@ -125,7 +128,7 @@ class SimulatedCommand:
         self._take(execution.receive(b"", 0.0) if has_input else execution.end(0.0))
 
     def follow(self, reading: ContainerLogReader, pod: Object, node: Object) -> None:
-        """Write the lines that the container writes to its log from now on."""
+        """Write to the client the lines that the container writes to its log from now on."""
         self._channels.open(self)
         self._read(reading, pod, node)
 
@@ -158,7 +161,7 @@ class SimulatedCommand:
 
     @property
     def _now(self) -> float:
-        """Simulated seconds since the start."""
+        """Simulated seconds since the start of the command."""
         return (self._loop.time() - self._began) * self._speed
 
     def _take(self, output: Sequence[Output]) -> None:
@@ -166,7 +169,7 @@ class SimulatedCommand:
         self._write()
 
     def _write(self) -> None:
-        """Write the output that is due and, at the end, the status."""
+        """Write the output that is due; after the command has ended, write its status."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -196,7 +199,7 @@ class SimulatedCommand:
             self._timer = self._loop.call_later(min(piece.wait, _LOOK), self._read, reading, pod, node)
 
     def _tell(self, code: int) -> None:
-        """Send the status of the command, and close."""
+        """Send the status of the command, and close the connection."""
         self._execution = None
         if not self._is_plain:
             self._channels.write(STATUS, exit_status(code))
@@ -225,7 +228,8 @@ def exit_status(code: int) -> bytes:
 def accept(request: Request, wanted: Sequence[int]) -> tuple[Channels, bool]:
     """Switch to the client's protocol; return its channels, and whether the status is plain text.
 
-    Raises `BadRequest` if the request is no upgrade, and `Forbidden` if client and server have no protocol in common.
+    Raises `BadRequest` if the request is not an upgrade request, and `Forbidden` if client and server have no protocol
+    in common.
     """
     if not request.upgrades:
         raise BadRequest("Upgrade request required")
@@ -245,7 +249,7 @@ def _is_websocket(request: Request) -> bool:
 
 
 def _accept_spdy(request: Request, accepted: Sequence[str]) -> Side:
-    """Switch to SPDY with a protocol that client and server support (`httpstream.Handshake`)."""
+    """Switch to SPDY with a protocol that both client and server support (`httpstream.Handshake`)."""
     if request.header(b"upgrade").lower() != b"spdy/3.1":
         raise BadRequest("unable to upgrade: missing upgrade headers in request")
     lines = [value for name, value in request.raw_headers if name == b"x-stream-protocol-version"]

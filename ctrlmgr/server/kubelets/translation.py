@@ -1,7 +1,7 @@
-"""Translates the channels of a command between two connections, from WebSocket to SPDY.
+"""Translates the channels of a remote command from a WebSocket connection to a SPDY connection.
 
-This is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end its input.
-Source: apiserver `pkg/util/proxy/streamtranslator.go`.
+The translation is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end
+its input. Source: apiserver `pkg/util/proxy/streamtranslator.go`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ctrlmgr.errors import InternalError
 from ctrlmgr.server.kubelets.channels import STATUS, STDERR, STDIN, STDOUT, Channels
 
 SUCCESS: Final = msgspec.json.encode({"metadata": {}, "status": "Success"})
-"""The status of a command that has ended with code 0."""
+"""The status of a remote command that has ended with exit code 0."""
 
 
 class Translation:
     """Passes a command's channels on between a client and a kubelet until both connections are closed."""
 
     def __init__(self, client: Channels, kubelet: Channels, wanted: Sequence[int]) -> None:
-        """Start the translation; the command has the channels `wanted`."""
+        """Start the translation of a remote command that has the channels `wanted`."""
         self._both = (client, kubelet)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 2
@@ -34,7 +34,7 @@ class Translation:
         client.write(lowest, b"")  # notifies the client that the connection is established
 
     async def run(self) -> None:
-        """Wait until both connections are closed. If this coroutine is cancelled, both are aborted."""
+        """Wait until both connections are closed. If this coroutine is cancelled, both connections are aborted."""
         try:
             await self._over
         finally:
@@ -46,14 +46,14 @@ class Translation:
             channels.abort()
 
     def note_end(self) -> None:
-        """Handle the end of one of the connections."""
+        """Handle the end of one of the two connections."""
         self._open -= 1
         if not self._open and not self._over.done():
             self._over.set_result(None)
 
 
 class _FromClient:
-    """Passes the client's input to the kubelet."""
+    """The receiver that passes the client's input to the kubelet."""
 
     def __init__(self, client: Channels, kubelet: Channels, translation: Translation) -> None:
         self._client = client
@@ -78,7 +78,7 @@ class _FromClient:
 
 
 class _FromKubelet:
-    """Passes the kubelet's output to the client, and finally the status."""
+    """The receiver that passes the kubelet's output, and finally the status, to the client."""
 
     def __init__(self, client: Channels, kubelet: Channels, translation: Translation, wanted: Sequence[int]) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class _FromKubelet:
         self._tell(bytes(self._status) or lost)
 
     def _tell(self, told: bytes) -> None:
-        """Send the status of the command only once, and close the connection."""
+        """Send the status of the remote command, only once, and close the connection."""
         self._client.write(STATUS, told)
         self._client.finish()
         self._kubelet.finish()

@@ -1,4 +1,4 @@
-"""Runs requests with large bodies as jobs in worker processes, and answers a process's queries during a job."""
+"""Runs requests with large bodies as jobs in worker processes, and answers a process's queries while a job runs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ctrlmgr.server.largebodies.worker_process import Process, start
 from ctrlmgr.server.workers import Workers
 
 Obey = Callable[[Command], Awaitable[Any]]
-"""Performs a command of an operation."""
+"""A function that performs a command of an operation, and returns the result."""
 
 
 class Listener(NamedTuple):
-    """Receives the decoded body of a request."""
+    """Receives the decoded body of a request, for the audit log."""
 
     hear: Callable[[Unstructured, Callable[[], bytes]], None]
     """A callback that gets the decoded object, and a function that encodes the object with defaults."""
     keeps: bool
-    """Whether the listener needs the encoded object."""
+    """Whether the listener needs the encoded object, and not only the decoded one."""
 
 
 class LargeBodyJobs:
-    """Runs jobs in worker processes. Used on the event loop only."""
+    """Runs jobs in worker processes. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LargeBodyJobs:
         random: Random,
         deadline: float = DEADLINE,
     ) -> None:
-        """Create an instance whose processes decide with the kinds of `blueprint`, on the state of `cacher`."""
+        """Create an instance whose worker processes decide with the kinds of `blueprint`, on the state of `cacher`."""
         self._blueprint = blueprint
         self._rights = rights
         self._kinds = kinds
@@ -74,7 +74,7 @@ class LargeBodyJobs:
     async def run(
         self, user: str, function: Callable[..., Any], *arguments: Any, obey: Obey, listener: Listener | None = None
     ) -> Any:
-        """Run a job of `ctrlmgr.largebodies.jobs` in a process; return its result, or raise its error.
+        """Run a job of `ctrlmgr.largebodies.jobs` in a worker process; return the job's result, or raise its error.
 
         `obey` performs the commands of the job's operation; `listener` receives the decoded body.
         """

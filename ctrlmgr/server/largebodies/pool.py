@@ -1,11 +1,12 @@
-"""Schedules jobs on the worker processes of a server.
+"""Schedules jobs on the worker processes of a server, fairly between users.
 
 Guarantees:
-- Jobs are scheduled fairly. A user has at most one running job, so that a process is free for another user's job. At
-  most `WAITING` jobs of a user wait; a further job is refused with 429.
-- A job that runs for more than `DEADLINE` seconds ends with 504, and a job that exceeds the memory limit with 413. In
-  both cases, its process ends too. Time in which a job waits for the log or a webhook does not count.
-- Processes start with the first job, and end after `IDLE` seconds without jobs.
+- Jobs are scheduled by the following rules. A user has at most one running job, so that another user's job finds a free
+  process. At most `WAITING` jobs of a user wait; a further job of the user is refused with 429.
+- A job that runs for more than `DEADLINE` seconds fails with 504, and a job that exceeds the memory limit fails with
+  413. In both cases, the worker process of the job also ends. Time during which a job waits for the log or a webhook
+       does not count towards its deadline.
+- Worker processes start with the first job, and end after `IDLE` seconds without jobs.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ from ctrlmgr.server.largebodies.worker_process import Process, WorkerExited
 log = structlog.get_logger(__name__)
 
 DEADLINE: Final = 10.0
-"""Maximum running time of a job in seconds, three times the time for the largest body on a slow and busy machine."""
+"""Maximum running time of a job in seconds, which is three times the time for the largest body on a slow and busy
+machine.
+"""
 PROCESSES: Final = 2
 WAITING: Final = 32
 """Maximum number of waiting jobs of a user."""
 IDLE: Final = 120.0
-"""Seconds without a job after which the processes end."""
+"""Seconds without a job after which the worker processes end."""
 
 Start = Callable[[], Awaitable[Process]]
 Answering = Callable[[WorkerMessage], Awaitable[Any]]
 
 
 class _Waiting(NamedTuple):
-    """A job that waits for a process."""
+    """A job that waits for a worker process."""
 
     job: Job
     answer: Answering
@@ -47,10 +50,10 @@ class _Waiting(NamedTuple):
 
 
 class Pool:
-    """Schedules jobs on worker processes. Used on the event loop only."""
+    """Schedules jobs on worker processes. Used on the event loop's thread only."""
 
     def __init__(self, start: Start, clock: Clock, *, deadline: float = DEADLINE, idle: float = IDLE) -> None:
-        """Create a pool that starts processes with `start`."""
+        """Create a pool that starts worker processes by calling `start`."""
         self._start = start
         self._clock = clock
         self._deadline = deadline
@@ -65,9 +68,10 @@ class Pool:
         self._is_stopped = False
 
     async def run(self, user: str, job: Job, answer: Answering) -> Any:
-        """Run a user's job in a process and return its result; `answer` answers the process's queries.
+        """Run a user's job in a worker process and return the job's result; `answer` answers the process's queries.
 
-        Raises the job's error, `RequestTimeout`, `RequestEntityTooLarge` or `TooManyRequests`.
+        Raises the job's error, `RequestTimeout` or `RequestEntityTooLarge` if it exceeds a limit, or `TooManyRequests`
+        if too many jobs wait.
         """
         own = self._waiting.setdefault(user, deque())
         if len(own) >= WAITING:
@@ -80,7 +84,7 @@ class Pool:
         return await outcome
 
     async def stop(self) -> None:
-        """End all processes and their jobs."""
+        """End all worker processes and their jobs."""
         self._is_stopped = True
         if self._resting is not None:
             self._resting.cancel()
@@ -94,7 +98,7 @@ class Pool:
         self._free.clear()
 
     def _go_on(self) -> None:
-        """Assign waiting jobs to free processes, and start a further process if none is free."""
+        """Assign waiting jobs to free worker processes, and start a further process if none is free."""
         if self._is_stopped:
             return
         while self._free and (found := self._next()) is not None:
@@ -106,7 +110,7 @@ class Pool:
         self._rest(wanted=wanted)
 
     def _next(self) -> tuple[str, _Waiting] | None:
-        """Return the next job and its user. Users take turns; a user with a running job is skipped."""
+        """Return the next waiting job and its user. Users take turns; a user with a running job is skipped."""
         for user, own in self._waiting.items():
             if user not in self._at_work:
                 waiting = own.popleft()
@@ -135,7 +139,7 @@ class Pool:
         self._go_on()
 
     def _fail_all(self) -> None:
-        """Fail all waiting jobs because no process can be started."""
+        """Fail all waiting jobs, because no worker process can be started."""
         waiting, self._waiting = self._waiting, {}
         for own in waiting.values():
             for each in own:
@@ -162,7 +166,7 @@ class Pool:
         self._go_on()
 
     def _rest(self, *, wanted: bool) -> None:
-        """Schedule the end of free processes if there is no work."""
+        """Schedule the end of free worker processes if no job is waiting."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -177,7 +181,7 @@ class Pool:
 
 
 class _RunningJob:
-    """Runs one job in one process."""
+    """Runs one job in one worker process."""
 
     def __init__(self, process: Process, clock: Clock, deadline: float) -> None:
         self._process = process
@@ -186,7 +190,7 @@ class _RunningJob:
         self._is_overdue = False
 
     async def do(self, waiting: _Waiting) -> None:
-        """Run the job and set its outcome; raises `WorkerExited` if the process has ended or must end."""
+        """Run the job and set its outcome; raises `WorkerExited` if the worker process has ended or must end."""
         try:
             done = await self._done(waiting)
         except WorkerExited:
@@ -213,7 +217,7 @@ class _RunningJob:
             await process.send(answer)
 
     async def _received(self) -> Any:
-        """Return the next message; kill the process when the job's time limit is exceeded."""
+        """Return the next message of the worker process; kill the process when the job's time limit is exceeded."""
         began = self._clock.monotonic()
         timer = asyncio.get_running_loop().call_later(self._left, self._end)
         try:
@@ -227,7 +231,7 @@ class _RunningJob:
         self._process.kill()
 
     async def _reason(self) -> Exception:
-        """Return the error of a job whose process has ended."""
+        """Return the error for a job whose worker process has ended."""
         code = await self._process.ended()
         if self._is_overdue:
             log.warning("large body timed out, worker process killed")

@@ -1,8 +1,8 @@
 """One worker process: its socket, and the means to kill it.
 
-Guarantees: no method blocks the event loop. The process starts as a new interpreter, without a fork of this process's
-threads. Its exit is awaited, so no zombie remains. When the server's process ends for any reason, the worker's socket
-closes.
+Guarantees: no method blocks the event loop. The worker process starts as a new interpreter, and is not a fork of this
+process with its threads. The exit of the worker process is awaited, so that no zombie remains. When the server's
+process ends for any reason, the worker's socket closes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.server.workers import Workers
 
 _MODULE: Final = "ctrlmgr.largebodies.worker"
 _READ: Final = 1 << 20
-"""Size of the read buffer, in bytes."""
+"""Size of the buffer for reads from the worker process, in bytes."""
 
 
 class WorkerExited(Exception):
@@ -29,7 +29,7 @@ class WorkerExited(Exception):
 
 
 class Process:
-    """One worker process. Used on the event loop only."""
+    """One worker process. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Process:
         kind_of: KindOf,
         workers: Workers,
     ) -> None:
-        """Create an instance for a running program, whose exit is awaited on `workers`."""
+        """Create an instance for a running program, whose exit is awaited on the threads `workers`."""
         self._program = program
         self._reader = reader
         self._writer = writer
@@ -53,7 +53,7 @@ class Process:
         return self._program.pid
 
     async def send(self, value: Any) -> None:
-        """Send a message; raises `WorkerExited`."""
+        """Send a message to the worker process; raises `WorkerExited` if it has ended."""
         try:
             self._writer.write(framed(value))
             await self._writer.drain()
@@ -61,7 +61,7 @@ class Process:
             raise WorkerExited from error
 
     async def receive(self) -> Any:
-        """Return the next message; raises `WorkerExited`."""
+        """Return the next message of the worker process; raises `WorkerExited` if it has ended."""
         try:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
             return loaded(await self._reader.readexactly(length), self._kind_of)
@@ -69,21 +69,21 @@ class Process:
             raise WorkerExited from error
 
     def kill(self) -> None:
-        """Kill the process; further calls have no effect."""
+        """Kill the worker process; further calls have no effect."""
         if self._ending is None:
             self._program.kill()
             self._writer.close()
             self._ending = asyncio.ensure_future(self._workers.run(self._program.wait))
 
     async def ended(self) -> int:
-        """Kill the process, wait for its exit and return the code, as `Popen.returncode`."""
+        """Kill the worker process, wait for its exit, and return its exit code, as `Popen.returncode`."""
         self.kill()
         assert self._ending is not None  # this field is set by `kill`
         return await asyncio.shield(self._ending)
 
 
 async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Process:
-    """Start a process and wait until it is ready; raises `WorkerExited` if that fails."""
+    """Start a worker process and wait until it is ready; raises `WorkerExited` if the process ends before."""
     ours, theirs = socket.socketpair()
     try:
         with theirs:

@@ -1,1 +1,1 @@
-"""Serves the paths that are not resources: health, metrics, debugging."""
+"""Serves the URL paths that are not resources: health, metrics, debugging."""

@@ -40,9 +40,9 @@ _DEFAULT = "5"
 def debug_pages(
     settings: Mapping[str, Any], workers: Workers, *, clock: Clock, profiling: bool = True
 ) -> dict[str, Page]:
-    """Return the pages by path; `settings` is the content of `/configz`.
+    """Return the pages by URL path; `settings` is the content of `/configz`.
 
-    Pages below /debug exist only with `profiling`.
+    Pages below /debug exist only if `profiling` is set.
     """
     configz = msgspec.json.encode({"ctrlmgr": settings})
 

@@ -1,9 +1,11 @@
-"""Health checks, and their answers in kube-apiserver's format.
+"""Runs health checks, and formats their results as kube-apiserver does.
 
 Guarantees:
-- A check never blocks: it reads the result of another thread. `LogProbe` queries the database.
-- The answer about all checks contains the failed checks but not the reasons ("reason withheld"), because it is often
-  public. The path of a single check and the log contain the reason (apiserver `pkg/server/healthz/healthz.go`).
+- A health check never blocks, because it only reads a result that another thread has stored. `LogProbe` queries the
+  database on its own thread.
+- The response about all checks names the failed checks but not the reasons ("reason withheld"), because it is often
+  public. The URL path of a single check, and the log, contain the reason of its failure (apiserver
+  `pkg/server/healthz/healthz.go`).
 """
 
 from __future__ import annotations
@@ -25,23 +27,23 @@ log = structlog.get_logger(__name__)
 _PROBE_EVERY = 1.0
 _TOO_OLD = 5.0
 _SHOWN = 3
-"""The maximum number of failed checks that one log line contains."""
+"""The maximum number of failed checks that one log line names."""
 
 
 class Check(NamedTuple):
-    """A named check: `problem` returns None if the check passes, otherwise the reason of the failure."""
+    """A named health check; `problem` returns None if the check passes, otherwise the reason of the failure."""
 
     name: str
     problem: Callable[[], str | None]
 
 
 PING = Check("ping", lambda: None)
-"""A check that always passes if the process answers."""
+"""A health check that always passes, because the process responds."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """How often a check has passed and failed, and whether it passed the last time."""
+    """How often a health check has passed and failed, and whether it passed the last time."""
 
     passed: int = 0
     failed: int = 0
@@ -58,16 +60,19 @@ class Counts:
 
 @dataclass
 class Health:
-    """The checks of an endpoint such as `readyz`."""
+    """The health checks of an endpoint such as `readyz`."""
 
     name: str
     checks: Sequence[Check]
     counts: dict[str, Counts] = field(default_factory=dict, init=False)
-    """The results of each check that was run by `report`, by the check's name."""
+    """The results of each health check that `report` has run, by the check's name."""
     _has_passed: bool = field(default=False, init=False)
 
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
-        """Run the checks; return whether all pass, and the answer's text, which lists all checks after a failure."""
+        """Run the health checks.
+
+        Return whether all pass, and the response's text, which lists all checks if one failed.
+        """
         lines: list[str] = []
         failed: dict[str, str] = {}
         for check in self.checks:
@@ -91,14 +96,14 @@ class Health:
         return True, "\n".join([*lines, f"{self.name} check passed", ""]) if verbose else "ok"
 
     def _log(self, failed: Mapping[str, str]) -> None:
-        """Log the first failed checks; at debug level while the process starts, when failures are expected."""
+        """Log the first failed checks; the level is debug while the process starts, when failures are expected."""
         told = log.info if self._has_passed else log.debug
         shown = dict(itertools.islice(failed.items(), _SHOWN))
         more = {"more": len(failed) - _SHOWN} if len(failed) > _SHOWN else {}
         told("health check failed", endpoint=self.name, **shown, **more)
 
     def report_one(self, name: str) -> tuple[bool, str] | None:
-        """Run one check; return None if the endpoint does not have this check."""
+        """Run one health check; return None if the endpoint does not have this check."""
         for check in self.checks:
             if check.name == name:
                 problem = check.problem()
@@ -107,7 +112,7 @@ class Health:
 
 
 class LogProbe:
-    """A `Runnable` that reads the log's head once a second, so that a check does not wait for the database."""
+    """A `Runnable` that reads the log's head once a second, so that health checks need not wait for the database."""
 
     name = "log probe"
 
@@ -135,7 +140,7 @@ class LogProbe:
             self._reached_at = self._clock.monotonic()
 
     def problem(self) -> str | None:
-        """Return None if the log has answered recently, so that the check fails if the database hangs."""
+        """Return None if the log has responded recently; otherwise the check fails, also if the database hangs."""
         if self._problem:
             return self._problem
         silence = self._clock.monotonic() - self._reached_at

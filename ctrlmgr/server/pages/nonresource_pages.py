@@ -1,4 +1,4 @@
-"""Serves all paths that are not resources: health, metrics, the version, discovery, OpenAPI.
+"""Serves all URL paths that are not resources: health, metrics, the version, discovery, OpenAPI.
 
 | path | answer |
 |---|---|
@@ -10,7 +10,7 @@
 | `/openapi/v2`, `/openapi/v3` | OpenAPI documents |
 | `/NAME/…` | a mounted page |
 
-An unknown path is answered as by kube-apiserver's two routers: with a `Status` within the API, otherwise with plain
+An unknown path gets the response of one of kube-apiserver's two routers: a `Status` within the API, otherwise plain
 text.
 """
 
@@ -40,14 +40,14 @@ from ctrlmgr.server.routes import Location
 from ctrlmgr.server.workers import Workers
 
 Page: TypeAlias = Callable[[Request], Awaitable[Response]]
-"""Answers requests to one path."""
+"""A function that responds to requests for one URL path."""
 
 _NOT_ALLOWED = text(405, "Method Not Allowed\n", (b"allow", b"GET, HEAD"))
 _FOREVER: Header = (b"cache-control", b"public, immutable")
 
 
 class Pages:
-    """Serves all paths that are not resources. Used on the event loop only."""
+    """Serves all URL paths that are not resources. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Pages:
     ) -> None:
         """Create the pages: health endpoints, the metrics of `registry`, and documents about `kinds`.
 
-        `more` maps further paths to pages, and `mounts` maps NAME to a page for all paths below `/NAME`.
-        `server_address` is the address in discovery. `remote` contains the versions of extension servers, and `schemas`
-        their OpenAPI documents.
+        `more` maps further URL paths to pages; `mounts` maps NAME to a page for all paths below `/NAME`.
+        `server_address` is the address in discovery documents. `remote` contains the versions of extension servers, and
+        `schemas` their OpenAPI documents.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
@@ -80,9 +80,9 @@ class Pages:
         self._mounts = mounts or {}
 
     async def answer(self, request: Request) -> Response:
-        """Return the answer to a request that is not for a resource.
+        """Return the response to a request that is not for a resource.
 
-        Raises `NotFound`, `MethodNotAllowed` or `NotAcceptable`.
+        Raises `NotFound`, `MethodNotAllowed` or `NotAcceptable` if no page serves the request.
         """
         location = request.location
         if location.parts is None:
@@ -110,7 +110,7 @@ class Pages:
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
     def not_found(self, location: Location) -> Response:
-        """Return the answer for an unknown path; raises `NotFound` if the answer is a `Status`."""
+        """Return the response for an unknown URL path; raises `NotFound` if the response is a `Status`."""
         parts = location.parts
         within = location.is_api if parts is None else parts[:1] == ("api",) or self._is_group(parts)
         if within:
@@ -139,10 +139,10 @@ class Pages:
         return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))
 
     def _asks_for_no_method(self, parts: Sequence[str]) -> bool:
-        """Return whether Kubernetes' handler for this path ignores the method.
+        """Return whether Kubernetes' handler for this URL path ignores the method.
 
-        The aggregator does so for groups (`apis_handler.go`), and so does the discovery of custom kinds
-        (`customresource_discovery.go`).
+        Two handlers ignore the method: the aggregator's for groups (`apis_handler.go`), and the discovery of custom
+        kinds (`customresource_discovery.go`).
         """
         return parts[:1] == ("apis",) and (len(parts) < 3 or not self._is_group(parts))
 
@@ -178,7 +178,7 @@ def _healthy(health: Health, check: str, query: Mapping[str, Sequence[str]]) -> 
 
 
 def _documented(request: Request, document: Document, *, any_method: bool = False) -> Response:
-    """Return a document, or 304 if the client has it; raises `MethodNotAllowed`."""
+    """Return a document, or 304 if the client has it already; raises `MethodNotAllowed` unless it is a read."""
     if request.method != "GET" and not any_method:
         raise MethodNotAllowed(details=StatusDetails())
     headers: list[Header] = [(b"etag", document.etag.encode()), (b"vary", b"Accept, Accept-Encoding")]

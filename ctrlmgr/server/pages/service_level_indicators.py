@@ -1,7 +1,7 @@
-"""The metrics at `/metrics/slis`: the results of the health checks (KEP-3466).
+"""The metrics at `/metrics/slis`, which are the results of the health checks (KEP-3466).
 
-A check counts when `/livez`, `/readyz` or `/healthz` runs it, as in apiserver `pkg/server/healthz/healthz.go`. Names
-and labels are those of component-base `metrics/prometheus/slis`.
+A health check counts when `/livez`, `/readyz` or `/healthz` runs it, as in apiserver `pkg/server/healthz/healthz.go`.
+Names and labels of the metrics are those of component-base `metrics/prometheus/slis`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class HealthCheckMetrics(Collector):
     """Builds the metrics of some health endpoints at each scrape."""
 
     def __init__(self, endpoints: Sequence[Health]) -> None:
-        """Report the checks of `endpoints`."""
+        """Create a collector that reports the checks of `endpoints`."""
         self._endpoints = endpoints
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the last result and the number of results of each check."""
+        """Yield the last result and the number of results of each health check."""
         last = GaugeMetricFamily(
             "kubernetes_healthcheck", "This metric records the result of a single healthcheck.", labels=("name", "type")
         )

@@ -1,1 +1,1 @@
-"""The API of a server that plays a recording: the playback controls, and the refusal or simulation of writes."""
+"""The API of a server that plays a recording: playback controls, and refused or pretended writes."""

@@ -1,4 +1,4 @@
-"""The playback controls of a served recording, under `/play`, for administrators.
+"""Serves the playback controls of a recording at `/play`, for administrators.
 
 | request | effect |
 |---|---|
@@ -30,7 +30,7 @@ from ctrlmgr.server.request import Request
 
 PATH = "/play"
 PAGE = 500
-"""Maximum number of writes in one answer."""
+"""Maximum number of writes in one response."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
@@ -40,12 +40,12 @@ class ReportedWrites(msgspec.Struct, frozen=True, rename="camel"):
     """A page of the pretended writes."""
 
     count: int
-    """The number of all pretended writes, including writes that are not kept any more."""
+    """The number of all pretended writes, including those that are no longer kept."""
     writes: list[PretendedWrite]
 
 
 def play_pages(playback: Playback, pretending: PretendedWrites | None) -> dict[str, Page]:
-    """Return the pages by path; without `pretending`, `/play/writes` returns no writes."""
+    """Return the pages by URL path; if `pretending` is None, `/play/writes` returns no writes."""
 
     async def show(request: Request) -> Response:
         _only(request, "GET", "HEAD")

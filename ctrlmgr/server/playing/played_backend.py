@@ -1,11 +1,11 @@
-"""The backend of a played recording, which switches to a new `Backend` when the playback seeks backwards.
+"""The backend of a played recording, which switches to a new `Backend` when the playback seeks backward.
 
 Guarantees:
-- Clients never receive events that change objects back to an earlier state. When the playback seeks backwards, every
-  watch ends with 410 (Expired), and so do requests for revisions in the future. Reflectors then list again, at the new
-  position.
-- A request is answered by the backend that received it, whose log is not replaced. A replaced backend stops after its
-  last request.
+- Clients never receive events that change objects back to an earlier state of the recording. When the playback seeks
+  backward, every watch ends with 410 (Expired), and so do requests for revisions in the future. The clients' reflectors
+  then list again, at the new position.
+- Each request is completed by the backend that received it, whose log is not replaced. A replaced backend stops after
+  its last request has ended.
 - Resources in `apart` have their own backends, which a seek does not affect.
 """
 
@@ -25,12 +25,12 @@ from ctrlmgr.server.workers import Workers
 
 
 class PlayedBackend:
-    """Replaces a `Backend` and delegates to the current one. Used on the event loop only."""
+    """A backend that delegates to another `Backend`, which can be replaced. Used on the event loop's thread only."""
 
     def __init__(self, first: Backend, apart: Mapping[Resource, Backend]) -> None:
-        """Start with the backend `first`."""
+        """Create an instance that delegates to the backend `first`."""
         self.workers = Workers()
-        """Workers that do not depend on the position."""
+        """Worker threads that do not depend on the position."""
         self._now = _BackendLifetime(first)
         self._apart = {resource: _BackendLifetime(backend) for resource, backend in apart.items()}
         self._tasks: asyncio.TaskGroup | None = None
@@ -42,7 +42,7 @@ class PlayedBackend:
 
     @property
     def api(self) -> PlayedBackend:
-        """The handler of requests for resources, which is this object."""
+        """The handler of requests for resources, which is this object itself."""
         return self
 
     def step(self) -> None:
@@ -51,12 +51,12 @@ class PlayedBackend:
             era.backend.step()
 
     async def answer(self, call: Call, verb: str) -> None:
-        """Answer a call; raises `ApiError` if the answer is an error."""
+        """Process a call; raises `ApiError` if the response is an error."""
         era = self._apart.get(call.endpoint.kind.storage, self._now)
         await era.answer(call, verb)
 
     def replace(self, backend: Backend) -> None:
-        """Switch to another backend, and end the watches of the current one."""
+        """Switch to another backend, and end the watches of the current backend."""
         before, self._now = self._now, _BackendLifetime(backend)
         if self._tasks is not None:
             self._tasks.create_task(self._now.run(), name="recording")
@@ -85,7 +85,7 @@ class PlayedBackend:
         return [self._now, *self._apart.values()]
 
     def add_batch_listener(self, around: BatchListener) -> None:
-        """Do nothing, because only writes are answered in rounds, and a recording has no writes."""
+        """Do nothing, because only writes are processed in rounds, and a recording has no writes."""
 
     def end_watches(self) -> None:
         """End all watches; watches that start later end immediately."""
@@ -94,7 +94,7 @@ class PlayedBackend:
 
 
 class _BackendLifetime:
-    """A backend, from its start until it is not needed any more."""
+    """A backend, from its start until it is no longer needed."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -115,7 +115,7 @@ class _BackendLifetime:
             self._stop_when_idle()
 
     def end(self, parting: DisconnectReason, *, stops: bool = True) -> None:
-        """End the watches; if `stops` is set, stop after the last request."""
+        """End the backend's watches; if `stops` is set, stop the backend after its last request."""
         self.backend.end_watches(parting)
         self._is_over = stops
         self._stop_when_idle()

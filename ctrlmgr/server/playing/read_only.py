@@ -1,8 +1,8 @@
-"""The authorizer of a read-only server, such as one that serves a past state or a recording.
+"""The authorizer of a read-only server, which serves for example a past state or a recording.
 
-Guarantees: every verb that changes an object is denied with 403 and a reason, also for dry runs and subresources. Reads
-and reviews are decided by the other authorizer. An access review about a write is answered with the denial and its
-reason.
+Guarantees: every verb that changes an object is denied with 403 and a reason, also for dry runs and subresources.
+Another authorizer decides about reads and reviews. The response to an access review about a write is the denial, with
+its reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReadOnly:
         return self._refusal if _writes(attributes) else await self._authorizer.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the other authorizer's rules for reads and for paths."""
+        """Return the other authorizer's rules that allow reads of resources and paths."""
         listing = self._authorizer.rules(user, namespace)
         return listing._replace(rules=[rule for each in listing.rules if (rule := _reading(each)).verbs])
 

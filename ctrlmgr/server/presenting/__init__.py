@@ -1,1 +1,1 @@
-"""Creates and sends answers: content negotiation, encodings, tables, and lists in chunks."""
+"""Creates and sends responses: content negotiation, encodings, tables, and lists in chunks."""

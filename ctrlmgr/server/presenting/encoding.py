@@ -1,7 +1,7 @@
 """Encodes single objects, lists, and the frames of a watch.
 
 Guarantees:
-- An object is not encoded again, because its stored bytes are copied into the answer.
+- An object is not encoded again, because its stored bytes are copied into the response.
 - A piece of a list has at most twice `_PIECE` bytes, even if its items are large.
 - Items of a typed list have neither kind nor apiVersion, as in Go (apimachinery clears TypeMeta when it decodes a
   stored object).
@@ -19,10 +19,10 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.operations import Listing
 
 _PIECE = 96 * 1024
-"""Target size of a piece in bytes.
+"""Target size of a piece of a list in bytes.
 
-This size is large enough for efficient sending, and small enough not to delay other connections. It is also below the
-size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
+This size is large enough for efficient sending, and small enough not to delay other connections. The size is also below
+the size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
 """
 
 
@@ -35,11 +35,11 @@ class ListMeta(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing) -> ListMeta:
-        """Create the metadata of `listing`."""
+        """Create the metadata of the list `listing`."""
         return cls(listing.revision, listing.continue_token, listing.remaining)
 
     def encode(self) -> bytes:
-        """Return the metadata as JSON."""
+        """Return the metadata of the list as JSON."""
         fields: dict[str, str | int] = {}
         if self.revision:
             fields["resourceVersion"] = str(self.revision)
@@ -81,10 +81,10 @@ def custom_list_head(kind: str, api_version: str, metadata: ListMeta) -> bytes:
 
 
 def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[bytes]:
-    """Yield a list of objects of one kind in pieces for sending, each made on demand.
+    """Yield a list of objects of one kind in pieces for sending; each piece is created on demand.
 
-    `type_meta` is the expected beginning of an object, `{"kind":"Pod","apiVersion":"v1",`. An object with another
-    beginning is decoded and encoded again.
+    `type_meta` is the expected beginning of each object, such as `{"kind":"Pod","apiVersion":"v1",`. An object with
+    another beginning is decoded and encoded again.
     """
     parts, size, separator, start = [head], 0, b"{", len(type_meta)
     for obj in objects:
@@ -106,12 +106,12 @@ def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[
 
 
 def _cut(item: bytes, start: int) -> Iterator[bytes]:
-    """Yield a large item in pieces, from position `start` on; each piece is copied on demand."""
+    """Yield a large item in pieces, beginning at the position `start`; each piece is copied on demand."""
     return (item[at : at + _PIECE] for at in range(start, len(item), _PIECE))
 
 
 def _item_decoded(wire: bytes) -> bytes:
-    """Decode an item, and return the part after its opening brace without kind and apiVersion."""
+    """Decode a list item, and return its encoded form after the opening brace, without kind and apiVersion."""
     fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
         1:
@@ -119,7 +119,7 @@ def _item_decoded(wire: bytes) -> bytes:
 
 
 def type_meta(kind: str, api_version: str) -> bytes:
-    """Return the beginning of the kind's stored objects."""
+    """Return the beginning of every stored object of the kind."""
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.encode(), api_version.encode())
 
 
@@ -143,7 +143,7 @@ def pieces(head: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def frame(type: str, obj: bytes) -> bytes:
-    """Return one event of a watch; `obj` is JSON without a final newline."""
+    """Return one event of a watch; `obj` is the object in JSON without a final newline."""
     return b'{"type":"%b","object":%b}\n' % (type.encode(), obj)
 
 

@@ -1,7 +1,7 @@
-"""Caches encoded lists, so that a repeated request does not encode an unchanged list again.
+"""Caches encoded lists, so that repeated requests do not encode an unchanged list again.
 
 Guarantees:
-- A cached list is used only for the same objects at the same revisions.
+- A cached list is used only if it contains the same objects at the same revisions.
 - The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached, but encoded in pieces each
   time.
 """
@@ -29,7 +29,7 @@ class _Made(NamedTuple):
 
 
 class Listings:
-    """Encodes lists of objects of any kind, and caches them. Used on the event loop only."""
+    """Encodes lists of objects of any kind, and caches them. Used on the event loop's thread only."""
 
     def __init__(self, *, budget: int = BUDGET, largest: int = LARGEST) -> None:
         """Create a cache of up to `budget` bytes, for lists of at most `largest` bytes each."""
@@ -40,7 +40,7 @@ class Listings:
         )
 
     def pieces(self, head: bytes, objects: Sequence[Object], type_meta: bytes) -> Iterable[bytes]:
-        """Return a list as `encoding.items` does: a sequence of pieces, or an iterator if it is too large to cache."""
+        """Return the encoded items of a list: a sequence of pieces, or an iterator if it is too large to cache."""
         if not objects:
             return list(encoding.items(head, objects, type_meta))
         key = (type_meta, objects[0].key, len(objects))

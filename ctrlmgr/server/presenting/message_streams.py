@@ -1,9 +1,9 @@
-"""Sends a stream as WebSocket messages to a client that requests a WebSocket, such as a browser.
+"""Sends a stream as WebSocket messages to a client that requests a WebSocket, as a browser does.
 
 Guarantees:
-- A watch sends one text message for each event. A log sends binary messages, or text messages in base64.
+- A watch is sent as one text message for each event. A log is sent as binary messages, or as text messages in base64.
 - Messages from the client are ignored. If the client closes the WebSocket, the stream ends.
-- A client that does not read delays the stream, and is disconnected like a client without WebSocket.
+- A client that does not read delays the stream, and is disconnected like a client that does not use a WebSocket.
 
 Source: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go`
 (`HandleWS`).
@@ -24,7 +24,7 @@ from ctrlmgr.server.aggregating.user_headers import without_credentials
 from ctrlmgr.server.request import Request
 
 Encode: TypeAlias = Callable[[bytes], Iterator[tuple[int, bytes]]]
-"""Yields the messages for a piece of a stream: their kinds and contents."""
+"""A function that yields the messages for a piece of a stream: their kinds and contents."""
 
 
 def _as_lines(piece: bytes) -> Iterator[tuple[int, bytes]]:
@@ -53,14 +53,14 @@ def asks_for_messages(request: Request) -> bool:
 
 
 async def begin_watch(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the answer to a watch, with messages if the client requests them; `headers` are for other clients."""
+    """Begin the response to a watch, with messages if the client requests them; `headers` are for other clients."""
     if not asks_for_messages(request):
         return await request.begin_stream(200, headers)
     return _switched(request, next(iter(_offered(request)), ""), _as_lines)
 
 
 async def begin_log(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the answer to a log, with messages if the client requests them; `headers` are for other clients.
+    """Begin the response to a log request, with messages if the client requests them; `headers` are for other clients.
 
     Raises `Forbidden` if the client offers no subprotocol for logs.
     """
@@ -76,7 +76,7 @@ async def begin_log(request: Request, headers: Sequence[Header]) -> Stream:
 
 
 def _offered(request: Request) -> list[str]:
-    """Return the client's subprotocols, without the one that contains its token."""
+    """Return the client's WebSocket subprotocols, without the one that contains its token."""
     return offered_protocols([*without_credentials(request.raw_headers)])
 
 

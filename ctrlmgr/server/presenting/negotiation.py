@@ -1,12 +1,12 @@
-"""Negotiates the representation of answers and the media type of bodies: `Accept` and `Content-Type`.
+"""Negotiates the representation of responses and the media type of bodies, from `Accept` and `Content-Type`.
 
 Guarantees:
-- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of these. A client that prefers
-  protobuf receives JSON if it also accepts JSON.
-- Decisions and error messages are those of kube-apiserver. Its router reads only media types (go-restful `route.go`,
-  `curly.go`), and its handlers read the parameters (apiserver `pkg/endpoints/handlers/negotiation/negotiate.go`).
-  Router and handlers have different messages.
-- The result is cached by header, because clients send few different ones.
+- Responses are JSON or YAML, either of the whole objects or as `Table`, `PartialObjectMetadata` or a list of these. A
+  client that prefers protobuf receives JSON if it also accepts JSON.
+- The decisions and error messages are those of kube-apiserver. kube-apiserver's router reads only media types
+  (go-restful `route.go`, `curly.go`), and its handlers read the parameters (apiserver
+  `pkg/endpoints/handlers/negotiation/negotiate.go`). The router and the handlers have different error messages.
+- The negotiated representation is cached by header, because clients send few different headers.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ PATCH_TYPES = frozenset(
         "application/apply-patch+yaml",
     }
 )
-"""The media types of a PATCH."""
+"""The media types of the body of a PATCH request."""
 
 _HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
-"""Prefixes of user agents of tools whose users read the answers directly."""
+"""Prefixes of the user agents of tools whose users read the responses directly."""
 
 
 class Form(NamedTuple):
-    """The kind of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for its own kind."""
+    """The kind of the response: `Table`, `PartialObjectMetadata(List)`, or "" for the resource's own kind."""
 
     kind: str
     version: str
-    """The version of the group meta.k8s.io: `v1` or `v1beta1`."""
+    """The version of the group meta.k8s.io that the client requests: `v1` or `v1beta1`."""
 
     @property
     def api_version(self) -> str:
@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 AS_IS = Form("", "")
 _FORM = ("as", "g", "v")
-"""The media type parameters that name a form."""
+"""The media type parameters that select a form such as `Table`."""
 _FORMS = {
     Form(kind, version)
     for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -62,17 +62,17 @@ _FORMS = {
 
 
 class Representation(NamedTuple):
-    """The representation of an answer."""
+    """The representation of a response: its format and its form."""
 
     form: Form = AS_IS
     yaml: bool = False
     pretty: bool = False
     protobuf: bool = False
-    """The protobuf representation, for errors only; objects are represented in JSON or YAML."""
+    """The protobuf representation, which is used only for errors; objects are represented in JSON or YAML."""
 
 
 PLAIN = Representation()
-"""Compact JSON, the default for programs."""
+"""Compact JSON, which is the default for programs."""
 _IN_PROTOBUF = Representation(protobuf=True)
 
 
@@ -83,10 +83,10 @@ _known: Final[BoundedCache[tuple[bytes, bool, bool, bool], Representation]] = Bo
 
 
 class Accepts:
-    """Parses `Accept` headers for one kind of endpoint."""
+    """Parses `Accept` headers for one type of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
-        """Create the parser of an endpoint that `lists` (and so may stream), or `transforms` objects.
+        """Create the parser for an endpoint that `lists` objects (and so may stream), or that `transforms` objects.
 
         `routed` is False for custom kinds, whose handlers have no router before them.
         """
@@ -96,7 +96,7 @@ class Accepts:
         self._routed = routed
 
     def negotiate(self, accept: bytes) -> Representation:
-        """Return the preferred representation of an `Accept` header, which may be empty.
+        """Return the representation that an `Accept` header prefers; the header may be empty.
 
         Raises `NotAcceptable` if the header accepts no representation.
         """
@@ -138,7 +138,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return the representation of an error if none is acceptable: protobuf if requested, otherwise JSON."""
+    """Return the representation of an error if the client accepts no other: protobuf if requested, otherwise JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
@@ -150,22 +150,25 @@ def _is_json(media_type: str) -> bool:
 
 
 def _router_accepts(accept: str) -> bool:
-    """Return whether the router accepts an `Accept` header; it ignores parameters, and `*/*` is its only wildcard."""
+    """Return whether the router accepts an `Accept` header.
+
+    The router ignores parameters, and knows only the wildcard `*/*`.
+    """
     types = {clause.partition(";")[0].strip() for clause in alternatives(accept)}
     return not types.isdisjoint({*_TYPES, "*/*"})
 
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
-    """Return whether to indent JSON: as `?pretty` requires or, without it, for browsers and command-line tools."""
+    """Return whether JSON is indented: as `?pretty` requires; without it, for browsers and command-line tools."""
     if query and (asked := query.get("pretty", [""])[0]):
         return asked in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
 
 
 def body_type(content_type: bytes) -> str:
-    """Return the media type of a body with an object; JSON without a header.
+    """Return the media type of a body with an object; if the request has no Content-Type, it is JSON.
 
-    Raises `UnsupportedMediaType` for any other type.
+    Raises `UnsupportedMediaType` for a type other than JSON, YAML and protobuf.
     """
     media_type = _media_type(content_type) if content_type else JSON
     if media_type not in _TYPES:
@@ -177,9 +180,9 @@ def body_type(content_type: bytes) -> str:
 
 
 def patch_type(content_type: bytes, *, taken: Sequence[str] = ()) -> str:
-    """Return the media type of a patch; raises `UnsupportedMediaType` for any other type.
+    """Return the media type of a patch; raises `UnsupportedMediaType` if it is not a patch type.
 
-    `taken` are the types that a custom kind supports; the handler of custom kinds has its own error message.
+    `taken` are the patch types that a custom kind supports; the handler of custom kinds has its own error message.
     """
     media_type = _media_type(content_type)
     if taken and media_type not in taken:

@@ -1,4 +1,4 @@
-"""Encodes the objects of one kind in one form: whole objects, metadata only, or a table.
+"""Encodes the objects of one kind in one form: as whole objects, as metadata only, or as a table.
 
 Guarantees: a presentation is immutable and shared by all requests for the same form. Watchers with the same
 presentation receive the same bytes for an event.
@@ -24,33 +24,33 @@ from ctrlmgr.server.presenting.tabular import Table
 
 
 class Presentation(Protocol):
-    """Encodes objects, lists and events in one form."""
+    """Encodes objects, lists and events of one kind in one form."""
 
     @property
     def following(self) -> Presentation:
-        """The presentation after a watch's first frame, which is this object unless the first frame differs."""
+        """The presentation of frames after a watch's first frame; it is this object unless the first frame differs."""
 
     def one(self, obj: Object) -> bytes:
-        """Return an encoded object with a final newline; raises `NotAcceptable` if the form is only for lists."""
+        """Return an encoded object with a final newline; raises `NotAcceptable` if the form applies only to lists."""
 
     def list(self, listing: Listing) -> Iterable[bytes]:
-        """Return a list in pieces, as a sequence if all pieces exist already.
+        """Return an encoded list in pieces; the result is a sequence if all pieces exist already.
 
-        Raises `NotAcceptable` if the form is not for lists.
+        Raises `NotAcceptable` if the form does not apply to lists.
         """
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an encoded event of a watch: ADDED, MODIFIED or DELETED."""
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK event."""
+        """Return an encoded BOOKMARK event with a revision."""
 
 
 class Plain:
     """Presents whole objects."""
 
     def __init__(self, kind: Kind, listings: Listings | None = None) -> None:
-        """Present objects of `kind` in its served version; `listings`, shared with other kinds, encodes lists."""
+        """Create a presentation of `kind` in its served version; `listings`, which other kinds share, encodes lists."""
         self._listings = listings or Listings()
         self._is_custom = kind.is_custom
         self._name = kind.name
@@ -92,10 +92,10 @@ class Plain:
 
 
 class Partial:
-    """Presents metadata only: `PartialObjectMetadata`, for clients such as the garbage collector."""
+    """Presents only the metadata of objects (`PartialObjectMetadata`), for clients such as the garbage collector."""
 
     def __init__(self, kind: Kind, form: Form) -> None:
-        """Present objects of `kind` as `form`; the form's kind is that of single objects or of lists."""
+        """Create a presentation of `kind` as `form`; the form's kind is that of single objects or of lists."""
         self._kind = kind
         self._form = form
         self._type_meta = encoding.type_meta("PartialObjectMetadata", form.api_version)
@@ -106,7 +106,7 @@ class Partial:
         return self
 
     def one(self, obj: Object) -> bytes:
-        """Return the object's metadata."""
+        """Return the encoded metadata of an object."""
         if self._form.kind != "PartialObjectMetadata":
             raise NotAcceptable(
                 f"you requested {self._form.kind}, but the requested object is not a list ({_go_type(self._kind)})"
@@ -114,7 +114,10 @@ class Partial:
         return self._partial(obj) + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
-        """Yield a list of metadata. Its items keep kind and apiVersion, unlike those of other lists."""
+        """Yield an encoded list of objects' metadata.
+
+        In contrast to the items of other lists, these items contain kind and apiVersion.
+        """
         if self._form.kind != "PartialObjectMetadataList":
             raise NotAcceptable(
                 f"you requested {self._form.kind}, but the requested object is a list ({_go_type(self._kind)}List)"
@@ -123,11 +126,11 @@ class Partial:
         return encoding.pieces(head, (self._partial(obj) for obj in listing.objects))
 
     def frame(self, type: str, obj: Object) -> bytes:
-        """Return an event with the object's metadata."""
+        """Return an encoded event with the object's metadata."""
         return encoding.frame(type, self._partial(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK of this form, because the metadata client rejects any other form (KEP-3157)."""
+        """Return a BOOKMARK event of this form, because the metadata client rejects any other form (KEP-3157)."""
         name, version = "PartialObjectMetadata", self._form.api_version
         return encoding.frame(
             "BOOKMARK", encoding.bookmark(name, version, revision, initial_events_end=initial_events_end)
@@ -152,7 +155,7 @@ class Presentations:
     """Creates and caches presentations."""
 
     def __init__(self, clock: Clock) -> None:
-        """Create the cache; ages are computed with `clock`."""
+        """Create the cache of presentations; ages in tables are computed with `clock`."""
         self._clock = clock
         self._listings = Listings()
         self._made: BoundedCache[tuple[Kind, GroupVersionKind, Form, str], Presentation] = BoundedCache(
@@ -160,9 +163,10 @@ class Presentations:
         )
 
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
-        """Return the presentation of `kind` as `form`; `include` is the part of the object in each table row.
+        """Return the presentation of `kind` as `form`.
 
-        `shown` is the kind of the answers: the same kind, or the kind of a subresource, such as Scale.
+        `include` is the part of the object that each table row contains. `shown` is the kind of the responses: the same
+        kind, or the kind of a subresource, such as Scale.
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:

@@ -1,9 +1,10 @@
 """Creates answers.
 
 Guarantees:
-- Every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.
-- Creating an answer is cheap, because most headers are constants.
-- JSON ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from compact JSON.
+- The response to every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.
+- Creating a response takes little time, because most headers are constants.
+- A JSON response ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from compact
+  JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 
 class Response(NamedTuple):
-    """A whole answer; the sender adds the header with its length."""
+    """A whole response; the sender adds the header with its length."""
 
     status: int
     body: bytes
@@ -39,14 +40,14 @@ class Response(NamedTuple):
 
 
 def represented(code: int, body: bytes, representation: Representation = PLAIN) -> Response:
-    """Return the answer for a body in compact JSON, converted to the representation."""
+    """Return the response for a body in compact JSON, converted to the requested representation."""
     if representation.yaml:
         return Response(code, to_yaml(body), (YAML_TYPE, NO_CACHE))
     return Response(code, indented(body) if representation.pretty else body)
 
 
 def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
-    """Return the answer for an error."""
+    """Return the response for an error."""
     told = status_responses.failure(error)
     if representation.protobuf:
         response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
@@ -59,27 +60,27 @@ def refused(error: ApiError, representation: Representation = PLAIN) -> Response
 
 
 def text(code: int, words: str, *headers: Header) -> Response:
-    """Return an answer in plain text."""
+    """Return a response in plain text."""
     return Response(code, words.encode(), (TEXT_TYPE, NO_CACHE, NO_SNIFFING, *headers))
 
 
 def overloaded(error: ApiError) -> Response:
-    """Return the answer for a request that is refused because too many requests run.
+    """Return the response for a request that is refused because too many requests run.
 
-    As in Kubernetes, the answer is not a Status.
+    As in Kubernetes, this response is not a Status.
     """
     seconds = error.details.retry_after_seconds if error.details else 0
     return text(error.code, f"{error}\n", (b"retry-after", b"%d" % seconds))
 
 
 PAGE_NOT_FOUND = text(404, "404 page not found\n")
-"""The answer for an unknown path."""
+"""The response for an unknown URL path."""
 
 
 def warnings(texts: Sequence[str]) -> list[Header]:
-    """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
+    """Return a `Warning` header for each warning (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
 
-    Texts with control characters are omitted. If all texts together are too long, each text is truncated, and texts
+    Warnings with control characters are omitted. If all warnings together are too long, each is truncated, and warnings
     beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
     """
     told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]

@@ -1,8 +1,8 @@
-"""Sends bodies of any size: small bodies whole, long lists in chunks, compressed if the client accepts that.
+"""Sends bodies of any size: small bodies whole, long lists in chunks, compressed if the client accepts gzip.
 
 Guarantees:
-- A long list blocks the event loop for a few pieces at most. For a slow client, only one piece is in memory, and the
-  client is disconnected after `PATIENCE` seconds.
+- A long list occupies the event loop for only a few pieces at a time. For a slow client, only one piece of the list is
+  in memory, and the client is disconnected after `PATIENCE` seconds.
 - Slow conversions (compression, YAML, indentation) run on a worker thread.
 - Bodies of more than 128 KiB are compressed with gzip if the client accepts that (apiserver
   `pkg/endpoints/handlers/responsewriters/writers.go`).
@@ -27,7 +27,8 @@ from ctrlmgr.server.workers import Workers
 
 _WORTH_PACKING = 128 * 1024
 _LEVEL = 1
-"""The compression level: gzip's fastest level, as in Kubernetes, because the network within a cluster is fast."""
+"""The compression level, which is gzip's fastest level as in Kubernetes, because the network within a cluster is fast.
+"""
 
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _QUICK = 32 * 1024
@@ -37,10 +38,10 @@ _PACKED: Sequence[Header] = ((b"content-encoding", b"gzip"), (b"vary", b"accept-
 
 
 class Sender:
-    """Sends bodies. Used on the event loop only."""
+    """Sends bodies. Used on the event loop's thread only."""
 
     def __init__(self, workers: Workers) -> None:
-        """Create a sender that runs slow conversions on `workers`."""
+        """Create a sender that runs slow conversions on the threads `workers`."""
         self._workers = workers
 
     async def whole(

@@ -1,8 +1,8 @@
-"""Encodes a `Status` in Kubernetes' protobuf, so that clients that accept only protobuf can read errors.
+"""Encodes a `Status` in Kubernetes' protobuf format, so that clients that accept only protobuf can read errors.
 
-Guarantees: the bytes equal those of gogo/protobuf, which writes fields in the order of their numbers, including empty
-fields unless these are pointers. The field numbers are those of apimachinery `pkg/apis/meta/v1/generated.proto`; the
-envelope is that of `pkg/runtime/serializer/protobuf`.
+Guarantees: the bytes equal those of gogo/protobuf, which writes fields in the order of their numbers, and empty fields
+unless they are pointers. The field numbers are those of apimachinery `pkg/apis/meta/v1/generated.proto`; the envelope
+is that of `pkg/runtime/serializer/protobuf`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.schema.protobuf.wire import write_number, write_part
 
 
 def encode_status(status: Mapping[str, Any]) -> bytes:
-    """Encode a Status, which must have `kind` and `apiVersion`, in its envelope."""
+    """Encode a Status, which must contain `kind` and `apiVersion`, within its envelope."""
     kind = _text(1, status["apiVersion"]) + _text(2, status["kind"])
     raw = _list_meta(status.get("metadata") or {})
     raw += b"".join(_text(number, status.get(name, "")) for number, name in ((2, "status"), (3, "message")))

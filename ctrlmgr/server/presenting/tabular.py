@@ -1,7 +1,7 @@
 """Encodes tables for `kubectl get`, from the columns and cells of a kind's table definition.
 
-Guarantees: fields and bytes equal those of apiserver's `pkg/endpoints/handlers/response.go` (asTable). Only the first
-frame of a watch has the columns.
+Guarantees: the fields and bytes of a table equal those of apiserver's `pkg/endpoints/handlers/response.go` (asTable).
+Of the frames of a watch, only the first contains the columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INCLUDES = ("", "Metadata", "Object", "None")
 
 
 def parse_include(query: dict[str, list[str]]) -> str:
-    """Return the parameter `includeObject` of a query; raises `BadRequest` for an unknown value."""
+    """Return the query parameter `includeObject`; raises `BadRequest` if its value is unknown."""
     include = query.get("includeObject", [""])[0]
     if include not in _INCLUDES:
         detail = "must be 'Metadata', 'Object', 'None', or empty"
@@ -37,14 +37,14 @@ def parse_include(query: dict[str, list[str]]) -> str:
 
 
 class Table:
-    """Presents objects as rows of a table; a `presentation.Presentation`."""
+    """Presents objects as rows of a table; implements `presentation.Presentation`."""
 
     def __init__(
         self, kind: Kind, form: Form, definition: TableDefinition, include: str, clock: Clock, *, columns: bool = True
     ) -> None:
-        """Present objects of `kind`; `include` is the part of the object in a row: "", Metadata, Object or None.
+        """Create a presentation of `kind`; `include` is the part of the object in a row: "", Metadata, Object or None.
 
-        Without `columns`, this is the presentation of frames after a watch's first frame.
+        If `columns` is not set, this is the presentation of the frames after a watch's first frame.
         """
         self._kind = kind
         self._form = form
@@ -56,20 +56,20 @@ class Table:
         self.following = Table(kind, form, definition, include, clock, columns=False) if columns else self
 
     def one(self, obj: Object) -> bytes:
-        """Return a table with one row."""
+        """Return an encoded table with one row."""
         return self._table(obj) + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
-        """Yield a table of many rows."""
+        """Yield an encoded table with many rows."""
         now = self._clock.now()
         return encoding.pieces(self._head(ListMeta.of(listing)), (self._row(obj, now) for obj in listing.objects))
 
     def frame(self, type: str, obj: Object) -> bytes:
-        """Return an event with a table of one row."""
+        """Return an encoded event with a table of one row."""
         return encoding.frame(type, self._table(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK with one row without cells; the row's object contains the revision."""
+        """Return a BOOKMARK event with one row without cells; the row's object contains the revision."""
         name, version = self._kind.name, self._kind.gvk.api_version
         if self._include != "Object":
             name, version = "PartialObjectMetadata", self._form.api_version

@@ -1,10 +1,10 @@
-"""Converts JSON to YAML, with only the features of YAML that answers need.
+"""Converts JSON to YAML, using only the features of YAML that responses need.
 
 Guarantees:
-- Parsers of YAML 1.1 and 1.2 read the same values, because a string that they could interpret as another type is
+- Parsers of YAML 1.1 and 1.2 read the same values, because strings that they could interpret as another type are
   quoted.
-- Keys are sorted, and the items of a list are not indented below its key, as in Kubernetes' YAML.
-- The work is proportional to the size, with a few microseconds per value.
+- Keys are sorted, and the items of a list are not indented below the list's key, as in Kubernetes' YAML.
+- The conversion takes time proportional to the size, a few microseconds per value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 _PLAIN: Final = re.compile(r"[A-Za-z/_](?:[A-Za-z0-9/_.@:-]*[A-Za-z0-9/_.@-])?").fullmatch
 _WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))
-"""Strings that are booleans or null if they are not quoted, in any case of their letters."""
+"""Strings that YAML reads as booleans or null unless they are quoted, in upper, lower or mixed case."""
 
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON may contain unescaped, but YAML only escaped."""
@@ -36,7 +36,7 @@ def to_yaml(body: bytes) -> bytes:
 
 
 class _Writer:
-    """Writes one document; `begin` is a line break followed by the indentation of a value's lines."""
+    """Writes one YAML document; `begin` is a line break followed by the indentation of a value's lines."""
 
     def __init__(self, add: Callable[[str], object]) -> None:
         self._add = add

@@ -1,5 +1,5 @@
-"""The subresource `proxy` of nodes, pods and Services: passes a client's requests on to their addresses.
+"""The subresource `proxy` of nodes, pods and Services, which passes clients' requests on to their addresses.
 
-`proxy_backends` finds the server of a request, `cluster_proxy` passes requests on, and `simulated_kubelet` answers for
+`proxy_backends` finds the server of a request, `cluster_proxy` passes requests on, and `simulated_kubelet` serves
 simulated nodes.
 """

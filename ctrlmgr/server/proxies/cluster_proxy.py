@@ -1,11 +1,11 @@
-"""Answers requests to the subresource `proxy` of nodes, pods and Services by passing the requests on.
+"""Serves the subresource `proxy` of nodes, pods and Services by passing the requests on.
 
 Guarantees:
-- The other server never receives the client's credentials. Kubelets receive this server's client certificate.
-- If a server cannot be reached, the answer is a 503 with the reason. Links and redirects in answers are changed so that
-  they lead through the proxy.
-- Requests for simulated nodes, and for pods on them, are answered by the simulation.
-- All requests end when the server stops.
+- The other server never receives the client's credentials. Kubelets authenticate this server by its client certificate.
+- If a server cannot be reached, the response is a 503 with the reason. Links and redirects in responses are changed so
+  that they lead through the proxy.
+- The simulation serves requests for simulated nodes, and for pods on simulated nodes.
+- All proxied requests end when the server stops.
 
 Source: apimachinery `pkg/util/proxy/upgradeaware.go`, `pkg/registry/core/node/strategy.go` (`ResourceLocation`).
 """
@@ -59,17 +59,17 @@ class KubeletServers(Protocol):
 
     @property
     def pool(self) -> UpstreamPool:
-        """The connections to kubelets, and those to other servers."""
+        """The connections to kubelets, and the connections of proxies to other servers."""
 
     def url(self, node: Object) -> KubeletUrl:
-        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
 
     def upstream(self, url: KubeletUrl) -> Upstream:
-        """Return the kubelet as the server of a request."""
+        """Return a node's kubelet as the server to which a request is passed on."""
 
 
 class ClusterProxy:
-    """Passes requests on to nodes, pods and Services. Used on the event loop only."""
+    """Passes requests on to nodes, pods and Services. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class ClusterProxy:
         pages: SimulatedKubelet,
         random: Random,
     ) -> None:
-        """Create a proxy that connects with `kubelets` (None: to no server).
+        """Create a proxy that connects to nodes with `kubelets`; None means that no kubelet is reachable.
 
-        `runtime` and `pages` answer for simulated nodes.
+        `runtime` and `pages` serve simulated nodes.
         """
         self._view = view
         self._runtime = runtime
@@ -99,9 +99,9 @@ class ClusterProxy:
             task.cancel()
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Answer a request to `obj`; `name` is the name in the request, and `path` the path for the other server.
+        """Pass a request on to `obj`; `name` is the name in the request, and `path` is the path for the other server.
 
-        Raises `ApiError`, and `Disconnected` if the client disconnects.
+        Raises `ApiError` if the response is an error, and `Disconnected` if the client disconnects.
         """
         resource = target.kind.resource
         wanted = ProxyName.of(name, _KINDS[resource.plural])
@@ -144,7 +144,7 @@ class ClusterProxy:
         await self._pass_on(request, self._kubelets.pool, upstream, path)
 
     async def _answer_simulated(self, request: Request, runtime: Runtime, backend: Backend) -> None:
-        """Answer in the same way as a connection to a forwarded port."""
+        """Serve the request as a forwarded port of the simulated pod serves it."""
         port = backend.port
         if not (port.isdecimal() and runtime.executions.listens(backend.pod, int(port))):
             where = f"{backend.host}:{port}"
@@ -175,7 +175,10 @@ class ClusterProxy:
                 task.cancel()
 
     def _upstream(self, host: str, port: str, *, is_secure: bool) -> Upstream:
-        """Return a server that is not a kubelet; raises `ServiceUnavailable` for a port that does not exist."""
+        """Return the address of a server that is not a kubelet.
+
+        Raises `ServiceUnavailable` if its port does not exist.
+        """
         if not port.isdecimal():
             raise ServiceUnavailable(f"error trying to reach service: dial tcp: lookup tcp/{port}: unknown port")
         if int(port) > _LARGEST:
@@ -184,7 +187,7 @@ class ClusterProxy:
 
     @cached_property
     def _unverified(self) -> ssl.SSLContext:
-        """The TLS context for pods, whose certificates are not verified (`CreateProxyTransport`)."""
+        """The TLS context for connections to pods, whose certificates are not verified (`CreateProxyTransport`)."""
         return trusting(b"", b"", False)
 
 
@@ -203,9 +206,9 @@ async def _check(host: str) -> None:
 
 
 async def _redirected(request: Request, path: str) -> bool:
-    """Answer a request without a path for the other server with a redirect to `/`, so that relative links work.
+    """If a request has no path for the other server, redirect the client to `/`, so that relative links work.
 
-    Return False if the request has a path, and do nothing.
+    Return False if the request has a path; no response is then sent.
     """
     if path or request.method not in ("GET", "HEAD") or request.upgrades:
         return False
@@ -216,7 +219,7 @@ async def _redirected(request: Request, path: str) -> bool:
 
 
 def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
-    """Return the request in the form that the other server receives."""
+    """Return the request in the form in which the other server receives it."""
     whole = request.location.path
     where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     asked = request.header(b"host").decode("latin-1") or f"{where}:{upstream.port}"
@@ -231,7 +234,7 @@ def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedReques
 
 
 def _failed(error: UpstreamFailed, request: Request, upstream: Upstream) -> ServiceUnavailable | UnknownError:
-    """Return the error for a request if the other server failed before it answered."""
+    """Return the error for a request if the other server failed before it responded."""
     words = failure_words(error, upstream.host, upstream.port)
     if not (is_upgrade(request.raw_headers) and request.upgrades):
         return ServiceUnavailable(f"error trying to reach service: {words}")

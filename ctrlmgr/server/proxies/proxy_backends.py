@@ -1,10 +1,10 @@
 """Finds the server to which a request to the `proxy` of a pod or a Service is passed on.
 
-Guarantees: only addresses of pods are used, and no loopback, link-local or multicast addresses. Therefore a client
+Guarantees: only addresses of pods are used, and never loopback, link-local or multicast addresses. Therefore a client
 cannot reach this machine's own services through the proxy.
 
-Rules and error texts: `ResourceLocation` in `pkg/registry/core/pod/strategy.go` and
-`pkg/registry/core/service/storage/storage.go`, and apimachinery `pkg/util/net/port_split.go`.
+Source: `ResourceLocation` in `pkg/registry/core/pod/strategy.go` and `pkg/registry/core/service/storage/storage.go`,
+and apimachinery `pkg/util/net/port_split.go`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class ProxyName(NamedTuple):
 
     @classmethod
     def of(cls, text: str, kind: str) -> ProxyName:
-        """Parse a name; raises `BadRequest`, which mentions the `kind` (such as "pod")."""
+        """Parse a name in a proxy request.
+
+        Raises `BadRequest`, whose message contains `kind` (such as "pod"), if it is malformed.
+        """
         match text.split(":"):
             case [name]:
                 found = cls("", name, "")
@@ -60,12 +63,12 @@ class Backend(NamedTuple):
     scheme: str
     host: str
     port: str
-    """The port number, or a port name, with which no connection is possible."""
+    """The port number; a port name is possible, but no connection can be made with it."""
     pod: Object
 
     @property
     def is_secure(self) -> bool:
-        """Whether the connection uses TLS."""
+        """Whether the connection to the server uses TLS."""
         return self.scheme == "https"
 
 
@@ -141,7 +144,10 @@ def is_proxyable(address: str) -> bool:
 
 
 def backend_of_pod(pod: Object, wanted: ProxyName) -> Backend:
-    """Return the server in a pod, by default on the first declared port; raises `BadRequest`."""
+    """Return the address of the server in a pod, by default at its first declared port.
+
+    Raises `BadRequest` if it is not allowed.
+    """
     address = next(iter(_addresses(pod)), "")
     if not is_proxyable(address):
         raise BadRequest(NOT_ALLOWED)
@@ -151,9 +157,10 @@ def backend_of_pod(pod: Object, wanted: ProxyName) -> Backend:
 
 
 def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: View, random: Random) -> Backend:
-    """Return a ready endpoint of a Service, randomly chosen from the pods that have the port.
+    """Return a ready endpoint of a Service, chosen randomly from the pods that have the port.
 
-    `asked` is the name in the request. Raises `NotFound` and `ServiceUnavailable`.
+    `asked` is the name in the request. Raises `NotFound` if the Service does not exist, and `ServiceUnavailable` if it
+    has no such endpoint.
     """
     port_name = _port_name(service, wanted)
     endpoints = view.get(ENDPOINTS, service.key)
@@ -173,7 +180,10 @@ def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: Vie
 
 
 def _port_name(service: Object, wanted: ProxyName) -> str:
-    """Return the name of the requested port; raises `ServiceUnavailable` if the Service does not have the port."""
+    """Return the name of the requested port of a Service.
+
+    Raises `ServiceUnavailable` if the Service does not have the port.
+    """
     if not wanted.port.isdecimal():
         return wanted.port
     spec = service.view(_Service).spec or _ServiceSpec()

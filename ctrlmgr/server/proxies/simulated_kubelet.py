@@ -1,4 +1,4 @@
-"""Answers requests to the `proxy` of simulated nodes, with some pages of a kubelet.
+"""Serves the `proxy` of simulated nodes, with some pages of a kubelet.
 
 | path | answer |
 |---|---|
@@ -10,7 +10,7 @@
 | `/containerLogs/NAMESPACE/POD/CONTAINER` | the log of a container |
 | `/logs/` | an empty folder |
 
-All other paths are 404. Source: `pkg/kubelet/server/server.go`.
+All other paths get a 404 response. Source: `pkg/kubelet/server/server.go`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _LOGS: Final = 5
 
 
 class SimulatedKubelet:
-    """The pages of the kubelets of simulated nodes. Used on the event loop only."""
+    """The pages of the kubelets of simulated nodes. Used on the event loop's thread only."""
 
     def __init__(self, view: View, runtime: Runtime | None, logs: Logs) -> None:
-        """Create pages that read pods from `view`, and send the logs of `runtime` with `logs`."""
+        """Create pages that read pods from `view`, and that send logs from `runtime` with `logs`."""
         self._view = view
         self._runtime = runtime
         self._logs = logs
 
     async def answer(self, request: Request, node: Object, path: str) -> None:
-        """Answer a request for a path; raises `ApiError`."""
+        """Serve a request for a path; raises `ApiError` if the page does not exist."""
         parts = path.split("/")
         if len(parts) == _LOGS and parts[1] == "containerLogs":
             await self._log(request, node, *parts[2:])

@@ -1,1 +1,1 @@
-"""Serves watches: starts them, and sends each change, encoded once, to all watchers."""
+"""Serves watches: starts watches, and sends each change, encoded once, to all watchers."""

@@ -1,14 +1,14 @@
-"""Keeps the cache up to date with the log, and wakes waiters when it reaches a revision.
+"""Keeps the cache up to date with the log, and wakes waiting callers when the cache reaches a revision.
 
 Guarantees:
 - `catch_up` returns when the cache has all events that any process had acknowledged before the call. If the newest
-  revision is not known at once (`EventLog.peek`), a worker thread queries the log. At most one query runs at a time.
-  The answer serves all callers that waited before the query started, but no later caller.
+  revision is not known immediately (`EventLog.peek`), a worker thread queries the log. At most one query runs at a
+  time. The result of a query serves all callers that waited before the query started, but no later caller.
 - `catch_up` returns or fails within seconds, even if the database does not answer at all.
-- If many events arrive while the event loop is busy, it is woken only once for all these events.
-- Events that the feed has lost are read from the log on a worker thread. Until then, newer events are not applied, and
-  callers that wait for their revisions keep waiting.
-- Used on the event loop only, except for `_wake`, which any thread may call.
+- If many events arrive while the event loop is busy, the loop is woken only once for all of them.
+- Events that the feed has lost are read from the log on a worker thread. Until the lost events have been read, newer
+  events are not applied, and callers that wait for their revisions keep waiting.
+- Used on the event loop's thread only, except for `_wake`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 PATIENCE = 3.5
-"""Maximum seconds to read the newest revision and to update the cache to this revision.
+"""Maximum seconds for reading the newest revision and updating the cache to it.
 
-This takes milliseconds unless the database hangs.
+Usually this takes milliseconds, unless the database hangs.
 """
 
 
 class LogFeed(Feed, Protocol):
-    """The methods of the feed that the follower uses."""
+    """The interface of the feed that the follower uses."""
 
     def catch_up(self) -> Revision:
-        """Read the events after the feed's head from the log; return the new head."""
+        """Read the events after the feed's head from the log; return the new head of the feed."""
 
 
 class FeedReader(Protocol):
-    """The methods of the cacher that the follower uses."""
+    """The interface of the cacher that the follower uses."""
 
     @property
     def revision(self) -> Revision:
@@ -51,7 +51,7 @@ class FeedReader(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Return whether the feed has lost the next event."""
+        """Return whether the feed no longer has the next event."""
 
     def step(self) -> int:
         """Apply the feed's events."""
@@ -60,14 +60,14 @@ class FeedReader(Protocol):
         """Read the lost events from the log; runs on a worker thread."""
 
     def take(self, missing: Any) -> None:
-        """Apply the events that were read."""
+        """Apply the events that were read from the log."""
 
 
 class Follower:
     """Keeps the cache up to date with the log."""
 
     def __init__(self, event_log: EventLog, feed: LogFeed, cacher: FeedReader, workers: Workers) -> None:
-        """Create a follower that updates `cacher`, which reads `feed`, from `event_log`."""
+        """Create a follower that updates the cache `cacher`, which reads `feed`, from `event_log`."""
         self._log = event_log
         self._feed = feed
         self._cacher = cacher
@@ -92,7 +92,10 @@ class Follower:
         self._listeners.append(listener)
 
     def is_current(self) -> bool:
-        """Return whether the cache has all events acknowledged before this call; False if that is unknown yet."""
+        """Return whether the cache has all events that were acknowledged before this call.
+
+        False if this is not known yet.
+        """
         newest = self._log.peek()
         if newest is None:
             return False
@@ -101,7 +104,10 @@ class Follower:
         return self._cacher.revision >= newest
 
     async def catch_up(self) -> None:
-        """Wait until the cache has all events acknowledged before this call; raises `LogUnavailable`."""
+        """Wait until the cache has all events that were acknowledged before this call.
+
+        Raises `LogUnavailable` if the log does not respond.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
         newest = self._log.peek()
@@ -111,7 +117,7 @@ class Follower:
             raise LogUnavailable(f"the cache has not reached revision {newest} within {PATIENCE:g} s")
 
     async def reach(self, revision: Revision, patience: float) -> bool:
-        """Return whether the cache reaches `revision` within `patience` seconds."""
+        """Wait until the cache reaches `revision`; return False if it does not within `patience` seconds."""
         if self._cacher.revision < revision:
             self._step()
         if self._cacher.revision >= revision:
@@ -149,9 +155,9 @@ class Follower:
             self._reading = asyncio.create_task(self._read_missing())
 
     async def _read_missing(self) -> None:
-        """Read lost events until the cache contains all events of the feed.
+        """Read lost events from the log until the cache contains all events of the feed.
 
-        If the log is unavailable, the next step starts this method again.
+        If the log is unavailable, this method ends, and the next step starts it again.
         """
         log.info("event window too small, reading events from the log", revision=self._cacher.revision)
         try:

@@ -1,18 +1,18 @@
-"""The hub: sends each change to all watchers that have caught up.
+"""The hub sends each change to all watchers that have caught up.
 
-Guarantees (`watching` contains the other guarantees of W1 to W13):
+Guarantees (the docstring of `watching` contains the others of W1 to W13):
 - **One round for all.** When the cache advances, its changes are matched and encoded once per group of watchers with
   the same selection and presentation. Each watcher receives one write per round, even if there are many changes.
 - **Rounds overlap.** A change during a round is sent at once to the watchers that this round has not reached yet, and
-  to all other watchers in the next round. So a change reaches all watchers within the duration of one round.
+  to all other watchers in the next round. Therefore a change reaches all watchers within the duration of one round.
 - **Watchers are independent.** A watcher whose connection is full leaves the hub and keeps its cursor, so it does not
   delay other watchers. During a round, the event loop regularly runs other tasks.
 - **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives no event twice. A
   bookmark is written after all events up to its revision.
 
-A watcher is a cursor over the cache's changes. While it is behind, its own task moves the cursor (`watching`). Once it
-has caught up, it enters the hub, which moves the cursor. In the hub, a watcher has received all events up to the hub's
-revision, unless its group has pending events.
+A watcher is a cursor in the sequence of the cache's changes. While a watcher is behind the hub, its own task moves its
+cursor (`watching`). Once a watcher has caught up, it enters the hub, which then moves the cursor. In the hub, a watcher
+has received all events up to the hub's revision, unless its group has pending events.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 log = structlog.get_logger(__name__)
 
 _ROUND = 500
-"""Maximum number of revisions in one round, counted from the first one with a watcher.
+"""Maximum number of revisions in one round, counted from the first revision with a watcher.
 
-It limits the duration of a round after the event loop was blocked.
+This number limits the duration of a round after the event loop was blocked.
 """
 
 _SLICE = 64
 """Number of writes after which a round yields to other tasks, and reads new changes."""
 
 _TICK = 0.1
-"""Minimum seconds between two checks of timers."""
+"""Minimum seconds between two checks of the watchers' timers."""
 
 _NEVER = float("inf")
 
 
 class Cached(Protocol):
-    """The methods of the cacher that the hub uses."""
+    """The interface of the cacher that the hub uses."""
 
     revision: Revision
 
@@ -59,16 +59,18 @@ class Cached(Protocol):
 
 
 class Hub:
-    """Sends each change to all watchers that have caught up. Used on the event loop only."""
+    """Sends each change to all watchers that have caught up. Used on the event loop's thread only."""
 
     def __init__(self, cacher: Cached, *, clock: Clock, rewinds: bool = False) -> None:
         """Create a hub that sends the changes that `cacher` applies from now on.
 
-        `rewinds` is whether the log can be reset to an earlier revision. A watcher beyond the newest revision has then
-        received events that no longer exist, so its watch ends.
+        `rewinds` says whether the log can be reset to an earlier revision. If it is reset, a watcher beyond the newest
+        revision has received events that no longer exist, so its watch ends.
         """
         self.revision: Revision = cacher.revision
-        """The revision up to which all events have been sent to every watcher in the hub, or are pending for it."""
+        """The revision up to which all events have been sent to every watcher in the hub, or are pending for the
+        watcher.
+        """
         self._cacher = cacher
         self._clock = clock
         self._boards: dict[Resource, ResourceWatchers] = {}
@@ -104,11 +106,11 @@ class Hub:
         self._work.set()
 
     async def stay(self, watcher: Watcher) -> DisconnectReason:
-        """Keep a watcher in the hub until it must leave; return the reason.
+        """Keep a watcher in the hub until it must leave; return the reason why it must leave.
 
         The watcher must have caught up, or its time must have ended. The hub does not send events that a webhook must
-        convert; a watcher of such events leaves when the hub advances. A watcher beyond the hub's revision leaves when
-        the hub reaches it.
+        convert; a watcher that needs such events leaves when the hub advances. A watcher whose cursor is beyond the
+        hub's revision leaves when the hub reaches the cursor.
         """
         if self._closing:
             return self._closing
@@ -219,13 +221,13 @@ class Hub:
         self._told.clear()
 
     def _release(self) -> None:
-        """Let watchers leave if the hub has reached the revision for which they wait."""
+        """Let watchers leave that wait for a revision that the hub has reached."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
                 watcher.part(DisconnectReason.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
-        """Send bookmarks and end watches that are due, and set the timer for the next of these."""
+        """Send bookmarks and end watches that are due, and set the timer for the next bookmark or end."""
         now = self._clock.monotonic()
         if now < self._due_at:
             return
@@ -264,12 +266,12 @@ class Hub:
 
 
 def _due(watcher: Watcher) -> float:
-    """Return when a watcher that waits for a revision is due."""
+    """Return the time at which a watcher that waits for a revision is due."""
     return watcher.due_at if watcher.selection.kind.calls_out else watcher.ends_at
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:
-    """Let a watcher leave the hub after its first frame if its presentation changes, and with it its group."""
+    """Let a watcher leave the hub after its first frame if its presentation, and so its group, changes."""
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following

@@ -1,8 +1,8 @@
-"""The watchers of one resource, in groups that receive the same bytes.
+"""The watchers of one resource, in groups; all watchers of a group receive the same bytes.
 
-Guarantees: a change is matched only against groups whose namespace and name allow it. A frame that two groups share is
+Guarantees: a change is compared only with groups whose namespace and name allow it. A frame that two groups share is
 encoded once. The pieces for a group are in order, and each piece contains its last revision. Within a group, the
-watcher whose last write is oldest is first, because it has the most pending events.
+watcher whose last write is the oldest comes first, because it has the most pending events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 
 _PIECE = 256 * 1024
-"""Size of a piece in bytes from which on further frames go into the next piece."""
+"""Size of a piece in bytes above which further frames go into the next piece."""
 
 _FRAMES: Final = 2_000
 """Maximum number of frames that a resource's watchers cache while watchers have pending events."""
@@ -34,7 +34,10 @@ _Made: TypeAlias = BoundedCache[tuple[Presentation, Revision, str], bytes]
 
 
 class FrameChunk(NamedTuple):
-    """Several frames in one HTTP chunk. A watcher that has received the chunk has all events up to `revision`."""
+    """A piece with several frames, which is sent as one HTTP chunk.
+
+    A watcher that has received this chunk has received all events up to `revision`.
+    """
 
     chunk: bytes
     revision: Revision
@@ -42,7 +45,7 @@ class FrameChunk(NamedTuple):
 
 
 class Group:
-    """Watchers with the same selection and presentation."""
+    """A group of watchers with the same selection and presentation."""
 
     __slots__ = ("_events", "_pieces", "newest", "presentation", "selection", "watchers")
 
@@ -59,15 +62,15 @@ class Group:
 
     @property
     def place(self) -> _Place:
-        """The namespace and name of the matching changes; None stands for any."""
+        """The namespace and name of the changes that match the selection; None means any."""
         selection = self.selection
         namespace = selection.namespace if selection.namespace is not None else selection.fields.namespace
         return namespace, selection.fields.name
 
     def note(self, changes: Sequence[Change]) -> bool:
-        """Store the `changes` that match the selection; return False if no change matches.
+        """Store those of `changes` that match the selection; return False if no change matches.
 
-        The changes must be newer than all changes before.
+        The changes must be newer than all changes that were stored before.
         """
         transition = self.selection.transition
         events = [(change.revision, *event) for change in changes if (event := transition(change)) is not None]
@@ -80,7 +83,7 @@ class Group:
         return True
 
     def next_due(self) -> Watcher | None:
-        """Return the watcher with the most pending events, None if no watcher has pending events."""
+        """Return the watcher with the most pending events; None if no watcher has pending events."""
         first = next(iter(self.watchers), None)
         if first is None or first.cursor >= self.newest:
             self._events, self._pieces = [], {}
@@ -88,11 +91,11 @@ class Group:
         return first
 
     def reached(self, watcher: Watcher, revision: Revision) -> Revision:
-        """Return the revision up to which a watcher has received all events, if the newest event has `revision`."""
+        """Return the revision up to which a watcher has received all events; `revision` is that of the newest event."""
         return watcher.cursor if watcher.cursor < self.newest else revision
 
     def pieces(self, cursor: Revision, made: _Made) -> Sequence[FrameChunk]:
-        """Return the pieces with events after `cursor`; `made` caches the frames of all groups."""
+        """Return the pieces with the group's events after `cursor`; `made` caches the frames of all groups."""
         pieces = self._pieces.get(cursor)
         if pieces is None:
             pieces = self._pieces[cursor] = list(self._chunks(cursor, made))
@@ -130,7 +133,7 @@ class ResourceWatchers:
     def __init__(self) -> None:
         """Start without watchers."""
         self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
-        """The frames of pending events, for all groups."""
+        """The encoded frames of pending events, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}
         # The groups, by the namespace and name of their objects.
         self._places: dict[_Place, dict[Group, None]] = {}
@@ -191,5 +194,8 @@ class ResourceWatchers:
 def _key(
     selection: Selection, presentation: Presentation
 ) -> tuple[Presentation, str | None, LabelSelector, FieldSelector]:
-    """Return the key of a group. Selectors with the same text are the same object, because parsing is memoized."""
+    """Return the key that identifies a group.
+
+    Selectors with the same text are the same object, because the parser caches its results.
+    """
     return presentation, selection.namespace, selection.labels, selection.fields

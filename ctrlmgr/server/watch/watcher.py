@@ -15,9 +15,9 @@ BOOKMARK_EVERY = 60.0
 """Seconds between bookmarks (apiserver `pkg/storage/cacher/cacher.go`, defaultBookmarkFrequency)."""
 
 BOOKMARK_BEFORE_END = 2.0
-"""Seconds before the end of a watch when the last bookmark is sent.
+"""Seconds before the end of a watch at which the last bookmark is sent.
 
-The client's next watch then starts at a recent revision.
+Because of the last bookmark, the client's next watch starts at a recent revision.
 """
 
 
@@ -34,7 +34,10 @@ class DisconnectReason(Enum):
 
 
 class Watcher:
-    """One watch. Outside the hub, its position is its cursor; inside the hub, its position is the hub's revision."""
+    """One watch. Outside the hub, the position of a watcher is its cursor.
+
+    Inside the hub, its position is the hub's revision.
+    """
 
     __slots__ = (
         "_bookmark_at",
@@ -61,31 +64,31 @@ class Watcher:
     ) -> None:
         """Create a watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from` on (monotonic seconds).
 
-        If `bookmarks_from` is None, no bookmarks are sent.
+        If `bookmarks_from` is None, the watch gets no bookmarks.
         """
         self.stream = stream
         self.selection = selection
         self.presentation = presentation
         """The presentation of the watch's next frame."""
         self.cursor = cursor
-        """The revision up to which all events have been written."""
+        """The revision up to which all events have been written to the client."""
         self.awaits: Revision = 0
         """The revision at which the watcher leaves the hub, if it waits for a revision that the hub has not reached."""
         self.ends_at = ends_at
         self.metrics = metrics
         self.parting: asyncio.Future[DisconnectReason] | None = None
-        """The reason for leaving the hub, set when the watcher must leave."""
+        """The reason why the watcher must leave the hub; None if it may stay."""
         self._bookmark_at = float("inf")
         if bookmarks_from is not None:
             self._schedule_bookmark(bookmarks_from)
 
     @property
     def due_at(self) -> float:
-        """The time at which the next bookmark or the end is due, in monotonic seconds."""
+        """The time at which the next bookmark or the end of the watch is due, in monotonic seconds."""
         return min(self.ends_at, self._bookmark_at)
 
     def take_bookmark(self, now: float) -> bool:
-        """Return whether a bookmark is due; if so, schedule the next one."""
+        """Return whether a bookmark is due; if so, schedule the next bookmark."""
         if now < self._bookmark_at:
             return False
         self._schedule_bookmark(now)
@@ -96,7 +99,7 @@ class Watcher:
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
     def part(self, reason: DisconnectReason, cursor: Revision) -> None:
-        """Let the watcher leave the hub at `cursor`. Only the first call has an effect."""
+        """Let the watcher leave the hub at `cursor`. Only the first call of `leave` has an effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor
             self.parting.set_result(reason)

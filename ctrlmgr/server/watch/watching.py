@@ -1,12 +1,12 @@
-"""Serves a watch from its first event to its last.
+"""Serves a watch from its first event to its end.
 
-Guarantees (reliability of a watch, W1 to W13; `hub` contains those about live events):
+Guarantees (W1 to W13, the reliability of a watch; the docstring of `hub` contains those about live events):
 - Events are sent in the order of their revisions, each exactly once, from any revision that the log still has. Events
   that the cache no longer has are read from the log on a worker thread.
-- A watch that cannot continue ends with an ERROR event with a Status (410 Expired), never silently. This is also so if
-  the log is reset to an earlier revision.
-- A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until then, only its connection uses
-  resources.
+- If a watch cannot continue, it ends with an ERROR event with a Status (410 Expired), and never silently. A watch also
+  ends with an ERROR event if the log is reset to an earlier revision.
+- A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until a client that does not read is
+  disconnected, only its connection uses resources.
 - A stream always ends with a final chunk: at its timeout, after an ERROR, and when the server stops.
 """
 
@@ -45,12 +45,12 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 READ_PATIENCE = 1.0
-"""Maximum seconds in which a client reads nothing while its connection is full."""
+"""Maximum seconds for which a client may read nothing while its connection is full."""
 
 _SHORTEST = 1800.0
-"""Minimum seconds of a watch without a timeout; the maximum is twice as much.
+"""Minimum seconds of a watch for which the client requested no timeout; the maximum is twice as long.
 
-The random duration spreads out reconnections after a restart (kube-apiserver's --min-request-timeout).
+The duration is random to spread out reconnections after a restart (kube-apiserver's --min-request-timeout).
 """
 
 _BATCH = 500
@@ -59,7 +59,7 @@ _PIECE = 64 * 1024
 
 
 class Watches:
-    """Serves watches. Used on the event loop only."""
+    """Serves watches. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Watches:
     ) -> None:
         """Create an instance that sends changes of `cacher` and older changes of `event_log`, and then uses `hub`.
 
-        `driver` runs the conversion of changes to another version.
+        `driver` runs the conversion of changes to another API version.
         """
         self._driver = driver
         self._around = CallInputs(cacher, random)
@@ -94,7 +94,7 @@ class Watches:
         metrics: WatchMetrics,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve a watch from `start` until its timeout, an error, or the client's disconnection.
+        """Serve a watch from `start` until its timeout, an error, or the disconnection of the client.
 
         `begun` is called when the initial events have been sent.
         """
@@ -136,7 +136,7 @@ class Watches:
             watcher.presentation = watcher.presentation.following
 
     async def _follow(self, watcher: Watcher) -> None:
-        """Alternate between catching up and waiting in the hub."""
+        """Catch up and wait in the hub, alternately, until the watch ends."""
         while True:
             try:
                 await self._overtake(watcher)
@@ -162,7 +162,10 @@ class Watches:
                     return
 
     async def _overtake(self, watcher: Watcher) -> None:
-        """Send past events until the watch has caught up; raises the `ApiError` to send if that is impossible."""
+        """Send past events until the watch has caught up.
+
+        If that is impossible, raise the `ApiError` to send to the client.
+        """
         while watcher.cursor < (goal := self._hub.revision) and self._clock.monotonic() < watcher.ends_at:
             stretch = self._cached(watcher, goal)
             if stretch is None:
@@ -171,14 +174,14 @@ class Watches:
             watcher.cursor = stretch.reached
 
     async def _events(self, selection: Selection, changes: Sequence[Change]) -> Iterable[tuple[str, Object]]:
-        """Return the events that result from the changes for a selection."""
+        """Return the events that the changes mean for a selection of objects."""
         transition = selection.transition
         if selection.kind.calls_out and changes:
             return await self._driver.run(converted_transitions(selection, changes, self._around))
         return (event for change in changes if (event := transition(change)))
 
     def _cached(self, watcher: Watcher, goal: Revision) -> _ChangeBatch | None:
-        """Return the next changes up to `goal` from the cache, None if the cache no longer has these changes."""
+        """Return the next changes up to `goal` from the cache; None if the cache no longer has these changes."""
         changes = self._cacher.changes_after(watcher.cursor, watcher.selection.kind.storage, _BATCH)
         if changes is None:
             return None
@@ -198,7 +201,7 @@ class Watches:
         return _ChangeBatch(history.changes, max(last, known) if history.whole else last)
 
     async def _show(self, watcher: Watcher, events: Iterable[tuple[str, Object]]) -> None:
-        """Write events as fast as the client reads."""
+        """Write events to the client, as fast as the client reads."""
         frames: list[bytes] = []
         size = 0
         for event in events:
@@ -214,7 +217,7 @@ class Watches:
 
 
 class _ChangeBatch(NamedTuple):
-    """Some changes. A watcher that has received these changes is at the revision `reached`."""
+    """Some changes. After it has received these changes, a watcher is at the revision `reached`."""
 
     changes: Sequence[Change]
     reached: Revision

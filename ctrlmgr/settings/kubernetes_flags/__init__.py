@@ -1,1 +1,1 @@
-"""The meanings of those flags of Kubernetes' programs that are not settings of ctrlmgr."""
+"""Defines the meanings of those flags of Kubernetes' programs that are not settings of ctrlmgr."""

@@ -1,4 +1,4 @@
-"""The meanings that a flag of kube-apiserver or kube-controller-manager can have for `ctrlmgr serve`.
+"""Defines the meanings that a flag of kube-apiserver or kube-controller-manager can have for `ctrlmgr serve`.
 
 A flag whose name and meaning are those of a setting of ctrlmgr is declared with that setting
 (`settings.setting_declaration`), not here.
@@ -14,28 +14,28 @@ from ctrlmgr.errors import SettingsError
 
 
 class Effect(NamedTuple):
-    """The effect of a flag that the user gave."""
+    """The effect of a flag that the user has given."""
 
     values: Mapping[str, str]
-    """The values of settings that the flag sets, by dotted key."""
+    """The values of the settings that the flag sets, by dotted key."""
     warning: str = ""
-    """A warning for the user; empty without one."""
+    """A warning for the user; empty if there is nothing to warn about."""
 
 
 @dataclass(frozen=True)
 class Sets:
-    """A flag that sets a setting of ctrlmgr that has another name."""
+    """A flag that sets a setting of ctrlmgr whose name differs from the flag's name."""
 
     key: str
     """The setting's dotted key."""
     read: Callable[[str], str]
-    """Return the value of the setting for a value of the flag.
+    """Return the value of the setting that corresponds to a value of the flag.
 
-    Raises ValueError for an invalid value; the text of the error describes the valid values.
+    Raises ValueError if the value is invalid; the message describes the valid values.
     """
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return the value that the flag sets; raises `SettingsError` for an invalid value."""
+        """Return the effect of the flag; raises `SettingsError` if the value is invalid."""
         try:
             return Effect({self.key: self.read(value)})
         except ValueError as error:
@@ -56,10 +56,10 @@ class FixedFlag:
 
     values: tuple[str, ...]
     instead: str
-    """The reason and the remedy, for the error about another value."""
+    """The reason and the remedy, for the error about an unsupported value."""
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return an effect that changes nothing; raises `SettingsError` for another value."""
+        """Return an effect that changes nothing; raises `SettingsError` if the value is not supported."""
         if value.lower() not in self.values:
             raise SettingsError(f"{flag}={value}: {self.instead}")
         return Effect({})
@@ -73,7 +73,7 @@ class FixedFlag:
 
 @dataclass(frozen=True)
 class NoEffect:
-    """A flag that tunes something that ctrlmgr does not have; the flag is accepted with a warning."""
+    """A flag that tunes a component that ctrlmgr does not have; the flag is accepted with a warning."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""The table of those flags of Kubernetes' programs that are not settings of ctrlmgr."""
+"""The table of flags of Kubernetes' programs that are not settings of ctrlmgr."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IS_TRUE: Final = ("true", "")
 def _verbosity(text: str) -> str:
     """Return the log level for a klog verbosity.
 
-    The level is "debug" for a verbosity of at least 4, because kube-apiserver then logs details of requests.
+    The level is "debug" for a klog verbosity of at least 4, at which kube-apiserver logs details of requests.
     """
     if not text.isdecimal():
         raise ValueError("a whole number")
@@ -185,4 +185,4 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "Kubernetes removed this flag; the setting watch_cache.capacity is the size of the watch cache"
     ),
 }
-"""The meaning of each flag. Kubernetes 1.36 no longer has the flags of the last part."""
+"""The meaning of each of these flags. The flags in the last part of the table were removed before Kubernetes 1.36."""

@@ -15,7 +15,7 @@ ADDRESS_FLAGS: Final[Mapping[str, str]] = {
     BIND_ADDRESS: "Sets the host of `server.listen`.",
     SECURE_PORT: "Sets the port of `server.listen`.",
 }
-"""The two flags that together set `server.listen`, with their texts for the documentation."""
+"""The two flags that together set `server.listen`, with their descriptions for the documentation."""
 
 _LISTEN: Final = "server.listen"
 _DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; if neither flag is given, ctrlmgr's own default applies
@@ -34,7 +34,7 @@ NOTHING: Final = Translation({}, ())
 
 
 def meaning_texts() -> Iterator[tuple[str, str]]:
-    """Yield each translated flag with its text for the documentation.
+    """Yield each translated flag with its description for the documentation.
 
     Flags that are settings of ctrlmgr are omitted.
     """
@@ -44,7 +44,7 @@ def meaning_texts() -> Iterator[tuple[str, str]]:
 
 
 def translate(given: Mapping[str, str]) -> Translation:
-    """Translate flags, which are given by name with their values; raises `SettingsError` for a flag that is refused."""
+    """Translate flags, which are given by name with their values; raises `SettingsError` if a flag is refused."""
     values = {_LISTEN: listen} if (listen := _listen(given)) else {}
     warnings = []
     for flag, value in given.items():

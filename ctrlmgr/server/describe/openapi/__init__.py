@@ -1,10 +1,10 @@
 """Serves OpenAPI documents, for `kubectl explain`, client-side validation and code generators.
 
 Guarantees:
-- A document is derived from the bundled structure and the served kinds. It is created at its first request and cached
-  until its kinds change.
-- The index of v3 contains the URL of each document with a digest of its content, so a client can cache the document. A
-  request with an outdated digest is answered with the current document, but without permission to cache it.
+- An OpenAPI document is derived from the bundled structure and the served kinds. A document is created when it is first
+  requested, and cached until its kinds change.
+- The index of OpenAPI v3 contains the URL of each document with a digest of its content, so that clients can cache the
+  document. A request with an outdated digest gets the current document, but without permission to cache it.
 
 | path | answer |
 |---|---|
@@ -36,7 +36,7 @@ _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _OLD_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The media type that kubectl accepts.
 
-The answer has the other name, because Go's mime package rejects an at sign.
+The response names this media type differently, because Go's mime package rejects an at sign.
 """
 
 
@@ -52,7 +52,7 @@ class OpenAPI:
     """Serves the OpenAPI documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds, remote: RemoteSchemas | None = None) -> None:
-        """Create the documents about `kinds`; `remote` contains the v3 documents of extension servers."""
+        """Create the OpenAPI documents about `kinds`; `remote` contains the v3 documents of extension servers."""
         self._kinds = kinds
         self._remote = remote
         self._remote_made: dict[tuple[str, str], Document] = {}
@@ -62,9 +62,9 @@ class OpenAPI:
         self._epoch = kinds.epoch
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]], accept: str) -> Document | None:
-        """Return the document at a path, None if no document has this path.
+        """Return the OpenAPI document at a URL path; None if no document has this path.
 
-        The result depends on the Accept header. Raises `NotAcceptable`.
+        The format of the document depends on the Accept header. Raises `NotAcceptable`.
         """
         self._renew()
         path = path.rstrip("/")
@@ -79,7 +79,7 @@ class OpenAPI:
         return self._section(path.removeprefix(f"{_V3}/"), query.get("hash", ("",))[-1])
 
     def _renew(self) -> None:
-        """Drop the cached documents whose kinds have changed."""
+        """Drop the cached OpenAPI documents whose kinds have changed."""
         with self._renewing:
             epoch = self._kinds.epoch
             if self._epoch == epoch:
@@ -110,7 +110,7 @@ class OpenAPI:
         return found._replace(immutable=found.etag == f'"{digest}"')
 
     def _of_servers(self) -> Mapping[str, Document]:
-        """Return the documents of extension servers, by section."""
+        """Return the OpenAPI documents of extension servers, by section."""
         if self._remote is None or not self._remote.versions:
             return {}
         found: dict[tuple[str, str], tuple[str, Document]] = {}

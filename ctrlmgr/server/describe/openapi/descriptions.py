@@ -1,8 +1,9 @@
-"""The descriptions of kinds and fields in the OpenAPI documents, for `kubectl explain`.
+"""The descriptions of kinds and fields in the OpenAPI documents, which `kubectl explain` shows.
 
-The bundled structure has no descriptions. This module adds a description for each kind, and for the fields that all
-kinds share. Some descriptions begin like those of Kubernetes, because scripts and tests search for these words.
-`words.toml` describes the most common fields of other kinds. The description of a kind links to the full documentation.
+The bundled structure of kinds contains no descriptions. This module adds a description for each kind, and for the
+fields that all kinds have in common. Some descriptions begin with the words of Kubernetes' descriptions, because
+scripts and tests search for these words. `words.toml` describes other common fields. The description of a kind links to
+the full documentation.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from ctrlmgr.server.describe.openapi.gnostic_wire import (
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """Return a document as `openapi.v2.Document`; raises KeyError for a key without a field in the message."""
+    """Return a document as `openapi.v2.Document`; raises KeyError for a JSON key without a field in the message."""
     return _DOCUMENT(document)
 
 
@@ -37,7 +37,7 @@ def _schema(value: Mapping[str, Any]) -> bytes:
 
 
 def _additional(value: Mapping[str, Any] | bool) -> bytes:
-    """Encode an `AdditionalPropertiesItem`, which is a oneof, so false is encoded as well."""
+    """Encode an `AdditionalPropertiesItem`, which is a oneof, so the value False must be encoded too."""
     return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 

@@ -1,7 +1,7 @@
 """Creates encoders of gnostic's messages from tables that map keys of a JSON object to fields of protobuf.
 
 Guarantees:
-- a key without a field raises KeyError, so that no key is lost silently;
+- a JSON key without a field raises KeyError, so that no key is lost silently;
 - unknown keys that begin with `x-` are vendor extensions, which gnostic writes as YAML (here as JSON, which is valid
   YAML);
 - scalars that are zero, false or empty are omitted, as in proto3.
@@ -18,14 +18,14 @@ import msgspec
 from ctrlmgr.schema.protobuf.wire import write_fixed64, write_number, write_part
 
 Encode: TypeAlias = Callable[[Any], bytes]
-"""Returns the encoded content of a value, or a whole field with its tag."""
+"""A function that returns the encoded content of a value, or a whole field with its tag."""
 
 
 def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
     """Return an encoder from a JSON object to one message of `OpenAPIv2.proto`.
 
-    `fields` maps each key to the encoder of its value, `extensions` is the number of the field `vendor_extension`. The
-    encoder raises KeyError for a key without a field.
+    `fields` maps each JSON key to the encoder of its value; `extensions` is the number of the field `vendor_extension`.
+    The encoder raises KeyError for a JSON key without a field.
     """
 
     def field(key: str, value: Any) -> bytes:
@@ -37,7 +37,10 @@ def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
 
 
 def named(key: str, content: bytes) -> bytes:
-    """Return the content of a `Named…` message: a key and its value. Gnostic encodes maps in this form."""
+    """Return the content of a `Named…` message, which is a key and its value.
+
+    Gnostic encodes each entry of a map in this form.
+    """
     return write_part(1, key.encode()) + write_part(2, content)
 
 
@@ -62,7 +65,7 @@ def double(number: int) -> Encode:
 
 
 def yaml(value: Any) -> bytes:
-    """Return the content of an `Any` message: the value as YAML."""
+    """Return the content of an `Any` message, which is the value as YAML."""
     return write_part(2, msgspec.json.encode(value) + b"\n")
 
 
@@ -82,7 +85,7 @@ def texts(number: int) -> Encode:
 
 
 def text_or_texts(number: int) -> Encode:
-    """Return an encoder of repeated strings that also accepts a single string (`type`)."""
+    """Return an encoder of repeated strings that also accepts a single string, as for the keyword `type`."""
     write = texts(number)
     return lambda value: write([value] if isinstance(value, str) else value)
 
@@ -102,7 +105,7 @@ def entries(number: int, content: Encode, extensions: int | None = None) -> Enco
 
 
 def choice(choose: Callable[[Any], int], contents: Sequence[Encode]) -> Encode:
-    """Return an encoder of a oneof; `choose` returns the number of the field, from 1."""
+    """Return an encoder of a oneof; `choose` returns the number of the chosen field, from 1."""
 
     def write(value: Any) -> bytes:
         number = choose(value)

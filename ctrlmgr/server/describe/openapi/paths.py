@@ -1,7 +1,7 @@
-"""The paths of this server in the OpenAPI v2 document.
+"""Creates the paths of this server in the OpenAPI v2 document.
 
-The paths are those recorded from Kubernetes, without paths that this server does not serve. Every operation also has a
-response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as protobuf.
+The paths are those of Kubernetes' own document, without paths that this server does not serve. Every operation also has
+a response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as protobuf.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _PHRASES = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthoriz
 _FAILURE: Node = {"description": "Failure", "schema": {"$ref": f"#/definitions/{STATUS}"}}
 
 _ALWAYS = frozenset({"/api/", "/apis/", "/version/"})
-"""Paths that do not belong to a kind."""
+"""URL paths that do not belong to a kind."""
 
 _RESOURCE = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/watch)?(?:/namespaces/\{namespace\})?"
     r"/(?P<plural>[^/{]+)(?:/\{name\}(?:/(?P<subresource>[^/{]+)(?:/\{path\})?)?)?"
 )
 _VERBS = {"post": "create", "put": "update", "watchlist": "watch"}
-"""The values of OpenAPI's `x-kubernetes-action` that differ from the verb in discovery, by verb."""
+"""The values of OpenAPI's `x-kubernetes-action` that differ from the verb in discovery, by that verb."""
 _CONNECT_VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
-"""The verbs of connect requests (`proxy`) by method; all other methods are `get`."""
+"""The verbs of connect requests (such as `proxy`) by HTTP method; the verb of all other methods is `get`."""
 
 
 def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:

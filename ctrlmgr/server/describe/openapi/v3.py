@@ -1,9 +1,9 @@
 """Creates OpenAPI v3 documents: one per group version, with only the schemas that its paths and kinds need.
 
-The differences from the v2 document are those of kube-openapi (`pkg/openapiconv`, `pkg/builder3`). Schemas are
-components, and a reference with siblings becomes an `allOf`. Request and response bodies have one schema per media
-type. Parameters are inlined, because kubectl searches the parameters for `fieldValidation` and does not follow
-references.
+The differences between the v3 and v2 documents are those that kube-openapi makes (`pkg/openapiconv`, `pkg/builder3`).
+Schemas are components of the document, and a reference with siblings becomes an `allOf`. Request and response bodies
+have one schema for each media type. Parameters are inlined, because kubectl searches the parameters for
+`fieldValidation` and does not follow references.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _UNTYPED_IN_V2: Mapping[str, Any] = {
 
 
 class Sections:
-    """The documents by name: `api/v1`, `apis/apps`, `version`. Each document is created at its first request."""
+    """The OpenAPI v3 documents by name: `api/v1`, `apis/apps`, `version`.
+
+    Each document is created when it is first requested.
+    """
 
     def __init__(self, kinds: Kinds) -> None:
         """Describe `kinds`."""
@@ -52,7 +55,7 @@ class Sections:
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the documents, sorted."""
+        """The names of the OpenAPI v3 documents, sorted."""
         return sorted(self._paths.keys() | self._custom.keys())
 
     @cached_property
@@ -97,7 +100,10 @@ class Sections:
         )
 
     def _closure(self, names: list[str], own: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-        """Return these schemas and all to which they refer, recursively; `own` are the schemas of custom kinds."""
+        """Return these schemas and, recursively, all schemas to which they refer.
+
+        `own` are the schemas of custom kinds.
+        """
         found: dict[str, msgspec.Raw] = {}
         while names:
             name = names.pop()
@@ -126,7 +132,7 @@ def _encoded(node: Node) -> msgspec.Raw:
 
 
 def _schema(node: Node) -> dict[str, Any]:
-    """Convert a schema from v2 to v3."""
+    """Convert a schema from OpenAPI v2 to v3."""
     rest = {key: _part(key, value) for key, value in node.items() if key != "$ref"}
     if "$ref" not in node:
         return rest
@@ -173,7 +179,7 @@ def _resolved(parameter: Node) -> Node:
 
 
 def _parameter(parameter: Node) -> dict[str, Any]:
-    """Convert a parameter from v2, with its type beside its name, to v3, with a schema."""
+    """Convert a parameter from OpenAPI v2, with its type beside its name, to v3, with a schema."""
     kept = {key: value for key, value in parameter.items() if key in ("name", "in", "description", "required")}
     return {**kept, "schema": {key: value for key, value in parameter.items() if key not in kept}}
 
