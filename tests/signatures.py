@@ -1,4 +1,4 @@
-"""Signatures for forged tokens in tests, without the code that verifies tokens."""
+"""Creates signatures for forged tokens in tests, without using the code that verifies tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _DIGESTS: dict[int, hashes.HashAlgorithm] = {256: hashes.SHA256(), 384: hashes.S
 
 
 def signature_of(data: bytes, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
-    """Return the JWS signature of `data`: RS256, or the ES* of the key's curve."""
+    """Return the JWS signature of `data`: RS256 for an RSA key, or the ES* algorithm that belongs
+    to the key's curve.
+    """
     if isinstance(key, rsa.RSAPrivateKey):
         return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
     side = (key.curve.key_size + 7) // 8

@@ -1,4 +1,4 @@
-"""Architecture tests that linters do not have: threads, clocks, random numbers, length of files.
+"""Architecture tests that linters do not have: use of threads, clocks and random numbers, and the length of files.
 
 import-linter (`lint-imports`) checks the imports between packages.
 """
@@ -31,9 +31,9 @@ WRITES_INTERNAL_OBJECTS = {
     "ctrlmgr/cli/maintenance/compact.py",  # the oldest revision for clients
     "ctrlmgr/cli/maintenance/repair.py",
 }
-"""The users of `LogClient`, which bypasses the engine and admission."""
+"""The modules that may use `LogClient`, which bypasses the engine and admission."""
 ONLY_ASKS = tuple(f"ctrlmgr/{each}/" for each in ("controllers", "manager", "scheduling", "simulation", "ui"))
-"""Names that let a caller append any proposal to the log."""
+"""Names of methods through which a caller can append any proposal to the log."""
 PROPOSALS = {f"ctrlmgr.eventlog{module}.Proposal" for module in ("", ".event")}
 
 MAY_READ_THE_MACHINE = ("ctrlmgr/clock.py", "ctrlmgr/serve/", "ctrlmgr/cli/", "ctrlmgr/randomness.py")
@@ -53,7 +53,9 @@ def tree(module: str) -> ast.Module:
 
 
 def dotted(node: ast.expr) -> str:
-    """Return `a.b.c` for names and attributes, "" for anything else."""
+    """Return the dotted name `a.b.c` of a name or attribute expression, and an empty string for any
+    other expression.
+    """
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (owner := dotted(node.value)):
@@ -62,7 +64,9 @@ def dotted(node: ast.expr) -> str:
 
 
 def calls(module: str) -> Iterator[str]:
-    """Yield the calls of a module: full names of imports and built-ins, without its own variables."""
+    """Yield the names of the functions that a module calls: full names of imports and built-ins, but not the module's
+    own variables.
+    """
     names = {name: name for name in dir(builtins)} | dict(imported(module))
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Call) and (called := dotted(node.func)):
@@ -116,7 +120,7 @@ def test_time_and_randomness_are_injected(module: str) -> None:
 
 
 def hand_written_caches(module: ast.Module) -> Iterator[int]:
-    """Yield the lines at which a collection loses entries because its length has reached a limit."""
+    """Yield the lines at which a collection drops entries because its length has reached a limit."""
     for node in ast.walk(module):
         if isinstance(node, ast.If | ast.While):
             tested = (each for each in ast.walk(node.test) if isinstance(each, ast.Call) and dotted(each.func) == "len")
@@ -125,7 +129,7 @@ def hand_written_caches(module: ast.Module) -> Iterator[int]:
 
 
 def evicted(node: ast.AST) -> set[str]:
-    """Return the collection from which a statement or call removes entries, as a cache does."""
+    """Return the collection from which a statement or call removes an entry, as a cache does."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr="clear" | "popitem")):
             return {dotted(owner)}
@@ -178,7 +182,7 @@ def test_folders_stay_readable_at_a_glance() -> None:
 
 
 def test_no_module_needs_itself_not_even_for_types() -> None:
-    """import-linter compares packages; this test compares single modules, including imports within functions."""
+    """import-linter compares packages; this test also compares single modules, including imports within functions."""
     names = {module.removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in SHIPPED}
     needs: dict[str, set[str]] = {}
     for name, module in names.items():
@@ -212,7 +216,7 @@ def test_nothing_is_skipped(module: str) -> None:
 
 
 def texts() -> list[str]:
-    """Return every file with text for readers, by its path."""
+    """Return every file that contains text for readers, by its path."""
     folders = [ROOT / name for name in (*OURS, "docs", "scripts", ".ci", "examples")]
     files = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".lock")]
     files += [path for folder in folders for path in folder.rglob("*") if path.is_file()]

@@ -14,7 +14,7 @@ START = 1_700_000_000_000_000
 
 
 class Sleeper:
-    """Waits until several moments in turn, and records the clock's time after each wait."""
+    """Waits until several points in time, one after the other, and records the clock's time after each wait."""
 
     def __init__(self, clock: FakeClock, moments: list[float]) -> None:
         self.condition = threading.Condition(threading.Lock())

@@ -1,7 +1,8 @@
-"""Tests that the documentation is correct: it has all commands, options, settings and dependencies, and its examples
-run.
+"""Tests that the documentation is correct: it contains all commands, options, settings and dependencies, and its
+examples run.
 
-`project/page_player.py` describes how a page runs; here it runs in a directory with the project's recordings.
+`project/page_player.py` describes how the commands of a page run; here they run in a directory with the project's
+recordings.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.project.shell import put_programs
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PLAYED = [page for page in PAGES if commands(page) and page.parent.name != "tutorials"]
-"""The pages that run here; `project/test_first_hour.py` runs the tutorials, with an installed ctrlmgr."""
+"""The pages whose commands run here; `project/test_first_hour.py` runs the tutorials, with an installed ctrlmgr."""
 SHARED = "Options of every command that uses settings or a log"
 
 
@@ -91,7 +92,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """Return an empty directory with the recordings, and an environment in which `ctrlmgr` and `python` are ours."""
+    """Return an empty directory with the recordings, and environment variables with which `ctrlmgr` and `python` are
+    those of this project.
+    """
     programs, folder = tmp_path / "bin", tmp_path / "work"
     (folder / "tests").mkdir(parents=True)
     programs.mkdir()
@@ -149,7 +152,7 @@ def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str
 
 
 def stable(text: str) -> list[str]:
-    """Return the lines without values that depend on the machine: times and rates."""
+    """Return the lines of a text without values that depend on the machine, such as times and rates."""
     return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b", "…", line) for line in text.splitlines()]
 
 
@@ -166,11 +169,13 @@ READERS = {
     "ctrlmgr.db",
     "shop.py",
 }
-"""Files that the reader of a page has, and that no page creates."""
+"""Files that the reader of a page is assumed to have, and that no page creates."""
 
 
 def shown(page: Path) -> list[str]:
-    """Return the commands of a page that do not run: in shell blocks, indented and within sentences."""
+    """Return the commands of a page that tests do not run: commands in shell blocks, indented commands and commands
+    within sentences.
+    """
     text = page.read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
     indented = re.findall(

@@ -1,4 +1,6 @@
-"""Tests of the interpreter's configuration, in separate processes, because a process configures it only once."""
+"""Tests of how the interpreter is configured; they run in separate processes, because a process configures its
+interpreter only once.
+"""
 
 from __future__ import annotations
 
@@ -76,5 +78,5 @@ for _ in range(500):
 
 
 def test_frames_are_read_while_threads_start_and_objects_are_collected() -> None:
-    """In a separate process, because two locks that wait for each other would block it."""
+    """The test runs in a separate process, because two locks that wait for each other would block the test process."""
     subprocess.run([sys.executable, "-c", CROWDED], check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Tests of log lines: no passwords, no forged lines, valid JSON."""
+"""Tests of log lines: they contain no passwords, cannot be forged, and are valid JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that a new controller and a new kind, in one file each, appear in all lists of built-in ones."""
+"""Tests that a new controller and a new kind, each in one file, appear in all lists of built-in
+controllers and kinds.
+"""
 
 from __future__ import annotations
 

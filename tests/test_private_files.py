@@ -1,4 +1,6 @@
-"""Tests that other users of the machine have no rights on our files, and that wider modes are narrowed."""
+"""Tests that other users of the machine have no permissions on the project's files, and that too wide file modes are
+narrowed.
+"""
 
 from __future__ import annotations
 

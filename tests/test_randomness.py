@@ -12,7 +12,7 @@ from ctrlmgr.randomness import PooledRandom
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of bytes that were requested from the system."""
+    """The numbers of bytes that the pool requested from the operating system."""
     sizes: list[int] = []
     system = os.urandom
 

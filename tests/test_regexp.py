@@ -1,4 +1,4 @@
-"""Tests of patterns: matches and errors are those of Go, and the number of steps is limited."""
+"""Tests of regular expressions: matches and errors are the same as in Go, and the number of steps is limited."""
 
 from __future__ import annotations
 

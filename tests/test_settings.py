@@ -1,4 +1,4 @@
-"""Tests of settings: precedence, validation, and settings.toml as the list of all defaults."""
+"""Tests of settings: which source takes precedence, validation, and settings.toml as the list of all defaults."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ VALUES = {
 
 
 ONE_VALUE = {"audit.log_version", "audit.webhook_version"}
-"""Settings that have only one valid value, the default."""
+"""Settings for which only one value is valid, which is the default."""
 
 
 @pytest.mark.parametrize("key", keys())

@@ -1,4 +1,4 @@
-"""A server that answers reviews, and the kubeconfig for it."""
+"""A server that responds to reviews, and a kubeconfig that leads to this server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.json_handler import JsonHandler
 
 
 def kubeconfig(folder: Path, url: str) -> Path:
-    """Write a kubeconfig whose current context is a server."""
+    """Write a kubeconfig whose current context leads to a server."""
     config = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "contexts": [{"name": "x", "context": {"cluster": "c"}}],
@@ -26,7 +26,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
 
 
 class Answering:
-    """A server that answers reviews with `status`, after `failures` answers with 500."""
+    """A server that responds to reviews with `status`, after `failures` responses with status code 500."""
 
     def __init__(self, kind: str, status: Any) -> None:
         self.asked: list[Any] = []

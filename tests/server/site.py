@@ -1,4 +1,4 @@
-"""A running server over a memory log, and a client for it: real requests over a real socket."""
+"""A running server on a log in memory, and a client for the server, which sends real requests over a real socket."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
 TIMEOUT = 20.0
-"""Timeout in real seconds for an expected answer."""
+"""Timeout for a response that a test expects, in seconds of real time."""
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An application and its log."""
+    """An application of the HTTP server, and the application's log."""
 
     app: App
     log: EventLog
@@ -77,8 +77,8 @@ def make(
     kubelets: Make | None = None,
     filters: OuterFilters | None = None,
 ) -> Made:
-    """Create an application over `log`, by default a new one in memory; `access` is an
-    authenticator and an authorizer.
+    """Create an application on `log`, by default on a new log in memory; `access` is the authenticator and the
+    authorizer.
     """
     clock = clock or SystemClock()
     log = log or MemoryEventLog(clock=clock, random=Random(1))
@@ -118,7 +118,7 @@ def make(
 
 @contextmanager
 def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bounds = DEFAULT) -> Iterator[str]:
-    """Serve `app` within the block, and stop it cleanly."""
+    """Serve `app` within the block, and then stop the server gracefully."""
     server, stop = HttpServer(app, address, clock=SystemClock(), bounds=bounds), threading.Event()
     thread = threads.start("server under test", lambda: server.run(stop))
     try:
@@ -130,14 +130,14 @@ def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bound
 
 
 class Site:
-    """A running server, and its log."""
+    """A running server, and the log of the server."""
 
     def __init__(self, url: str, log: EventLog) -> None:
         self.url = url
         self.log = log
 
     def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
-        """Send one request; a body that is not bytes is sent as JSON."""
+        """Send one request; a body that is not `bytes` is sent as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT)
         try:
@@ -149,20 +149,20 @@ class Site:
             connection.close()
 
     def create(self, name: str, **data: str) -> Any:
-        """Create a ConfigMap in `default` and return it."""
+        """Create a ConfigMap in `default` and return the created ConfigMap."""
         answer = self.ask(CONFIG_MAPS, "POST", {"metadata": {"name": name}, "data": data})
         assert answer.status == 201, answer.body
         return answer.json
 
     def change(self, name: str, **data: str) -> Any:
-        """Merge `data` into a ConfigMap and return it."""
+        """Merge `data` into a ConfigMap and return the changed ConfigMap."""
         headers = {"Content-Type": "application/merge-patch+json"}
         answer = self.ask(f"{CONFIG_MAPS}/{name}", "PATCH", {"data": data}, headers)
         assert answer.status == 200, answer.body
         return answer.json
 
     def connect(self) -> socket.socket:
-        """Open a connection for handwritten requests."""
+        """Open a connection on which a test sends requests byte by byte."""
         connection = socket.create_connection(
             (urlsplit(self.url).hostname or "", urlsplit(self.url).port or 0), TIMEOUT
         )
@@ -171,7 +171,7 @@ class Site:
 
     @contextmanager
     def watch(self, query: str = "", path: str = CONFIG_MAPS, **headers: str) -> Iterator[Watch]:
-        """Watch while the block runs."""
+        """Watch a collection while the block runs; yield the watch."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT)
         try:
             connection.request("GET", f"{path}?watch=true&{query}", headers=headers)
@@ -188,12 +188,12 @@ class Watch:
         assert response.status == 200, response.read()
 
     def next(self) -> Any:
-        """Return the next event; None at the end of the stream."""
+        """Return the next event; return None at the end of the stream."""
         line = self.response.readline()
         return json.loads(line) if line else None
 
     def rest(self) -> list[Any]:
-        """Return all events to the end of the stream."""
+        """Return all remaining events up to the end of the stream."""
         return list(iter(self.next, None))
 
 
@@ -207,5 +207,5 @@ def running(made: Made | None = None, bounds: Bounds = DEFAULT) -> Iterator[Site
 
 
 def add(log: EventLog, *objects: Object) -> None:
-    """Append objects to a log."""
+    """Append the creations of objects to a log."""
     log.append([Proposal(EventType.ADDED, obj, 0) for obj in objects], author=Author("test"))

@@ -1,4 +1,6 @@
-"""Tests of appends that share an object: combined if possible, otherwise one after the other."""
+"""Tests of concurrent appends that change the same object: they are combined if possible, and otherwise made one after
+the other.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def counter(count: int) -> Object:
 
 
 class Shared:
-    """A log in which a counter may not exceed `most`."""
+    """A log with a counter that may not exceed `most`."""
 
     def __init__(self, most: int = 1000) -> None:
         self.log = MemoryEventLog(clock=FakeClock(), random=Random(1))

@@ -1,4 +1,4 @@
-"""Tests of custom kinds that are defined and first used while other requests run."""
+"""Tests of custom kinds that are defined and first used while the server handles other requests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.server.site import Site, add, make, running
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 EVERYTHING = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 LOOP = "server under test"
-"""The thread of the event loop: work on it delays all requests."""
+"""The name of the event loop's thread; work on this thread delays all requests."""
 
 
 class Threads:
-    """Records which threads call a function."""
+    """Records on which threads a function is called."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -62,7 +62,7 @@ def test_a_schema_is_compiled_off_the_loop_when_an_object_is_first_written(
 
 
 def named(plural: str, revision: int, group: str = "example.com") -> Object:
-    """Return an established definition with this plural."""
+    """Return an established CustomResourceDefinition with this plural name."""
     fields = definition(plural=plural, kind=plural.title())
     fields["metadata"]["name"], fields["spec"]["group"] = f"{plural}.{group}", group
     return established(fields).at(revision)

@@ -1,4 +1,4 @@
-"""Tests of the driver and the follower: the results of an operation's commands, and the freshness of the cacher."""
+"""Tests of the driver and the follower: the results of an operation's commands, and how current the cacher is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def added(name: str) -> list[Proposal]:
 
 
 class FarLog(MemoryEventLog):
-    """A log that reports its head only to callers that wait, as PostgreSQL's does; `held` delays the answers."""
+    """A log that, like PostgreSQL's, reports its head only to callers that wait; `held` delays the results."""
 
     def __init__(self) -> None:
         super().__init__(clock=FakeClock(), random=Random(1))
@@ -59,7 +59,7 @@ class FarLog(MemoryEventLog):
 
 
 class Parts:
-    """A driver and its parts."""
+    """A driver and the components that it uses."""
 
     def __init__(self, log: MemoryEventLog, *, capacity: int = 10_000) -> None:
         self.log = log
@@ -92,7 +92,7 @@ def far() -> Parts:
 
 
 def obeyed(*commands: Command) -> Operation[list[Any]]:
-    """Yield the commands and return their results, including errors."""
+    """Yield the commands and return their results; an error is also a result."""
     answers: list[Any] = []
     for command in commands:
         try:
@@ -122,7 +122,7 @@ def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_goes_on(ne
 
 
 class Heard:
-    """Records the rounds, and the events within them."""
+    """An observer that records the begin and end of each batch, and the events within the batch."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -279,7 +279,7 @@ def test_callers_get_an_error_if_the_log_is_unavailable(far: Parts) -> None:
 
 
 class WatchedLog(MemoryEventLog):
-    """A log that records the threads that read it; `away` makes reads fail."""
+    """A log that records the threads that read it; if `away` is set, reads fail."""
 
     def __init__(self) -> None:
         super().__init__(clock=FakeClock(), random=Random(1))
@@ -305,7 +305,7 @@ class WatchedLog(MemoryEventLog):
 
 
 def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, Parts]:
-    """Return parts whose feed has only the last of these namespaces."""
+    """Return components whose feed contains only the last of these namespaces."""
     log = WatchedLog()
     parts = Parts(log, capacity=1)
     log.append([proposal for name in names for proposal in added(name)], author=AUTHOR)

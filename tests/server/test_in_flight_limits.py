@@ -1,4 +1,4 @@
-"""Tests of the limits of concurrent reads and writes without priority and fairness."""
+"""Tests of the limits of concurrent reads and writes on a server without priority and fairness."""
 
 from __future__ import annotations
 

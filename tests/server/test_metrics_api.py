@@ -1,4 +1,4 @@
-"""Tests of metrics.k8s.io, which an extension server serves to its front proxy."""
+"""Tests of the API group metrics.k8s.io, which an extension server serves to the front proxy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(resource: str, namespace: str) -> Iterable[dict[str, Any]]:
 
 
 class Proxy:
-    """Authenticates the front proxy by any certificate except one."""
+    """An authenticator that accepts any client certificate of the front proxy except one."""
 
     async def authenticate(self, parts: RequestParts) -> User | None:
         if parts.certificates == (b"other",):

@@ -1,7 +1,8 @@
-"""Tests the number of modules that a POST uses on its way from the socket to the row of the event log.
+"""Tests how many modules handle a POST on its way from the socket to the row in the event log.
 
-The test has an upper bound: a change that adds a module to the path has to be worth it. Fewer than about 55 modules
-would need files of more than 400 lines: managed fields, validation, HTTP and the log take 5 to 10 modules each.
+The number has an upper bound, so that a change adds a module to the path only if the module is worth it. Fewer than
+about 55 modules would require files of more than 400 lines: managed fields, validation, HTTP and the log take 5 to 10
+modules each.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tests.server.site import Site, make, serving
 
 PACKAGE = str(Path(ctrlmgr.__file__).parent)
 LIMIT = 69
-"""The maximum number of modules, one of which may be a timer's; default plugins are on, audit and access control are
-off.
+"""The maximum number of modules, one of which may belong to a timer; default plugins are on, audit and access control
+are off.
 """
 
 
 class Crossed:
-    """The modules whose functions are called during a request, up to the log."""
+    """Records the modules whose functions are called during a request, up to the log."""
 
     def __init__(self) -> None:
         self.requests: list[set[str]] = []
@@ -41,7 +42,7 @@ class Crossed:
         self._is_armed, self._is_counting = True, False
 
     def profile(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Record the module of each called function, from the first bytes that the socket receives."""
+        """Record the module of each called function, beginning with the first bytes that the socket receives."""
         code = frame.f_code
         if event != "call" or not self._is_armed or not code.co_filename.startswith(PACKAGE):
             return

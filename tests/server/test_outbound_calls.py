@@ -1,4 +1,4 @@
-"""Tests of calls to webhooks that hang, redirect, send without end, close, or have a wrong certificate."""
+"""Tests of calls to webhooks that hang, redirect, send endlessly, close the connection, or have a wrong certificate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def certified(folder: Path, *, days: int = 1, host: str = "127.0.0.1") -> tuple[ssl.SSLContext, bytes]:
-    """Return a server certificate that is self-signed and valid for this number of days, and the certificate as PEM."""
+    """Return a self-signed server certificate that is valid for this number of days, and the same
+    certificate as PEM.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)
@@ -53,7 +55,7 @@ def certified(folder: Path, *, days: int = 1, host: str = "127.0.0.1") -> tuple[
 
 
 async def request(reader: asyncio.StreamReader) -> bytes:
-    """Read one request and return its header."""
+    """Read one request and return the request's header."""
     head = await reader.readuntil(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
     length = int(lengths[0].partition(b":")[2])
@@ -109,8 +111,8 @@ def called(
 ) -> tuple[list[Reply], int]:
     """Call a server with this behaviour several times at once; return the replies and the number of connections.
 
-    If `shows` is not None, the server requests a client certificate, and `shows` says whether the call sends one.
-    `more` are further arguments of the call.
+    If `shows` is not None, the server requests a client certificate, and `shows` is whether the call must send one.
+    `more` contains further arguments of the call.
     """
     context, pem = certified(folder, days=days, host=host)
     if shows is not None:

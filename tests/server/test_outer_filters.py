@@ -1,4 +1,4 @@
-"""Tests of the outer filters: CORS, HSTS and GOAWAY."""
+"""Tests of the outer filters for CORS, HSTS and GOAWAY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the parsed fields of a request, in all spellings."""
+"""Tests of the fields that the server parses from a request, in all spellings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def request(
     method: str = "POST",
     length: int | None = None,
 ) -> Request:
-    """Return a request whose body arrives in `parts`."""
+    """Return a request whose body arrives in the pieces `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
     exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines), length=length), line or Line(), DEFAULT)
     for part in parts:

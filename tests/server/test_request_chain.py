@@ -1,4 +1,4 @@
-"""Tests of the request chain: the order of its steps, and the ones that wait."""
+"""Tests of the request chain: the order of its steps, and which steps wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class FarAway(AllowEverything):
-    """Authenticates and authorizes with another process; only alice is allowed."""
+    """An authenticator and authorizer that wait as if they called another process; only alice is allowed."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Tests of request ids."""
+"""Tests of the IDs of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of served paths and methods, and of the attributes of requests."""
+"""Tests of the paths and methods that the server serves, and of the attributes of requests."""
 
 from __future__ import annotations
 

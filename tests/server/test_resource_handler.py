@@ -1,4 +1,4 @@
-"""Tests of the API over HTTP: verbs, representations, refusals."""
+"""Tests of the API over HTTP: verbs, representations, and refusals."""
 
 from __future__ import annotations
 
@@ -326,7 +326,9 @@ def test_use_of_deprecated_fields_warns(site: Site) -> None:
 
 
 class Guarded(AllowEverything):
-    """Authenticates a token of alice, with the rights to list and watch; other tokens are unknown."""
+    """An authenticator that knows one token of alice, with the permissions to list and watch; it does not know other
+    tokens.
+    """
 
     async def authenticate(self, parts: RequestParts) -> User:
         token = dict(parts.headers).get(b"authorization")

@@ -1,4 +1,4 @@
-"""Tests of the URL space: the resources of paths, and unknown paths."""
+"""Tests of the URL space: which resources paths lead to, and which paths are unknown."""
 
 from __future__ import annotations
 

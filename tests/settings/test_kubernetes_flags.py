@@ -1,4 +1,4 @@
-"""Tests of flags of Kubernetes' programs: each has one meaning, and is translated or refused."""
+"""Tests of the flags of Kubernetes' programs: each flag has one meaning, and is either translated or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of commands whose input arrives in pieces, with and without a terminal."""
+"""Tests of simulated commands whose input arrives in pieces, with and without a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def start(*words: str, files: Files | None = None, is_terminal: bool = False) ->
 
 
 def told(running: Command | Terminal, *pieces: bytes, now: float = 0.0) -> bytes:
-    """Return the output for these pieces of input."""
+    """Return the output of a command for these pieces of input."""
     return b"".join(chunk.data for piece in pieces for chunk in running.receive(piece, now))
 
 

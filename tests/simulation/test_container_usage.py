@@ -1,4 +1,4 @@
-"""Tests of the usage of simulated containers, which phrases set."""
+"""Tests of the CPU and memory usage of simulated containers, which phrases in annotations set."""
 
 from __future__ import annotations
 

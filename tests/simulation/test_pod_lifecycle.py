@@ -365,7 +365,7 @@ def test_which_container_is_meant(name: str, refusal: str) -> None:
 
 
 def debugged(*ephemeral: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a pod that has been running for long, with these ephemeral containers."""
+    """Return a pod that has been running for a long time, with these ephemeral containers."""
     running = pod()
     running["status"] = at(60, running).status
     running["spec"] |= {"ephemeralContainers": list(ephemeral), **more}

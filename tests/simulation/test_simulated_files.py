@@ -1,4 +1,4 @@
-"""Tests of files that containers share, in volumes of every kind."""
+"""Tests of files that simulated containers share, in volumes of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of names and Services in containers on simulated nodes, and of the tools that connect."""
+"""Tests of DNS names and Services in containers on simulated nodes, and of the tools that connect to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ READY = {"addresses": ["10.244.0.7"], "conditions": {"ready": True}}
 
 
 class Hosts:
-    """A network with the Services `web` and `db`, which becomes ready after ten seconds; `slow` never answers."""
+    """A network with the Services `web` and `db`; `db` becomes ready after ten seconds, and the host `slow` never
+    responds.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int | None]] = []

@@ -1,4 +1,4 @@
-"""Tests of changed annotations of running containers: finished events remain, and later ones follow the new
+"""Tests of annotations that change while containers run: finished events remain, and later events follow the new
 annotation.
 """
 
@@ -18,7 +18,7 @@ PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
 
 
 class Lived:
-    """A pod whose status is written at each change in the simulation, as a kubelet does."""
+    """A pod whose status is written at each change in the simulation, as a kubelet would write it."""
 
     def __init__(self, of: dict[str, Any], told: str = "") -> None:
         self.pod = of
@@ -31,7 +31,7 @@ class Lived:
         return found
 
     def to(self, seconds: float) -> dict[str, Any]:
-        """Advance the time, and return the status of the first container."""
+        """Advance the time, and return the status of the pod's first container."""
         while True:
             change = self.look().changes_in
             if change is None or self.now + change > seconds:
@@ -42,7 +42,7 @@ class Lived:
         return self.status
 
     def tell(self, told: str = "", image: str = "") -> dict[str, Any]:
-        """Change the phrases, and return the following status of the first container."""
+        """Change the phrases in the annotation, and return the next status of the pod's first container."""
         self.told = told
         if image:
             self.pod["spec"]["containers"][0]["image"] = image

@@ -1,4 +1,4 @@
-"""Tests of the pytest plugin, in projects of users that test their own controllers."""
+"""Tests of the pytest plugin in projects of users, which test their own controllers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ pytest_plugins = "pytester"
 
 PLUGIN = "ctrlmgr.testing.plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
-"""Whether pytest loads the plugin automatically: not in an environment that is older than the plugin."""
+"""Whether pytest loads the plugin automatically; it does not if the environment was installed before the plugin
+existed.
+"""
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder for tests, with a recording beside them."""
+    """A folder for pytest's tests, which also contains a recording."""
     shutil.copy(SMALL, pytester.path / "incident.jsonl.gz")
     return pytester
 
@@ -71,7 +73,9 @@ def test_what_a_replay_left_can_be_looked_at(run: pytest.Pytester) -> None:
 
 
 def recorded_ports(folder: Path, port: str) -> None:
-    """Write the recording of a Service with port 80, and of the ConfigMap that an operator wrote for it."""
+    """Write a recording with a Service that has port 80, and with the ConfigMap that an operator wrote for this
+    Service.
+    """
     entry = {"manager": "ports-operator", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {}}}
     metadata = {"name": "s", "namespace": "shop", "uid": "recorded", "managedFields": [entry]}
     made = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"port": port}}

@@ -1,4 +1,4 @@
-"""Tests of the temporary PostgreSQL cluster, on which other tests rely."""
+"""Tests of the temporary PostgreSQL cluster that other tests use."""
 
 from __future__ import annotations
 

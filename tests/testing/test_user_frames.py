@@ -1,4 +1,6 @@
-"""Tests of failure reports of users' tests: they contain the users' lines, and not our variables."""
+"""Tests of failure reports when users' tests fail: a report contains the lines of the users' code, and not our
+variables.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def test_refusal():
 
 @pytest.fixture
 def report(pytester: pytest.Pytester) -> str:
-    """Run the tests of a user's project; return the report of pytest."""
+    """Run the tests of a user's project; return the output of pytest."""
     pytester.makepyfile(shop=SHOP, test_shop=TESTS)
     result = outcome(pytester)
     result.assert_outcomes(failed=2)

@@ -1,1 +1,1 @@
-"""A small controller and a kind, each in one file, as an example of the effort to add one."""
+"""A small controller and a small kind, each in one file, which show how much code is needed to add one."""

@@ -20,7 +20,7 @@ CONFIG_MAPS = Resource("", "configmaps")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the greeter."""
+    """The command-line options of the greeter controller."""
 
     greeting: Annotated[str, TEXT, Setting("The text of the greeting.", flag="--greeting", metavar="TEXT")] = "hello"
 
@@ -39,7 +39,7 @@ DESCRIPTOR = ControllerDescriptor(
 
 
 class Greeter:
-    """A reconciler whose keys are namespaces."""
+    """A reconciler whose keys are the names of namespaces."""
 
     def __init__(self, namespaces: Lister, config_maps: Lister, greeting: str) -> None:
         self._namespaces, self._config_maps, self._greeting = namespaces, config_maps, greeting

@@ -1,4 +1,4 @@
-"""A toy kind: only a CustomResourceDefinition."""
+"""A toy kind, which consists only of a CustomResourceDefinition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures with a browser and the page: a new tab for every test."""
+"""Fixtures with a browser and the UI page: every test gets a new tab."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from tests.ui.browser.chromium import launched
 from tests.ui.site import Served, page
 
 PATIENCE = 40_000
-"""Timeout for expected elements in milliseconds."""
+"""Timeout for elements that a test expects on the page, in milliseconds."""
 
 NewTab = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def demo_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of the demo's log, which is not changed."""
+    """The URL of the demo's log, which tests must not change."""
     return story.write(f"sqlite:///{tmp_path_factory.mktemp('demo')}/log.db")
 
 
 @pytest.fixture(scope="session")
 def served(demo_url: str) -> Iterator[Served]:
-    """The page over the demo's log."""
+    """The UI page, served for the demo's log."""
     with page(demo_url) as running:
         yield running
 
 
 @pytest.fixture
 def database(demo_url: str) -> Iterator[Database]:
-    """The demo's log, for the expected values on the page."""
+    """The database of the demo's log, from which tests read the values that the page must show."""
     with open_database(demo_url) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium for one module only, because an event loop runs in this thread as long as it exists."""
+    """A Chromium that only one module uses, because an event loop runs in this thread as long as the browser exists."""
     with sync_playwright() as playwright, launched(playwright) as chromium:
         yield chromium
 
 
 def is_complaint(said: ConsoleMessage) -> bool:
-    """Return whether a console line is an error of the page; some tests expect refusals of the server."""
+    """Return whether a console line reports an error of the page; some tests expect the server to refuse requests."""
     return said.type == "error" and not said.text.startswith("Failed to load resource")
 
 
 @pytest.fixture
 def new_tab(browser: Browser) -> Iterator[NewTab]:
-    """Open tabs without shared state; errors in their consoles fail the test."""
+    """A function that opens tabs without shared state; an error in the console of a tab fails the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -79,7 +79,7 @@ def new_tab(browser: Browser) -> Iterator[NewTab]:
 
 @pytest.fixture
 def tab(new_tab: NewTab, served: Served) -> Page:
-    """The page over the demo's log, opened by a user with all rights."""
+    """A tab with the UI page for the demo's log, opened by a user with all permissions."""
     made = new_tab()
     made.goto(served.link)
     made.locator("main[data-at]").wait_for()

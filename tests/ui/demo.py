@@ -1,7 +1,7 @@
-"""Writes the log of a small shop's cluster: rollouts, a node that fails, changes of leaders.
+"""Writes the log of the cluster of a small shop: rollouts, a failing node, changes of leaders.
 
-The revisions are always the same. The log has every controller's write with its reconcile and all triggers, as real
-controllers store them.
+The revisions in the log are the same in every run. The log contains each write of a controller with its reconcile and
+all triggers, as real controllers store them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ARGO = Author("argocd", "argocd-application-controller/v3.2")
 
 
 class App(NamedTuple):
-    """A Deployment behind a Service."""
+    """An app of the shop: a Deployment behind a Service."""
 
     namespace: str
     name: str
@@ -81,7 +81,7 @@ class Cluster:
         return self._log.head().revision
 
     def wait(self, seconds: float) -> None:
-        """Advance the time; the leader renews its lease."""
+        """Advance the time; meanwhile, the leader renews its Lease."""
         ends_at = self.clock.now() + round(seconds * 1_000_000)
         while self._term and self._renewed_at + 60_000_000 < ends_at:
             self.clock.step(max(0.0, (self._renewed_at + 60_000_000 - self.clock.now()) / 1_000_000))
@@ -107,7 +107,7 @@ class Cluster:
         )
 
     def made(self, kind: str, namespace: str, name: str, *, api_version: str = "v1", **fields: Any) -> Object:
-        """Return the next version of an object."""
+        """Return the next version of an object, with changed fields."""
         before = self._last.get((kind, namespace, name))
         metadata = {
             "name": name,
@@ -143,7 +143,7 @@ class Cluster:
     def reconciled(
         self, name: str, key: str, triggers: Iterable[int], *objects: Object, gone: Sequence[Object] = (), **more: Any
     ) -> list[int]:
-        """Write the objects of a reconcile that the revisions `triggers` caused."""
+        """Write objects as a reconcile whose triggers are the revisions `triggers`."""
         self._reconciles += 1
         attempt, failure = more.get("attempt", 1), more.get("failure", "")
         cause = Cause(self._reconciles, name, key, attempt, self.clock.now(), tuple(triggers))
@@ -155,7 +155,7 @@ class Cluster:
         return written
 
     def pod(self, app: App, pod: RunningPod) -> Object:
-        """Return a pod; a pod without a node is pending."""
+        """Return a pod; a pod without a node has the phase Pending."""
         name, version, node, ready = pod
         now = format_time_seconds(self.clock.now())
         container = {"name": app.name, "image": f"registry.example.com/{app.namespace}/{app.name}:{version}"}

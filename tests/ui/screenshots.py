@@ -1,7 +1,7 @@
-"""Makes the pictures of the page for the documentation: `python -m tests.ui.screenshots`.
+"""Makes the screenshots of the UI page for the documentation: `python -m tests.ui.screenshots`.
 
-The page shows the demo's log, at the demo's time. Its preferred fonts are Inter and JetBrains Mono (Debian:
-fonts-inter, fonts-jetbrains-mono); without them, the pictures have other fonts.
+The page shows the demo's log at the time of the demo. The preferred fonts of the page are Inter and JetBrains Mono
+(Debian: fonts-inter, fonts-jetbrains-mono); if they are not installed, the screenshots have other fonts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.ui.site import READY, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 LARGEST = 300_000
-"""The maximum size of a picture in bytes."""
+"""The maximum size of a screenshot in bytes."""
 
 CONTROLLERS = (
     "endpoints-controller",
@@ -37,16 +37,16 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 LOOKED = 45
-"""Seconds for which the queues run."""
+"""Seconds of work in the queues before the screenshot of the queues."""
 
 
 class Picture(NamedTuple):
-    """The view of a picture."""
+    """A screenshot: the page's address, and how the page is shown."""
 
     name: str
     address: str
     seen: str
-    """An element that must exist before the picture is taken."""
+    """A CSS selector of an element that must exist before the screenshot is taken."""
     dark: bool = False
     height: int = 850
 
@@ -71,7 +71,7 @@ def pictures(database: Database) -> list[Picture]:
 
 
 class Activity:
-    """Work for the queues; the demo's clock determines its duration."""
+    """Simulated work for the queues; the demo's clock determines how long the work takes."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -79,7 +79,7 @@ class Activity:
         self._queues = [WorkQueue[int](name, clock=clock) for name in CONTROLLERS]
 
     def second(self) -> None:
-        """Advance the clock by a second."""
+        """Simulate the queues' work for one second, and advance the clock by this second."""
         for place, queue in enumerate(self._queues):
             burst = 9 if self._random.random() < 0.12 else 2
             for item in range(self._random.randint(0, burst) if place < 4 else self._random.randint(0, 1)):
@@ -106,7 +106,7 @@ def take(tab: Page, picture: Picture) -> None:
 
 
 def watch(tab: Page, activity: Activity) -> None:
-    """Let the page poll for a while, in its own time."""
+    """Let the page poll the queues for a while, in the page's own virtual time."""
     tab.clock.pause_at(tab.evaluate("Date.now()") / 1000 + 5)
     for _ in range(LOOKED):
         activity.second()

@@ -1,4 +1,4 @@
-"""The page, served from a prepared log: real requests over a real socket, no controllers."""
+"""The UI page for a prepared log: real requests over a real socket, without controllers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Served(NamedTuple):
 
     @property
     def link(self) -> str:
-        """The URL of the page for a user with all rights."""
+        """The URL of the page with the token of a user that has all permissions."""
         return f"{self.url}/ui/#token={TOKEN}"
 
 
@@ -60,10 +60,10 @@ def page(
     users: Mapping[str, User] | None = None,
     authorizer: Authorizer | None = None,
 ) -> Iterator[Served]:
-    """Serve the log at a URL within the block; `told` is the clock of the page.
+    """Serve the log at a URL within the block; `told` is the clock that the page uses.
 
     Audited requests are stored below `requests`. `users` have other tokens than the administrator, and `authorizer`
-    decides about their requests; without an authorizer, all known users have all rights.
+    decides about the users' requests; without an authorizer, all known users have all permissions.
     """
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)

@@ -1,4 +1,4 @@
-"""The events of the demo's cluster, in order."""
+"""Writes the events of the demo's cluster, in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.testing import FakeClock
 from tests.ui.demo import ALICE, APPS, ARGO, BOB, NODES, START, App, Cluster, RunningPod, controller, digest, kubelet
 
 HOSTILE = "<script>document.title = 'taken over'</script>"
-"""Text with markup that a user wrote into objects."""
+"""A string with HTML markup that a user wrote into objects."""
 
 NODE_CONTROLLER = "node-lifecycle-controller"
 
@@ -46,7 +46,7 @@ def begin(cluster: Cluster) -> None:
 
 
 def morning(cluster: Cluster) -> None:
-    """Rollouts, a failing node, a new leader, and scaling by a user."""
+    """Write the events of the morning: rollouts, a failing node, a new leader, and scaling by a user."""
     web, cart, checkout, search, gateway, ledger = APPS
     cluster.wait(1500)
     roll(cluster, web, "v1", "v2", ARGO)
@@ -112,7 +112,7 @@ def _deploy(cluster: Cluster, app: App) -> None:
 
 
 def _scale_up(cluster: Cluster, app: App, version: str, deployed: Sequence[int]) -> list[int]:
-    """Create and start the pods of a version; return the revisions that affect a Service."""
+    """Create and start the pods of a new version; return the revisions that affect the Service of these pods."""
     key = f"{app.namespace}/{app.name}"
     replicas = cluster.reconciled("deployment-controller", key, deployed, _replica_set(cluster, app, version, 0))
     cluster.wait(1)
@@ -137,7 +137,7 @@ def _scale_up(cluster: Cluster, app: App, version: str, deployed: Sequence[int])
 
 
 def roll(cluster: Cluster, app: App, old: str, new: str, author: Author) -> None:
-    """A user changes the image of a Deployment."""
+    """Change the image of a Deployment, as a user would."""
     before = list(cluster.running[app])
     changed = _scale_up(cluster, app, new, cluster.put(author, _deployment(cluster, app, new)))
     key = f"{app.namespace}/{app.name}"
@@ -151,12 +151,12 @@ def roll(cluster: Cluster, app: App, old: str, new: str, author: Author) -> None
 
 
 def node_fails(cluster: Cluster, node: str) -> None:
-    """A node stops reporting, and its pods become not ready."""
+    """Write the events of a node that stops reporting, and of its pods, which become not ready."""
     _mark(cluster, node, cluster.put(controller(NODE_CONTROLLER), _node(cluster, node, ready=False)), ready=False)
 
 
 def node_recovers(cluster: Cluster, node: str) -> None:
-    """The node reports again."""
+    """Write the events of the node when it reports again."""
     _mark(cluster, node, cluster.put(kubelet(node), _node(cluster, node, ready=True)), ready=True)
 
 
@@ -172,7 +172,7 @@ def _mark(cluster: Cluster, node: str, triggers: Sequence[int], *, ready: bool) 
 
 
 def _publish(cluster: Cluster, app: App, triggers: Sequence[int]) -> None:
-    """The Endpoints and the EndpointSlice of a Service follow its pods."""
+    """Update the Endpoints and the EndpointSlice of a Service to the Service's pods."""
     pods = cluster.running.get(app, [])
     key = f"{app.namespace}/{app.name}"
     cluster.reconciled("endpoint-controller", key, triggers, _endpoints(cluster, app, pods))

@@ -1,4 +1,4 @@
-"""Tests of the page's data on both databases: equal, and consistent with queries of the log."""
+"""Tests of the UI page's data on both types of database: the data is equal, and consistent with queries of the log."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
 def test_what_happened_is_told_as_it_is_asked_for(
     reader: Reader, log: Database, asked: dict[str, str], where: str
 ) -> None:
-    """All pages together equal the view `timeline`; events of hidden kinds are counted."""
+    """All pages of the list together equal the SQL view `timeline`; events of hidden kinds are only counted."""
     quiet = f"resource IN {QUIET}"
     hides = asked.get("kind") not in QUIET
     left = f"({where}) AND NOT {quiet}" if hides else where

@@ -1,4 +1,6 @@
-"""Tests that axe-core finds no errors in any view of the page: light and dark, on a desktop and on a phone."""
+"""Tests that axe-core finds no accessibility errors in any view of the UI page: light and dark, on a desktop and on a
+phone.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ VIOLATIONS = """async () => {
 
 
 def complaints(tab: Page) -> list[str]:
-    """Return the errors that axe-core finds on the current page."""
+    """Return the accessibility errors that axe-core finds on the current page."""
     if not tab.evaluate("typeof axe === 'object'"):
         tab.evaluate(AXE)
     found: list[Any] = tab.evaluate(VIOLATIONS)

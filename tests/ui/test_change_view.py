@@ -1,4 +1,4 @@
-"""Tests of the graph of causes and effects in a browser."""
+"""Tests of the graph of causes and effects on the UI page, in a browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OVERLAPS = """() => {
         a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
 }"""
 STANDING = "nodes => nodes.map((node) => `${node.dataset.node.slice(1)} ${node.dataset.alike ?? ''}`)"
-"""Return the revisions of nodes: one revision for a group of similar events."""
+"""Return the revisions of the graph's nodes; a group of similar events has one revision."""
 
 LEFTWARD = """() => [...document.querySelectorAll(".graph .edge")].filter((edge) => {
     const [from, to] = [edge.dataset.from, edge.dataset.to]
@@ -93,7 +93,7 @@ def test_requested_change_has_no_inferred_cause(tab: Page) -> None:
 
 
 def crowded(url: str, *, alike: bool = False) -> int:
-    """Write a change with a hundred and fifty causes; return its revision."""
+    """Write a change with a hundred and fifty causes; return the revision of the change."""
     log = open_log(url, clock=SystemClock(), random=Random(1), migrate=True)
     author = Author("system:controller:crowd", "ctrlmgr")
     for number in range(150):  # each by another user, so that none are similar

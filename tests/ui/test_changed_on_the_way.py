@@ -1,4 +1,4 @@
-"""Tests that the page shows changes by admission: webhooks and built-in plugins."""
+"""Tests that the UI page shows the changes that admission makes to objects, by webhooks and by built-in plugins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a log with a node that a plugin has changed, and a ConfigMap that a webhook has changed."""
+    """Return a log with a node that an admission plugin has changed, and a ConfigMap that a webhook has changed."""
     made = f"sqlite:///{Path(tmp_path_factory.mktemp('admission'))}/log.db"
     log = open_log(made, clock=FakeClock(), random=Random(1), migrate=True)
     stage = Stage(log=log, caller=labels_it)

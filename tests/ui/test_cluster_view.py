@@ -1,4 +1,4 @@
-"""Tests of running and pending pods by node: as data, and in a browser."""
+"""Tests of the view of running and pending pods by node: its data, and how a browser shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of access to the page: tokens in links and in the field, shown data, and no foreign content."""
+"""Tests of access to the UI page: tokens in links and in the input field, which data is shown, and that no foreign
+content is loaded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of accessibility: names, contrast, and the layout on a phone."""
+"""Tests of the UI page's accessibility: names of elements, contrast, and the layout on a phone."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WIDE = """() => [...document.querySelectorAll("body *")]
 
 
 def views(database: Database) -> dict[str, str]:
-    """Return the URL of every view."""
+    """Return the URL of every view of the page."""
     pod = "resource=pods&namespace=shop"
     name = database.query("SELECT name FROM timeline WHERE resource = 'pods' AND namespace = 'shop' LIMIT 1").rows[0][0]
     revision = revision_of(database, f"resource = 'pods' AND name = '{name}' AND type = 'MODIFIED'")
@@ -83,7 +83,7 @@ def views(database: Database) -> dict[str, str]:
 
 
 def open_view(tab: Page, name: str, address: str) -> None:
-    """Open a view, and wait until it is shown."""
+    """Open a view of the page, and wait until the view is shown."""
     go(tab, address)
     expect(tab).to_have_title(re.compile(f"· {name}"))
     tab.wait_for_load_state("networkidle")

@@ -1,4 +1,4 @@
-"""Tests of failures in a browser: the first view of the page, and the page of an object."""
+"""Tests of failures on the UI page, in a browser: in the first view, and in the view of an object."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def failing(**more: Any) -> Failure:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The page over the log of a website with a failing reconcile, and of one that failed before."""
+    """The UI page for the log of a website whose reconcile is failing, and of a website whose
+    reconcile failed before.
+    """
     url = f"sqlite:///{tmp_path_factory.mktemp('failing')}/log.db"
     clock = FakeClock(START + 10 * SECOND)
     log = open_log(url, clock=clock, random=Random(1), migrate=True)

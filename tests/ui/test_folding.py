@@ -1,4 +1,4 @@
-"""Tests of the time axis with shortened pauses."""
+"""Tests of the UI page's time axis, on which long pauses are shortened."""
 
 from __future__ import annotations
 

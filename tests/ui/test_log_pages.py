@@ -1,4 +1,6 @@
-"""Tests of the log's pages for copies: the events by rights, and the sizes of pages."""
+"""Tests of the pages in which the log is sent to copies: which events the client's permissions allow, and the sizes of
+pages.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,7 @@ OLD, NEW = "b2xkLW9sZA==", "bmV3LW5ldw=="
 
 
 def again(pages: LogPages, url: str) -> None:
-    """Delete the namespace `shop` with its Secret, and create both again."""
+    """Delete the namespace `shop` together with its Secret, and create both again."""
     log = open_log(url, clock=FakeClock(), random=Random(2))
     space = made("Namespace", "shop", "")
     for kind, obj, previous in (

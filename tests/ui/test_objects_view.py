@@ -1,4 +1,6 @@
-"""Tests of objects in a browser: lists in Kubernetes' columns, and an object with the author of each line."""
+"""Tests of objects on the UI page, in a browser: lists with Kubernetes' columns, and an object with the author of each
+line.
+"""
 
 from __future__ import annotations
 

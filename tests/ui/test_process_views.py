@@ -1,4 +1,4 @@
-"""Tests of the live views in a browser: queues, leaders, health, and a growing log."""
+"""Tests of the live views of the UI page, in a browser: queues, leaders, health, and a growing log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the page's database access: limits of time and of waiting requests, and resumed counts."""
+"""Tests of how the UI page reads the database: limits of time and of waiting requests, and counts that are resumed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_only_so_many_wait(demo_url: str) -> None:
 
 
 class ObservedDatabase(Database):
-    """A database that records its queries."""
+    """A database connection that records its queries."""
 
     def __init__(self, inner: Database, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self.dialect = inner.dialect
@@ -112,7 +112,7 @@ class ObservedDatabase(Database):
 
 @pytest.fixture
 def long_log(tmp_path: Path) -> Iterator[Database]:
-    """A log of 250 events."""
+    """The URL of a log with 250 events."""
     url = f"sqlite:///{tmp_path}/long.db"
     log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
     log.append([Proposal(EventType.ADDED, a_namespace(f"n-{n:03d}"), None) for n in range(250)], author=Author("a"))

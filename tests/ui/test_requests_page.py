@@ -1,4 +1,4 @@
-"""Tests of audited requests on the page."""
+"""Tests of audited requests on the UI page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the page for a user with few rights: it names the missing right instead of showing an empty view."""
+"""Tests of the UI page for a user with few permissions: the page names the missing permission instead of showing an
+empty view.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import ADMIN, TOKEN, Served, page
 
 ANN = User("ann", "", (AUTHENTICATED,))
-"""A user with the right to open the page and no rights on objects."""
+"""A user that may open the page, and has no permissions on objects."""
 SHOP = User("shop-viewer", "", (AUTHENTICATED,))
-"""A user with rights on the Services of one namespace."""
+"""A user that may read the Services of one namespace."""
 TOKENS = {"anns-token": ANN, "shops-token": SHOP}
 EVERYTHING = '*.* is forbidden: User "ann" cannot list resource "*" in API group "*" at the cluster scope'
 PODS = 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope'
 
 
 class Rights(Immediate):
-    """Lets users open the page, and lets one of them see the Services of one namespace."""
+    """An authorizer that lets all users open the page, and lets one user read the Services of one namespace."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         if user.name == ADMIN.name or not attributes.is_resource:

@@ -1,4 +1,4 @@
-"""Tests of the page over HTTP: files, headers, access to data, and texts of refusals."""
+"""Tests of the UI page over HTTP: files, headers, access to data, and messages of refusals."""
 
 from __future__ import annotations
 

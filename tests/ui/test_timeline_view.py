@@ -1,4 +1,4 @@
-"""Tests of the timeline in a browser: navigation by mouse, by keys and by names."""
+"""Tests of the timeline on the UI page, in a browser: navigation by mouse, by keys and by names."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> No
 
 
 def test_one_can_look_back_while_the_list_goes_on(tab: Page, database: Database) -> None:
-    """New events that arrive at the page do not undo the click."""
+    """New events that arrive while the page is open do not undo the user's click."""
     newest = head(database)
 
     def at_first(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""Tests of users with narrow rights: no request of the page reveals hidden objects."""
+"""Tests of users with few permissions: no response of the UI page reveals objects that a user may not read."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def questions(reader: Reader) -> dict[str, Callable[[Parameters], dict[str, Any]
 
 
 def places(log: Database) -> list[tuple[Resource, Key, int]]:
-    """Return all objects that ever existed, each with the revision of its first event."""
+    """Return all objects that ever existed in the log, each with the revision of its first event."""
     rows = log.query(
         "SELECT o.resource, o.namespace, o.name, min(e.revision) FROM object AS o JOIN event AS e ON e.object_id = o.id"
         " GROUP BY o.resource, o.namespace, o.name"
@@ -101,7 +101,7 @@ def places(log: Database) -> list[tuple[Resource, Key, int]]:
 
 
 def told_by(log: Database, visibility: Visibility) -> str:
-    """Return the strings in the visible objects, and their authors."""
+    """Return a text with all strings in the objects that a user may read, and the authors of these objects."""
     rows = log.query(
         "SELECT o.resource, o.namespace, o.name, e.body, e.actor, r.key FROM event AS e"
         " JOIN object AS o ON o.id = e.object_id LEFT JOIN reconcile AS r ON r.id = e.reconcile_id"
@@ -110,7 +110,7 @@ def told_by(log: Database, visibility: Visibility) -> str:
 
 
 def words(told: Any) -> Iterator[str]:
-    """Yield every string in an answer, including keys."""
+    """Yield every string in a response, including the keys of maps."""
     if isinstance(told, dict):
         for key, value in told.items():
             yield str(key)
@@ -240,7 +240,7 @@ LEASES = Resource("coordination.k8s.io", "leases")
 
 
 def written(kind: str, version: str, name: str, namespace: str, said: str) -> Object:
-    """Return an object of any kind with a string in it."""
+    """Return an object of any kind that contains a string."""
     about = {"name": name, "namespace": namespace, "uid": said, "annotations": {"said": said}}
     template = {"metadata": {"labels": {"said": said}}, "spec": {"containers": []}}
     spec = {"selector": {}, "template": template} if kind == "Deployment" else {}
@@ -248,7 +248,7 @@ def written(kind: str, version: str, name: str, namespace: str, said: str) -> Ob
 
 
 def tenants(said: str) -> list[Object]:
-    """Return a namespace and its objects."""
+    """Return a namespace and the objects in this namespace."""
     kinds = (("Pod", "v1"), ("Secret", "v1"), ("Deployment", "apps/v1"), ("Lease", "coordination.k8s.io/v1"))
     names = (said, "common")
     space = written("Namespace", "v1", "shop", "", said)
@@ -257,7 +257,7 @@ def tenants(said: str) -> list[Object]:
 
 @pytest.fixture
 def anew(tmp_path: Path) -> Iterator[Reader]:
-    """A log in which a namespace with its objects was deleted, at revision 18, and created again."""
+    """A log in which a namespace with its objects was deleted, at revision 18, and then created again."""
     url = f"sqlite:///{tmp_path}/log.db"
     log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
     kept: list[tuple[Object, int]] = []
@@ -287,7 +287,7 @@ def common(asked: Attributes) -> bool:
 
 
 def told_of(reader: Reader, right: Right) -> Iterator[Any]:
-    """Yield the answers to all queries about all objects that ever existed, at all revisions."""
+    """Yield the responses to all queries about all objects that ever existed, at all revisions."""
     asked = {**questions(reader), "rollout": Rollouts(reader).rollout}
     resources = [Resource("", "namespaces"), Resource("", "pods"), SECRETS, DEPLOYMENTS, LEASES]
     for question in asked.values():

@@ -1,4 +1,4 @@
-"""Tests of objects as lines of YAML: they can be parsed into the object, and each line knows its field."""
+"""Tests of objects as lines of YAML: the lines can be parsed into the object, and the field of each line is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shorthands for taking items from a queue on the test's own thread."""
+"""Shorthands for taking items from a work queue on the test's own thread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from ctrlmgr.workqueue import Delivery, WorkQueue
 
 
 def take(queue: WorkQueue[str]) -> Delivery[str]:
-    """Take the next ready item; the test fails if there is none."""
+    """Take the next ready item; the test fails if no item is ready."""
     delivery = queue.get(timeout=0)
     assert delivery is not None
     return delivery
 
 
 def finish_all(queue: WorkQueue[str]) -> list[str]:
-    """Take and finish all ready items, and return them in order."""
+    """Take and finish all ready items, and return the items in order."""
     items: list[str] = []
     while (delivery := queue.get(timeout=0)) is not None:
         items.append(delivery.item)

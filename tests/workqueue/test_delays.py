@@ -1,4 +1,4 @@
-"""Tests of delays, without a waiting thread: the behaviour in client-go's delaying_queue_test.go."""
+"""Tests of delays, without a waiting thread: the queue behaves as client-go's delaying_queue_test.go requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the queue's metrics with client-go's names, as a scrape returns them."""
+"""Tests of the queue's metrics with client-go's names, in the form that a scrape returns."""
 
 from __future__ import annotations
 

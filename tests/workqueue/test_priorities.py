@@ -1,4 +1,6 @@
-"""Tests of the order of the queue: the behaviour of controller-runtime's priorityqueue_test.go, and our additions."""
+"""Tests of the order of the queue: it behaves as controller-runtime's priorityqueue_test.go requires, with this
+project's additions.
+"""
 
 from __future__ import annotations
 
@@ -165,5 +167,5 @@ def test_a_queue_that_is_opened_again_knows_no_item_of_before(queue: WorkQueue[s
 
 
 def by_namespace(clock: FakeClock) -> WorkQueue[str]:
-    """Return an empty queue of `namespace/name`."""
+    """Return an empty queue whose items are `namespace/name`."""
     return WorkQueue("namespaces", clock=clock, namespace_of=lambda item: item.partition("/")[0])

@@ -1,4 +1,4 @@
-"""Property tests of the queue with any order of adds and takes."""
+"""Property tests of the queue with random orders of adds and takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def namespace_of(item: str) -> str:
 
 
 class Deliveries(RuleBasedStateMachine):
-    """A queue and a model of it: the expected deliveries, with their priorities."""
+    """A queue and a model of the queue, which predicts the deliveries and their priorities."""
 
     def __init__(self) -> None:
         super().__init__()

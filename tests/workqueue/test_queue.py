@@ -1,4 +1,4 @@
-"""Tests of deduplication, order and delivery: the behaviour in client-go's queue_test.go."""
+"""Tests of deduplication, order and delivery: the queue behaves as client-go's queue_test.go requires."""
 
 from __future__ import annotations
 

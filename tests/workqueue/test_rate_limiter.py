@@ -1,4 +1,6 @@
-"""Tests of the delays of items: the behaviour in client-go's default_rate_limiters_test.go."""
+"""Tests of the delays of retried items: the rate limiter behaves as client-go's
+default_rate_limiters_test.go requires.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,7 @@ def test_num_requeues_is_the_limiters_count(queue: WorkQueue[str]) -> None:
 
 def test_an_empty_limiter_of_ones_own_is_not_mistaken_for_none(clock: FakeClock) -> None:
     class Never:
-        """A limiter that is false in a condition, like an empty collection."""
+        """A rate limiter that counts as false in a condition, like an empty collection."""
 
         def __len__(self) -> int:
             return 0

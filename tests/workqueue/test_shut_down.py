@@ -1,4 +1,4 @@
-"""Tests of shutting down, at once and with draining: the behaviour in client-go's queue_test.go."""
+"""Tests of shutting down a queue, at once and with draining: it behaves as client-go's queue_test.go requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a delivery has every revision that was combined into it."""
+"""Tests that a delivery contains every revision that was combined into the delivered item."""
 
 from __future__ import annotations
 

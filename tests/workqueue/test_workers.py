@@ -1,5 +1,5 @@
-"""Tests of real threads on one queue: no item is lost or processed twice at once, and each trigger
-is delivered once.
+"""Tests of real threads on one queue: no item is lost or processed twice at the same time, and each trigger is
+delivered once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ITEMS = ["a", "b", "c", "d", "e"]
 
 
 class Observed:
-    """The observations of workers; it has its own lock, so that it can detect a missing lock in the queue."""
+    """The observations of workers; the class has its own lock, so that it can detect a missing lock in the queue."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""Tests of the encoding of lists, in pieces."""
+"""Tests of the encoding of lists, which is done in pieces."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_a_list_that_ends_with_a_piece_is_complete() -> None:
 
 
 def test_an_item_that_says_something_else_of_itself_says_nothing_in_the_list() -> None:
-    """For example, an object that was stored before its kind moved to another version."""
+    """An item's own kind and apiVersion are omitted in the list, for example those of an object that was stored before
+    its kind moved to another version.
+    """
     (whole,) = encoding.items(HEAD, [thing(1), thing(2, kind="Older"), thing(3)], TYPE_META)
     assert [list(item) for item in json.loads(whole)["items"]] == [["metadata", "data"]] * 3
 

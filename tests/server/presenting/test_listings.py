@@ -1,4 +1,4 @@
-"""Tests of lists that are requested again."""
+"""Tests of lists that clients request more than once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def whole(listings: Listings, objects: Sequence[Object], head: bytes = HEAD) -> 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of objects in each list that was encoded."""
+    """The number of objects in each list that the server encoded."""
     sizes: list[int] = []
     items = encoding.items
 

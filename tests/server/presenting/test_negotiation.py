@@ -1,4 +1,4 @@
-"""Tests of content negotiation: the representation for an Accept header, and valid Content-Types."""
+"""Tests of content negotiation: which representation an Accept header selects, and which Content-Types are valid."""
 
 from __future__ import annotations
 

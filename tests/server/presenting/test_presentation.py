@@ -1,4 +1,4 @@
-"""Tests of objects as PartialObjectMetadata, and as rows of tables."""
+"""Tests of objects in the forms of PartialObjectMetadata and of table rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "met
 
 
 class Definition:
-    """A table with the name and the creation time."""
+    """A table with two columns: the name and the creation time."""
 
     columns = (Column("Name", format="name", description="The name."), Column("Now", "integer", priority=1))
     conditions = None

@@ -1,4 +1,4 @@
-"""Tests of the framing of lists: with a content-length if it is known, otherwise in chunks."""
+"""Tests of the framing of lists: with a content-length if the length is known, otherwise in chunks."""
 
 from __future__ import annotations
 

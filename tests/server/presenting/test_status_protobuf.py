@@ -1,4 +1,6 @@
-"""Tests of errors for clients that only accept protobuf: Kubernetes' bytes, and how its clients read them."""
+"""Tests of errors for clients that accept only protobuf: the bytes are those of Kubernetes, and Kubernetes' clients can
+read them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def test_a_refusal_is_written_as_kubernetes_writes_it() -> None:
 
 
 def without_zeros(value: Any) -> Any:
-    """Return a value without zero values, which Go omits."""
+    """Return a value without zero values, because Go omits zero values."""
     if isinstance(value, dict):
         kept = {name: without_zeros(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each not in ("", 0, {})}

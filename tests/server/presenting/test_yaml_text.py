@@ -1,4 +1,6 @@
-"""Tests of JSON converted to YAML, decoded with the clients' parser, and measured in function calls."""
+"""Tests of JSON that is converted to YAML: the clients' parser decodes the result, and the work is measured in function
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the subresource `proxy` in admission and discovery, and of the chosen endpoint of a Service."""
+"""Tests of the subresource `proxy` in admission and discovery, and of the endpoint that is chosen for a Service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.server.site import make, running
 
 
 class Seen:
-    """Admission that records the connections and refuses them."""
+    """An admission chain that records the requested connections and refuses them."""
 
     def __init__(self) -> None:
         self.options: list[Any] = []
@@ -61,7 +61,7 @@ def test_discovery_lists_the_proxies() -> None:
 
 
 class Objects:
-    """A view of some objects."""
+    """A view that contains some objects."""
 
     def __init__(self, *objects: dict[str, Any]) -> None:
         self._objects = [Object.from_dict(each) for each in objects]

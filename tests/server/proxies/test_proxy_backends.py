@@ -1,4 +1,4 @@
-"""Tests of the names in requests to a proxy, and of the allowed addresses."""
+"""Tests of the names that requests to a proxy contain, and of the addresses to which the proxy may connect."""
 
 from __future__ import annotations
 

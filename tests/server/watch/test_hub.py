@@ -1,4 +1,4 @@
-"""Tests of the hub: one pass for all watches, in order, and no watch delays another."""
+"""Tests of the watch hub: it reads the log once for all watches, sends events in order, and no watch delays another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sent_events() -> float:
 
 
 class FakeStream:
-    """A connected client that reads or does not read, as a test sets, and stores the received bytes."""
+    """A connected client that reads or does not read, as a test decides, and stores the bytes that it receives."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -69,7 +69,7 @@ class FakeStream:
 
 
 class Failing(Plain):
-    """A presentation whose encoding fails."""
+    """A presentation whose encoding always fails."""
 
     def frame(self, type: str, obj: Object) -> bytes:
         raise ValueError("not to be shown")
@@ -90,7 +90,7 @@ def pods() -> Kind:
 
 
 class Stage:
-    """A hub over a log in memory, with a clock that does not advance."""
+    """A watch hub on a log in memory, with a clock that does not advance."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -136,7 +136,7 @@ class Stage:
         return stream
 
     async def change(self, type: EventType, *objects: Object) -> None:
-        """Append changes of pods, and let the hub send them."""
+        """Append changes of pods to the log, and let the hub send the events."""
         self.log.append(
             [Proposal(type, obj, None if type is not EventType.ADDED else 0) for obj in objects], author=Author("test")
         )

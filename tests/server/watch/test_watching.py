@@ -1,4 +1,4 @@
-"""Tests of watches over real connections: from any revision, in order, to the end."""
+"""Tests of watches over real connections: they begin at any revision, send events in order, and end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site() -> Iterator[Site]:
 
 
 def told(event: Any) -> tuple[str, str]:
-    """Return a short form of an event: its type and the object's name, or its error code."""
+    """Return a short form of a watch event: its type and the object's name, or the status code of an error."""
     obj = event["object"]
     return event["type"], obj["metadata"].get("name") or str(obj.get("code", ""))
 
@@ -176,8 +176,8 @@ def test_what_is_compacted_is_gone_loudly() -> None:
 
 
 def test_a_list_and_the_watch_from_it_are_all_there_is(site: Site) -> None:
-    """W11: a client that lists and then watches from that revision has the server's state, regardless of concurrent
-    writes.
+    """Guarantee W11: a client that lists and then watches from the list's revision has the server's state, regardless
+    of concurrent writes.
     """
     stop = threading.Event()
 

@@ -1,6 +1,8 @@
-"""A complete cluster in one thread with virtual time: the engine, controllers of workloads and nodes, two nodes.
+"""A complete cluster in one thread with virtual time: the engine, the controllers of workloads and nodes, and two
+nodes.
 
-Each controller writes as its own user with its own role. `until` advances time to the next due work.
+Each controller writes as its own user, with the permissions of its own role. The method `until` advances time to the
+next due work, until a condition holds.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ Thing = dict[str, Any]
 
 
 class Cluster(Stage):
-    """A cluster with the namespace `a`, and the ready nodes `node-1` and `node-2`."""
+    """A cluster with the namespace `a`, and with the nodes `node-1` and `node-2`, which are ready."""
 
     def __init__(self, **nodes: Any) -> None:
         super().__init__()
@@ -145,7 +147,7 @@ class Cluster(Stage):
     # Time
 
     def work(self) -> None:
-        """Run all work that is due now."""
+        """Run all controllers until no work is due."""
         for _ in range(500):
             self.feed.catch_up()
             while self.informers.step():
@@ -162,7 +164,7 @@ class Cluster(Stage):
         return worked
 
     def pass_by(self, seconds: float) -> None:
-        """Advance the time, and run due work."""
+        """Advance the time, and run the work that becomes due."""
         end = self.clock.monotonic() + seconds
         self.work()
         while (now := self.clock.monotonic()) < end:
@@ -182,7 +184,9 @@ class Cluster(Stage):
     # Requests
 
     def path(self, kind: str, name: str = "", namespace: str = "a") -> str:
-        """Return the path of objects of a kind, of one object, or (`NAME/PART`) of a subresource."""
+        """Return the URL path of a kind's objects, of one object, or, for a name of the form `NAME/PART`, of a
+        subresource.
+        """
         where = "" if kind in _CLUSTERED else f"/namespaces/{namespace}"
         return f"{_ABOUT[kind]}{where}/{kind}" + (f"/{name}" if name else "")
 
@@ -200,21 +204,21 @@ class Cluster(Stage):
         return None if answer.code == 404 else self._ok(answer)
 
     def all(self, kind: str, selector: str = "", namespace: str = "a") -> list[Thing]:
-        """Return the objects of a kind."""
+        """Return the objects of a kind that match a label selector."""
         query = {"labelSelector": selector} if selector else {}
         found: list[Thing] = self._ok(self.send("GET", self.path(kind, "", namespace), query=query))["items"]
         return found
 
     def patch(self, kind: str, name: str, body: Thing, media_type: str = MERGE) -> Thing:
-        """Patch an object, or (`NAME/PART`) a subresource."""
+        """Patch an object, or, for a name of the form `NAME/PART`, a subresource of the object."""
         return self._ok(self.send("PATCH", self.path(kind, name), body, media_type=media_type))
 
     def replace(self, kind: str, name: str, body: Thing) -> Thing:
-        """Replace an object, or a subresource."""
+        """Replace an object or a subresource of the object."""
         return self._ok(self.send("PUT", self.path(kind, name), body))
 
     def delete(self, kind: str, name: str = "", **options: Any) -> Thing:
-        """Delete an object, or all objects of a kind."""
+        """Delete an object, or all objects of a kind if the name is empty."""
         return self._ok(self.send("DELETE", self.path(kind, name), options or None))
 
     def _ok(self, answer: Response) -> Thing:
@@ -229,7 +233,7 @@ class Cluster(Stage):
         return [each for each in self.all("pods", selector) if not each["metadata"].get("deletionTimestamp")]
 
     def history(self, kind: str, name: str, namespace: str = "a") -> list[Thing]:
-        """Return every version of an object that a watch would have sent, without deletions."""
+        """Return every version of an object that a watch would have sent, except deletions."""
         key = Key(namespace, name)
         events = self.log.events_after(0, limit=1_000_000)
         found = [each for each in events if each.resource.plural == kind and each.object.key == key]
@@ -244,18 +248,18 @@ class Cluster(Stage):
         return condition(thing, "Ready").get("status") == "True"
 
     def ready(self, selector: str = "") -> list[Thing]:
-        """Return the pods that are ready."""
+        """Return the pods that are ready and match a label selector."""
         return [each for each in self.pods(selector) if self.is_ready(each)]
 
 
 def condition(thing: Thing, type_: str) -> Thing:
-    """Return a condition, an empty one if there is none."""
+    """Return a condition of an object; return an empty condition if the object does not have it."""
     found = thing.get("status", {}).get("conditions") or ()
     return next((each for each in found if each["type"] == type_), {})
 
 
 def container(script: str = "", name: str = "c", **more: Any) -> Thing:
-    """Return a container that pauses, or that runs a script."""
+    """Return a container that pauses, or that runs a shell script if one is given."""
     if not script:
         return {"name": name, "image": "registry.k8s.io/pause:3.10.1", **more}
     return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", script], **more}
@@ -273,19 +277,19 @@ def template(*containers: Thing, app: str = "web", **spec: Any) -> Thing:
 
 
 def workload(name: str, *containers: Thing, app: str = "web", **spec: Any) -> Thing:
-    """Return a spec with a selector and a template."""
+    """Return the spec of a workload, with a selector and a pod template."""
     spec = {"selector": {"matchLabels": {"app": app}}, "template": template(*containers, app=app), **spec}
     return {"metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
 
 
 def running(cluster: Cluster, body: Thing) -> Thing:
-    """Create a pod and wait until it runs."""
+    """Create a pod and wait until the pod runs."""
     name = cluster.make("pods", body)["metadata"]["name"]
     cluster.until(lambda: cluster.phase(name) == "Running")
     return cluster.get("pods", name)
 
 
 def terminated(pod: Thing, field: str = "containerStatuses") -> Thing:
-    """Return the termination of the first container of a pod."""
+    """Return the termination state of a pod's first container."""
     found: Thing = pod["status"][field][0]["state"].get("terminated") or {}
     return found

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of chunking, webhook configurations and latency of Services."""
+"""Kubernetes' conformance tests of chunked lists, webhook configurations and the latency of Services."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def has_endpoints(cluster: Cluster, name: str) -> bool:
 
 
 def test_service_endpoints_latency_should_not_be_very_high(cluster: Cluster) -> None:
-    """A Service that selects a running pod has its endpoints at once: no delay in virtual time passes."""
+    """A Service that selects a running pod has its endpoints at once: no virtual time passes."""
     made = workload("latency", app="latency", replicas=1)
     made["spec"]["selector"] = {"app": "latency"}
     cluster.make("replicationcontrollers", made)

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of Deployments, ReplicaSets, StatefulSets, DaemonSets and budgets."""
+"""Kubernetes' conformance tests of Deployments, ReplicaSets, StatefulSets, DaemonSets and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -220,7 +220,9 @@ def names(cluster: Cluster, selector: str = "app=web") -> list[str]:
 
 
 def webserver(image: str = "httpd:2.4.38", **more: Any) -> Thing:
-    """Return the container of the sets in Kubernetes' tests: its probe uses a port that it does not declare."""
+    """Return the container of the StatefulSets in Kubernetes' tests: its probe uses a port that the container does not
+    declare.
+    """
     probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
     return {"name": "c", "image": image, "readinessProbe": probe, **more}
 
@@ -235,7 +237,7 @@ def stateful(cluster: Cluster, replicas: int, **spec: Any) -> Thing:
 
 
 def revisions(cluster: Cluster) -> list[tuple[str, str, str]]:
-    """Return the name, the image and the revision of each pod of the set."""
+    """Return the name, the image and the revision of each pod of the StatefulSet."""
     label = "controller-revision-hash"
     pods = sorted(cluster.pods("app=web"), key=lambda each: str(each["metadata"]["name"]))
     return [
@@ -307,8 +309,8 @@ def test_stateful_set_should_validate_statefulset_status_endpoints(cluster: Clus
 
 
 def test_stateful_set_should_recreate_evicted_statefulset(cluster: Cluster) -> None:
-    """Another pod uses the host port of the set's pod on its node; after the deletion of that pod,
-    the set's pod runs.
+    """A pod on the same node uses the host port of the StatefulSet's pod; after this pod was deleted, the StatefulSet's
+    pod runs.
     """
     port = {"containerPort": 21017, "hostPort": 21017, "name": "conflict"}
     cluster.make("pods", pod("test-pod", {**container(), "ports": [port]}, nodeName="node-1"))

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of containers, init containers and probes on nodes (sig-node)."""
+"""Kubernetes' conformance tests of containers, init containers and probes on nodes (group sig-node)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def cluster() -> Cluster:
 def test_container_runtime_when_starting_a_container_that_exits_should_run_with_the_expected_status(
     cluster: Cluster, policy: str, phase: str, state: str, restarts: int
 ) -> None:
-    """The script fails the first time, succeeds the second time, and then runs for ever; it counts in a file."""
+    """A script that fails the first time, succeeds the second time, and then runs forever; it counts its runs in a
+    file.
+    """
     script = """
 f=/restart-count/restartCount
 runs=$(echo 'run' >> $f ; wc -l $f | awk {'print $1'})
@@ -139,7 +141,9 @@ def inits(*scripts: str) -> list[Thing]:
 
 
 def check_invariants(cluster: Cluster, name: str) -> list[Thing]:
-    """Check the invariants of init containers in each status; return the written statuses, in order."""
+    """Check that every status of a pod satisfies the invariants of init containers; return the written statuses, in
+    order.
+    """
     statuses = [each["status"] for each in cluster.history("pods", name) if each["status"].get("initContainerStatuses")]
     was_initialized = False
     for status in statuses:
@@ -155,7 +159,9 @@ def check_invariants(cluster: Cluster, name: str) -> list[Thing]:
 
 
 def initialized(statuses: list[Thing]) -> tuple[bool, bool]:
-    """Return whether all init containers have succeeded, and whether one has failed; later containers must wait."""
+    """Return whether all init containers have succeeded, and whether one init container has failed; later containers
+    must wait.
+    """
     has_all, has_failed = True, False
     for each in statuses:
         assert (has_all and not has_failed) or "waiting" in each["state"], f"{each['name']} does not wait"
@@ -223,7 +229,7 @@ LATE: Thing = {"initialDelaySeconds": 15, "failureThreshold": 1}
 
 
 def agnhost(*arguments: str, ports: tuple[int, ...] = (), **more: Any) -> Thing:
-    """Return a container of the test image; the tests of `liveness` declare no port."""
+    """Return a container of the test image; in Kubernetes' tests of `liveness`, the container declares no port."""
     one = {"name": "c", "image": "registry.k8s.io/e2e-test-images/agnhost:2.56", "args": [*arguments], **more}
     return {**one, "ports": [{"containerPort": port} for port in ports]} if ports else one
 
@@ -281,7 +287,9 @@ def agnhost(*arguments: str, ports: tuple[int, ...] = (), **more: Any) -> Thing:
     ],
 )
 def test_probing_container(cluster: Cluster, title: str, one: Thing, restarts: int) -> None:
-    """The number of restarts never decreases, and reaches the expected number; if that is 0, check for four minutes."""
+    """Check that the number of restarts never decreases, and reaches the expected number; if this number is 0, check
+    for four minutes.
+    """
     running(cluster, pod("p", one))
     counts = [0]
 

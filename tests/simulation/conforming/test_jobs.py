@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of Jobs and CronJobs (sig-apps)."""
+"""Kubernetes' conformance tests of Jobs and CronJobs (group sig-apps)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def job(name: str, script: str, *, policy: str = "Never", **spec: Any) -> Thing:
 
 
 def ended(cluster: Cluster, name: str, how: str) -> Thing:
-    """Wait until a job has ended in this way, and return its status."""
+    """Wait until a Job has the final condition `how`, and return the Job's status."""
     cluster.until(lambda: condition(cluster.get("jobs", name), how).get("status") == "True", within=1800)
     found: Thing = cluster.get("jobs", name)["status"]
     return found
@@ -38,7 +38,7 @@ else
   exit 0
 fi
 """
-"""The command failOddSucceedEven of Kubernetes' tests."""
+"""The shell script failOddSucceedEven of Kubernetes' tests."""
 FAIL_ONCE = """
 if [[ -r /data/foo ]]
 then
@@ -60,11 +60,13 @@ else
   exit 1
 fi
 """
-"""notTerminateOnce: the first pod of index 0 keeps running, and the others fail until it has written its file."""
+"""The shell script notTerminateOnce of Kubernetes' tests: the first pod with index 0 keeps running, and all other pods
+fail until the first pod has written its file.
+"""
 
 
 def on_node(body: Thing, node: str = "node-1") -> Thing:
-    """Run a job's pods on one node, with a folder of that node as their volume."""
+    """Return a Job whose pods run on one node, with a folder of this node as their volume."""
     spec = body["spec"]["template"]["spec"]
     spec["nodeSelector"] = {"kubernetes.io/hostname": node}
     spec["volumes"] = [{"name": "data", "hostPath": {"path": "/tmp/job-e2e/1", "type": "DirectoryOrCreate"}}]
@@ -72,7 +74,7 @@ def on_node(body: Thing, node: str = "node-1") -> Thing:
 
 
 def first_ended(cluster: Cluster, name: str, interim: tuple[str, str], how: str) -> Thing:
-    """Wait until a job has ended; before its end, it must have a condition with this reason."""
+    """Wait until a Job has ended; before its end, the Job must have a condition with the given reason."""
     status = ended(cluster, name, how)
     stages = [each["status"] for each in cluster.history("jobs", name) if "status" in each]
     at = next(index for index, each in enumerate(stages) if condition({"status": each}, interim[0]))
@@ -158,7 +160,9 @@ def test_should_allow_to_use_a_pod_failure_policy_to_ignore_failure_matching_on_
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 def test_should_run_a_job_to_completion_when_tasks_sometimes_fail(cluster: Cluster, policy: str) -> None:
-    """Containers are restarted locally, with a volume of each pod, or not, with a folder of their node."""
+    """Containers are either restarted locally, with a volume of each pod, or not restarted, with a folder of their
+    node.
+    """
     body = job("once", FAIL_ONCE, policy=policy, completions=4, parallelism=2)
     cluster.make("jobs", on_node(body) if policy == "Never" else body)
     assert first_ended(cluster, "once", ("SuccessCriteriaMet", "CompletionsReached"), "Complete")["succeeded"] == 4

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of garbage collection, namespaces and endpoints."""
+"""Kubernetes' conformance tests of garbage collection, namespaces and Endpoints."""
 
 from __future__ import annotations
 

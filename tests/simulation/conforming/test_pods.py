@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of pods on nodes (sig-node)."""
+"""Kubernetes' conformance tests of pods on nodes (group sig-node)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of scheduling and taints (sig-scheduling, sig-node)."""
+"""Kubernetes' conformance tests of scheduling and taints (groups sig-scheduling and sig-node)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def running(cluster: Cluster, name: str) -> Thing:
 
 
 def unschedulable(cluster: Cluster, name: str) -> str:
-    """Wait until a pod is reported as unschedulable, and return the message."""
+    """Wait until a pod is reported as unschedulable, and return the message of its condition."""
     cluster.until(lambda: condition(cluster.get("pods", name), "PodScheduled").get("reason") == "Unschedulable")
     return str(condition(cluster.get("pods", name), "PodScheduled")["message"])
 
 
 def extended(cluster: Cluster, amount: str = "5") -> None:
-    """Give each node a separate resource by patching its status, as Kubernetes' tests do."""
+    """Give each node an extended resource of its own by patching the node's status, as Kubernetes' tests do."""
     for node in ("node-1", "node-2"):
         status = {
             "status": {"capacity": {"example.com/fakecpu": amount}, "allocatable": {"example.com/fakecpu": amount}}
@@ -150,7 +150,9 @@ def has_ready(cluster: Cluster, app: str, replicas: int) -> bool:
 
 
 def test_preemption_execution_path_runs_replica_sets_to_verify_preemption_running_path(cluster: Cluster) -> None:
-    """Three ReplicaSets with increasing priorities, and then one that preempts pods with the lowest priority."""
+    """Three ReplicaSets have increasing priorities, and the pods of a fourth ReplicaSet preempt the pods with the
+    lowest priority.
+    """
     extended(cluster, "10")
     classes(cluster, p1=1, p2=2, p3=3, p4=4)
     pin = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}

@@ -1,4 +1,4 @@
-"""Tests of Services in scripts of pods: init containers that wait, and tests of charts."""
+"""Tests of Services that scripts in pods use: init containers that wait, and tests of charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ until nslookup myservice.$(cat {NAMESPACE_FILE}).svc.cluster.local; do
   sleep 2
 done
 """
-"""The init container of the documentation (Pods > Init Containers)."""
+"""The init container in Kubernetes' documentation (Pods > Init Containers)."""
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def service(cluster: Cluster, name: str, port: int = 80, **spec: object) -> None
 
 
 def chart_test(name: str, *arguments: str, command: str = "wget") -> Thing:
-    """Return the pod of `templates/tests/test-connection.yaml`, as `helm create` writes it."""
+    """Return the pod in `templates/tests/test-connection.yaml`, in the form in which `helm create` writes it."""
     one = {"name": "wget", "image": "busybox", "command": [command], "args": [*arguments]}
     return pod(name, one, restartPolicy="Never")
 

@@ -1,4 +1,4 @@
-"""Kubernetes' conformance tests of storage, for the API and simulated nodes (sig-storage)."""
+"""Kubernetes' conformance tests of storage, for the API and for simulated nodes (group sig-storage)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_empty_dir_wrapper_volumes_should_not_conflict(cluster: Cluster) -> None
 
 
 def test_empty_dir_wrapper_volumes_should_not_cause_race_condition_when_used_for_configmaps(cluster: Cluster) -> None:
-    """Five pods of a controller on one node, each with fifty volumes of ConfigMaps."""
+    """Five pods of one controller run on one node, each with fifty volumes that contain ConfigMaps."""
     names = [f"racey-configmap-{number}" for number in range(50)]
     for name in names:
         cluster.make("configmaps", {"metadata": {"name": name}, "data": {"data-1": "value-1"}})
@@ -110,7 +110,7 @@ def test_empty_dir_wrapper_volumes_should_not_cause_race_condition_when_used_for
 
 
 def storage(cluster: Cluster, provisioner: str) -> None:
-    """Return a class that waits for the first pod, and a claim of this class."""
+    """Return a StorageClass that binds volumes when the first pod uses the claim, and a claim of this StorageClass."""
     fields = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
     cluster.make("storageclasses", {"metadata": {"name": "late"}, **fields})
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "late"}
@@ -118,7 +118,7 @@ def storage(cluster: Cluster, provisioner: str) -> None:
 
 
 def local(name: str, size: str, node: str = "", **more: Any) -> Thing:
-    """Return a volume, optionally on one node."""
+    """Return a PersistentVolume, optionally one that is accessible only from one node."""
     spec: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late", **more}
     spec["csi"] = {"driver": "d.example.com", "volumeHandle": name}
     if node:

@@ -1,4 +1,4 @@
-"""Drives the distribution's Chromium, without background activity."""
+"""Starts the Chromium of the Linux distribution, without background activity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLAGS = [
 
 
 def launched(playwright: Playwright) -> Browser:
-    """Start Chromium; the context closes it."""
+    """Start Chromium; the browser is closed at the end of the block."""
     program = os.environ.get("CTRLMGR_TEST_CHROMIUM") or shutil.which("chromium")
     assert program, "the tests need Chromium; scripts/test installs it"
     return playwright.chromium.launch(executable_path=program, args=_FLAGS)
