@@ -1,6 +1,7 @@
 """The engine: one set of verbs for objects of all kinds, on top of the event log.
 
-A write passes through these modules, in this order: `schema` decodes the body. `patch` or `managedfields` applies a
-patch to the stored object. The kind's `strategy` defaults, prepares and validates the object. `engine` converts the
-object to proposals and appends these. The `cacher`, which holds the log's current state, answers reads and watches.
+A write passes through these modules, in this order: `schema` decodes the body. Then `patch` or `managedfields` applies
+a patch to the stored object. After that, the kind's `strategy` defaults, prepares and validates the object. Finally,
+`engine` converts the object to proposals and appends these proposals to the log. The `cacher`, which holds the log's
+current state, answers reads and watches.
 """

@@ -1,10 +1,10 @@
 """Defines the attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
 
 The engine calls an `Admission` twice for each attempt at a write. The engine calls `admit` while the new object may
-still be changed. It calls `validate` when the object is complete and valid by its schema and strategy. Both methods
-return operations: these may yield commands and wait for answers from other processes, while the engine works on other
-requests. If an attempt conflicts with another write, the engine makes a new attempt with new attributes and calls
-admission again.
+still be changed. The engine calls `validate` when the object is complete and valid according to its schema and
+strategy. The methods `admit` and `validate` return operations, which may yield commands and wait for answers from other
+processes, while the engine works on other requests. If an attempt conflicts with another write, the engine makes a new
+attempt with new attributes and calls admission again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class Verb(StrEnum):
-    """The operation that a write performs."""
+    """The operation that a write performs, such as create or update."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -44,7 +44,7 @@ class Changer(NamedTuple):
     """The plugin or webhook that changed an object during admission."""
 
     what: str
-    """A description, such as `webhook inject.example.com of mesh`."""
+    """A description of the plugin or webhook, such as `webhook inject.example.com of mesh`."""
     revision: Revision = 0
     """The revision of the object that configures the change, such as a webhook configuration; 0 if there is none."""
 
@@ -55,20 +55,21 @@ class Attributes(msgspec.Struct):
     kind: Kind
     """The kind of the written object. For a subresource, the kind to which the subresource belongs."""
     resource: Resource
-    """The group and plural of `kind`."""
+    """The resource of `kind`: its group and plural."""
     namespace: str
-    """The namespace of the object; empty for cluster-scoped kinds, and for a Namespace its own name."""
+    """The namespace of the object; empty for cluster-scoped kinds; for a Namespace, its own name."""
     name: str
     """The name of the object; empty until a generated name is known."""
     operation: Verb
     requester: Requester
     view: State
-    """The state on which the write is decided."""
+    """The state of the cluster on which the decision about the write is based."""
     now: str
-    """The current time in the format of RFC 3339, with seconds."""
+    """The current time of the attempt in the format of RFC 3339, with seconds."""
     random: Random
     object: Unstructured | None = None
-    """The new object in its stored version, or the body of a subresource. `admit` may change this object in place.
+    """The new object in its stored version, or the body of a subresource. Only the method `admit` may change the new
+    object in place.
 
     None for deletions.
     """
@@ -76,52 +77,57 @@ class Attributes(msgspec.Struct):
     """The object before the write, which admission must not change. None for creations."""
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
-    """The kind of `object` and `old` if this kind is not `kind`: a Scale, a Binding or an Eviction."""
+    """The kind of `object` and `old` if it differs from `kind`: a Scale, a Binding or an Eviction."""
     options: WriteOptions | DeleteOptions = WriteOptions()
     dry_run: bool = False
     warnings: list[str] = []
-    """The texts of the response's `Warning` headers."""
+    """The warnings for the response's `Warning` headers."""
     annotations: dict[str, str] = {}
-    """Annotations of the audit event."""
+    """Annotations that are added to the audit event."""
     companions: list[Proposal] = []
     """Proposals that must be appended together with the object.
 
-    If one of these proposals conflicts with another write, the write is decided again.
+    If one of these proposals conflicts with another write, the engine makes a new attempt at the write.
     """
     late: list[DeferredProposals] = []
-    """Proposals that are computed at the moment of the append and appended together with the object."""
+    """Proposals that are computed when the write is appended, and appended together with the object."""
     within: Revision | None = None
-    """The revision of the namespace on which the write relies.
+    """The revision of the namespace that admission has checked.
 
     The log refuses the write if the namespace has changed.
     """
     memory: dict[str, Any] = {}
-    """Values that plugins store in the first `admit` for the second `admit` and for `validate` of the same attempt."""
+    """Values that plugins store in the first call of `admit` for the second call of `admit` and for `validate` of the
+    same attempt.
+    """
     asked: set[str] = set()
     """The other processes that any attempt at this write has called.
 
-    A new attempt calls these processes again, so the number of attempts is limited.
+    A new attempt at the write calls these processes again, so the number of attempts is limited.
     """
     changed_by: list[Changer] = []
-    """The plugins and webhooks that have changed the object; `ctrlmgr why` names them."""
+    """The plugins and webhooks that have changed the object; the command `ctrlmgr why` names them."""
     should_reinvoke: bool = False
     """Whether a plugin changed the object and requested that all plugins process it again."""
     upserts: bool = False
-    """Whether an update or an apply found no object and creates it."""
+    """Whether the write is an update or an apply that found no object and creates one."""
     is_reinvocation: bool = False
     """Whether this is the second call of `admit` in this attempt."""
     _home: Object | None = None
 
     @property
     def home(self) -> Object | None:
-        """The object's Namespace, or None if it does not exist. The first value that was read is kept."""
+        """The object's Namespace; None if the Namespace does not exist.
+
+        The Namespace that was read first is kept for the whole attempt.
+        """
         if self._home is None:
             self._home = self.view.get(NAMESPACES, Key("", self.namespace))
         return self._home
 
     @property
     def fields(self) -> Unstructured:
-        """The new object. This property must not be read for a deletion."""
+        """The new object. The Namespace must not be read for a deletion."""
         assert self.object is not None, f"{self.operation} has no object"
         return self.object
 
@@ -141,7 +147,7 @@ class Attributes(msgspec.Struct):
         self.changed_by.append(_plugin(plugin))
 
     def called(self) -> str:
-        """Return the object's name for an error message: the name, or generateName if the name is not known yet."""
+        """Return the name of the object for an error message; generateName if the name is not known yet."""
         if self.name:
             return self.name
         metadata = (self.object or {}).get("metadata") or {}
@@ -164,13 +170,13 @@ class Admission(Protocol):
         """Return whether `admit` or `validate` must be called for writes with this resource, subresource and verb."""
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the decision on this write needs the object; `attributes` may lack it."""
+        """Return whether the decision on this write needs the object; `attributes` may lack the object."""
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Change the new object, or raise an `ApiError` to refuse the write."""
+        """Change the new object, and raise an `ApiError` to refuse the write."""
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise an `ApiError` to refuse the write."""
+        """Check the write, and raise an `ApiError` to refuse it."""
 
 
 class _AdmitsEverything:
@@ -190,4 +196,4 @@ class _AdmitsEverything:
 
 
 NO_ADMISSION: Final[Admission] = _AdmitsEverything()
-"""Admission for an engine that applies only the strategies of kinds."""
+"""The admission of an engine that applies only the strategies of kinds."""

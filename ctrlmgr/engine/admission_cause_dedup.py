@@ -1,6 +1,7 @@
-"""Marks each admission cause of an append as finished, once per process (`engine.writes.attempts`).
+"""Marks each admission cause of an append as finished, but only once per process (`engine.writes.attempts`).
 
-Guarantees: many writes share an admission cause. Each process marks a cause as finished only once, not with each write.
+Guarantees: many writes may share one admission cause. Each process marks a cause as finished only once, not at each
+write.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ _ENTRIES = 4096
 class AdmissionCauseDedup:
     """The causes that this process has marked as finished.
 
-    Threads may share an instance, because marking a cause twice is harmless.
+    Several threads may share an instance, because marking a cause twice is harmless.
     """
 
     def __init__(self, log: EventLog) -> None:
-        """Create a marker of causes in `log`."""
+        """Create a marker of admission causes in `log`."""
         self._log = log
         self._ended: BoundedCache[int, bool] = BoundedCache("ended-causes", entries=_ENTRIES)
 
     def end(self, cause: Cause) -> None:
-        """Mark a cause as finished, unless this process has already done so."""
+        """Mark an admission cause as finished, unless this process has already done so."""
         if self._ended.get(cause.id):
             return
         self._ended.put(cause.id, True)

@@ -1,7 +1,7 @@
 """API groups that clients have registered with APIServices; discovery lists these groups even if no server answers.
 
-Guarantees: APIServices that this server registers itself are left out, because the kinds contain their groups. Groups
-and versions are in the order of their priorities (kube-aggregator `pkg/apis/apiregistration/v1/helper`,
+Guarantees: APIServices that this server registers itself are left out, because the registry of kinds contains their
+groups. Groups and versions are in the order of their priorities (kube-aggregator `pkg/apis/apiregistration/v1/helper`,
 `SortedByGroupAndVersion`).
 """
 
@@ -20,7 +20,7 @@ API_SERVICES: Final = Resource("apiregistration.k8s.io", "apiservices")
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 """The label of APIServices that this server registers itself."""
 CUSTOM_PRIORITIES: Final = (1000, 100)
-"""The group priority and the version priority of custom kinds.
+"""The group priority and the version priority that custom kinds have.
 
 Versions of equal priority are sorted by name, as in Kubernetes.
 """
@@ -45,11 +45,11 @@ class AggregatedGroup(NamedTuple):
 
     priority: int
     versions: Mapping[str, int]
-    """The priority of each version of the group that an APIService names."""
+    """The priority of each version of the group for which an APIService exists."""
 
 
 def aggregated_groups(services: Iterable[Object]) -> Mapping[str, AggregatedGroup]:
-    """Return the groups that APIServices name, by group."""
+    """Return the groups that APIServices name, by the name of the group."""
     found: dict[str, AggregatedGroup] = {}
     for service in services:
         if AUTOMANAGED not in service.labels:
@@ -61,7 +61,7 @@ def aggregated_groups(services: Iterable[Object]) -> Mapping[str, AggregatedGrou
 
 
 def in_order(groups: Iterable[str], known: Mapping[str, AggregatedGroup]) -> list[str]:
-    """Return the names of groups that are not built in, in discovery's order."""
+    """Return the names of groups that are not built in, in the order of discovery."""
     default = AggregatedGroup(0, {})
 
     def priority(group: str) -> int:

@@ -29,7 +29,10 @@ def not_found(resource: Resource, name: str) -> NotFound:
 
 
 def already_exists(resource: Resource, name: str, *, terminating: bool) -> AlreadyExists:
-    """Return the 409 error for a name that exists already; `terminating` is whether its object is being deleted."""
+    """Return the 409 error for a name that exists already.
+
+    `terminating` says whether the object with this name is being deleted.
+    """
     prefix = "object is being deleted: " if terminating else ""
     return AlreadyExists(f'{prefix}{resource} "{name}" already exists', details=_about(resource, name))
 
@@ -63,7 +66,7 @@ def terminating(resource: Resource, name: str, namespace: str) -> NamespaceTermi
 
 
 def too_large_version(asked: int, current: int) -> RequestTimeout:
-    """Return the 504 error for a revision that the log has not reached (apiserver `pkg/storage/errors.go`)."""
+    """Return the 504 error for a read at a revision that the log lacks yet (apiserver `pkg/storage/errors.go`)."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     return RequestTimeout(
         f"Timeout: Too large resource version: {asked}, current: {current}",

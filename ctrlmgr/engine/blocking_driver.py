@@ -1,6 +1,6 @@
 """Runs the engine's operations on the calling thread, for tests, tools and callers that may block.
 
-Guarantees: this driver has the guarantees that `engine.operations` requires. The thread that runs operations owns the
+Guarantees: this driver gives the guarantees that `engine.operations` requires. The thread that runs operations owns the
 cacher.
 """
 
@@ -27,7 +27,7 @@ def _unreachable(call: Call) -> Reply:
 
 
 class Driver:
-    """Runs operations one after the other."""
+    """Runs operations one after the other on the calling thread."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class Driver:
         cause: Cause | None = None,
         caller: Callable[[Call], Reply] | None = None,
     ) -> None:
-        """Create a driver that appends to `log`, with a fence and a cause if given.
+        """Create a driver that appends to `log`, with a fence and a cause if these are given.
 
-        `feed` and `cacher` must belong to that log. An operation waits at most `patience` seconds for a future
-        revision. `caller` calls other processes; if it is None, every call fails.
+        `feed` and `cacher` must belong to the log `log`. An operation waits at most `patience` seconds for a future
+        revision. The function `caller` calls other processes; if `caller` is None, every call fails.
         """
         self._caller = caller or _unreachable
         self._log = log

@@ -1,4 +1,4 @@
-"""The functions that CEL expressions in objects may call: standard functions, Kubernetes' libraries, and named formats.
+"""The functions that CEL expressions in objects may call: standard functions, Kubernetes' libraries, named formats.
 
 Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/format.go`.
 """
@@ -38,8 +38,8 @@ def _as_whole(prefix: str) -> str:
 
 _LIBRARIES: Final = (*LIBRARIES, format_library({each.name: each for each in _FORMATS}))
 FUNCTIONS: Final = Functions(_LIBRARIES)
-"""The functions that every expression may call."""
+"""The functions that every CEL expression may call."""
 PATCH_FUNCTIONS: Final = Functions((*_LIBRARIES, PATCHES))
-"""The functions of expressions that create JSON patches."""
+"""The CEL functions for expressions that create JSON patches."""
 DEVICE_FUNCTIONS: Final = Functions((*_LIBRARIES, DEVICES))
-"""The functions of device selectors in which attributes may be lists."""
+"""The CEL functions for device selectors in which attributes may be lists."""

@@ -1,10 +1,11 @@
-"""Converts objects between API versions with a conversion webhook.
+"""Converts objects between API versions by calling a conversion webhook.
 
 Guarantees:
-- Code that decides a write never waits for a conversion. It calls `asked`, which returns the converted object if it is
-  known. Otherwise `asked` raises `Unconverted`, the webhook is called, and the code runs again from its beginning.
-- An operation does not reuse the webhook's answers to other operations. A kind's reader may cache answers for longer,
-  but never a failure.
+- Code that decides a write never waits for a conversion. Code that decides a write calls `asked`, which returns the
+  converted object if the conversion is known. If the conversion is not known, `asked` raises `Unconverted`, the webhook
+  is called, and the code runs again from its beginning.
+- An operation does not reuse the webhook's answers to other operations. A kind's reader may cache converted objects for
+  longer, but never a failure.
 - Objects that need the same conversion are sent together.
 """
 
@@ -26,7 +27,7 @@ from ctrlmgr.errors import ConversionFailed, UnknownError
 T = TypeVar("T")
 
 _BATCH = 100
-"""The maximum number of objects in one call."""
+"""The maximum number of objects in one call of a conversion webhook."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -38,7 +39,7 @@ Converted: TypeAlias = Unstructured | ConversionFailed
 class ConversionRoute(Protocol):
     """A conversion from one version of a kind to another.
 
-    Routes are compared by identity; a definition always returns the same object for a route.
+    Routes are compared by identity; a CustomResourceDefinition always returns the same object for a route.
     """
 
     def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
@@ -48,11 +49,11 @@ class ConversionRoute(Protocol):
 class Unconverted(UnknownError):
     """Raised if an object must be converted first.
 
-    Other code gets this error only where the webhook cannot be called.
+    Code outside of this module gets the error `Unconverted` only where the webhook cannot be called.
     """
 
     def __init__(self, way: ConversionRoute, body: bytes) -> None:
-        """Create the error for this conversion of the object with this body."""
+        """Create the error for the conversion of the object with this body."""
         super().__init__(
             "the object is stored in another version, and its conversion webhook cannot be called from here"
         )
@@ -61,7 +62,7 @@ class Unconverted(UnknownError):
 
 
 class _Answers:
-    """The conversions that one operation has received so far."""
+    """The converted objects that one operation has received so far."""
 
     def __init__(self, *, anew: bool) -> None:
         self.anew = anew
@@ -71,7 +72,7 @@ class _Answers:
         return self._known.get((way, body))
 
     def gather(self, missing: Iterable[Unconverted], around: CallInputs) -> Calling[None]:
-        """Convert all missing objects; objects with the same route share calls."""
+        """Convert all missing objects; objects with the same route share calls of the webhook."""
         ways: dict[ConversionRoute, dict[bytes, None]] = {}
         for each in missing:
             ways.setdefault(each.way, {})[each.body] = None
@@ -99,7 +100,7 @@ def _knowing(answers: _Answers) -> Iterator[None]:
 def asked(way: ConversionRoute, fields: Unstructured) -> Unstructured:
     """Return the converted object as new dicts, which the caller may change.
 
-    Raises `Unconverted` if the webhook has not been called yet, and `ConversionFailed` if it failed.
+    Raises `Unconverted` if the webhook has not been called yet, and `ConversionFailed` if the conversion failed.
     """
     body, answers = _encode(fields), _answers.get()
     found = answers.find(way, body) if answers is not None else None
@@ -118,9 +119,10 @@ def bypasses_cache() -> bool:
 
 
 def converting(call: Callable[[], T], around: CallInputs, *, anew: bool = False) -> Calling[T]:
-    """Return the result of `call`, or raise its error, once all conversions that it needs are known.
+    """Return the result of `call`, or raise the error of `call`, once all conversions that it needs are known.
 
-    `call` runs again after each conversion, so it must have no side effects. `anew` disables cached conversions.
+    `call` runs again after each conversion, so `call` must have no side effects. If `anew` is set, cached conversions
+    are not used.
     """
     answers = _Answers(anew=anew)
     while True:
@@ -133,7 +135,10 @@ def converting(call: Callable[[], T], around: CallInputs, *, anew: bool = False)
 
 
 def shown(kind: Kind, obj: Object, around: CallInputs, *, anew: bool = False) -> Calling[Object]:
-    """Return a stored object in the version of `kind`; raises `ConversionFailed`."""
+    """Return a stored object in the version of `kind`.
+
+    Raises `ConversionFailed` if the webhook cannot convert the object.
+    """
     show = kind.from_storage
     if show is None:
         return obj
@@ -141,7 +146,10 @@ def shown(kind: Kind, obj: Object, around: CallInputs, *, anew: bool = False) ->
 
 
 def shown_all(kind: Kind, objects: Iterable[Object], around: CallInputs) -> Calling[list[Object]]:
-    """Return stored objects in the version of `kind`; all conversions share calls. Raises `ConversionFailed`."""
+    """Return stored objects in the version of `kind`; all conversions share calls of the webhook.
+
+    Raises `ConversionFailed`.
+    """
     show = kind.from_storage
     found = list(objects)
     if show is None:

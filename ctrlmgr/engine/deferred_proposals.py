@@ -1,13 +1,13 @@
-"""Computes some proposals just before an append, because many writes change the same object.
+"""Computes some proposals just before an append, because many concurrent writes may change the same object.
 
-The used amount of a ResourceQuota is an example: every creation in a namespace changes it. If this amount were computed
-together with the object, only one of several concurrent writes would succeed, and the others would have to be decided
-again. Therefore a write returns a function that computes the change of the shared object (`DeferredProposals`). The
-caller evaluates the function when it appends the write, on the state of that moment. Writes in the same turn of the
+The used amount of a ResourceQuota is an example: every creation in a namespace changes the amount. If this amount were
+computed together with the object, only one of several concurrent writes would succeed, and the others would have to be
+decided again. Therefore a write returns a function that computes the change of the shared object (`DeferredProposals`).
+The caller evaluates the function when it appends the write, on the state at that time. Writes in the same turn of the
 event loop share one append, and each write takes the changes of the previous one into account.
 
-Guarantees: deferred proposals are appended together with the write or not at all. They are computed on the newest known
-state, and the log refuses the append if that state is outdated.
+Guarantees: deferred proposals are appended together with the write or not at all. Deferred proposals are computed on
+the newest known state, and the log refuses the append if that state is outdated.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class DeferredProposals(NamedTuple):
-    """Proposals that a write adds to its append at the last moment."""
+    """Proposals that a write adds to its append when it is appended."""
 
     place: str
-    """The place of the shared object; writes with the same place run one after the other."""
+    """The place of the shared object; writes with the same place are computed one after the other."""
     decide: Callable[[View], Sequence[Proposal]]
-    """Returns the changes of shared objects. Raises an `ApiError` to refuse the write."""
+    """A function that returns the changes of shared objects. The function raises an `ApiError` to refuse the write."""
 
 
 class Overlay:
-    """A view that contains some changes before they are in the log."""
+    """A view of the state that includes some changes before they are in the log."""
 
     def __init__(self, view: View) -> None:
         """Create a view that starts with the state of `view`."""
@@ -39,12 +39,12 @@ class Overlay:
         self._changed: dict[tuple[Resource, Key], Proposal] = {}
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, or None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
         changed = self._changed.get((resource, key))
         return self._view.get(resource, key) if changed is None else changed.object
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace, or of all if it is None, by key."""
+        """Return the objects of one namespace, by key; a namespace of None means all namespaces."""
         found = self._view.list(resource, namespace)
         if not self._changed:
             return found
@@ -52,7 +52,7 @@ class Overlay:
         return [obj if changed is None else changed.object for obj, changed in changes]
 
     def add(self, proposals: Sequence[Proposal]) -> None:
-        """Add changes. A second change of the same object replaces the first."""
+        """Add changes. A second change of the same object replaces the first change."""
         for proposal in proposals:
             place = (proposal.object.resource, proposal.object.key)
             before = self._changed.get(place)
@@ -62,14 +62,14 @@ class Overlay:
 
     @property
     def proposals(self) -> Sequence[Proposal]:
-        """The changes that were added, one for each object."""
+        """The changes that were added, at most one for each object."""
         return tuple(self._changed.values())
 
 
 def decided(late: Sequence[DeferredProposals], view: View) -> Sequence[Proposal]:
     """Return the proposals that a write adds to its append, computed on `view`.
 
-    Raises an `ApiError` to refuse the write.
+    If a deferred proposal refuses the write, an `ApiError` is raised.
     """
     overlay = Overlay(view)
     for each in late:

@@ -1,11 +1,11 @@
-"""Decides how an object is deleted: at once, after its grace period, or after its last finalizer is removed.
+"""Decides how an object is deleted: immediately, after its grace period, or after its last finalizer is removed.
 
 Guarantees: the decision is a pure function, with the rules of apiserver's `registry/rest/delete.go` (`BeforeDelete`)
-and `generic/registry/store.go` (`Store.Delete`). A repeated deletion can only shorten the grace period. Once a deletion
-is pending, options no longer change finalizers.
+and `generic/registry/store.go` (`Store.Delete`). A repeated deletion of an object can only shorten the grace period.
+After the first request, the options of further deletions no longer change finalizers.
 
-One difference is intended: the finalizers that `Strategy.finalizers` returns prevent the removal of an object, as those
-in metadata.finalizers do. Therefore a Namespace remains until it is empty.
+One difference is intended: the finalizers that `Strategy.finalizers` returns prevent the removal of an object, as the
+finalizers in metadata.finalizers do. Therefore a Namespace is not removed before it is empty.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 
 
 class GracePeriod(NamedTuple):
-    """The grace period of a deleted object, and the time at which it ends."""
+    """The grace period of a deleted object, and the time at which the grace period ends."""
 
     seconds: int
     until: str
     pending: bool = False
-    """Whether the object already has this grace period, so that this deletion changes nothing."""
+    """Whether the object already has this grace period, so that this request changes nothing."""
 
 
 class DeletionDecision(NamedTuple):
     """The decision on a deletion."""
 
     grace: GracePeriod | None
-    """The grace period; None if the object has none, or if it has ended."""
+    """The grace period; None if the object has no grace period, or if the period has ended."""
     finalizers: Sequence[str]
     held: bool
     """Whether finalizers prevent the removal of the object."""
@@ -89,7 +89,7 @@ def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) ->
 def check_preconditions(
     obj: Object, options: DeleteOptions, resource: Resource, kind: str, *, own_words: bool = False
 ) -> None:
-    """Raise `Conflict` if the object does not have the uid or resourceVersion of the client's preconditions."""
+    """Raise `Conflict` if the object lacks the uid or resourceVersion that the client's preconditions require."""
     if options.uid is not None and options.uid != obj.uid:
         raise _unmet(
             obj, resource, "" if own_words else kind, "UID", options.uid, obj.uid, "deleted and then recreated"
@@ -144,9 +144,9 @@ def _duration(seconds: int) -> int:
 
 
 def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str) -> Sequence[str]:
-    """Return the finalizers, with those of the garbage collector set as the options require.
+    """Return the finalizers of an object, with the garbage collector's finalizers set as the deletion options require.
 
-    Options override existing finalizers, and these override the kind's `default`.
+    Deletion options override existing finalizers, and existing finalizers override the kind's `default`.
     """
     policy = _policy(finalizers, options, default)
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]

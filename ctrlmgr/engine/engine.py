@@ -1,4 +1,4 @@
-"""The engine: all read and write verbs, on the state of one cacher."""
+"""The engine: all verbs that read and write objects, based on the state of one cacher."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _DELETED_TOGETHER = 100
 
 
 class Engine(WriteEngine):
-    """All verbs, on the state of a cacher. Only the thread that owns the cacher may call the methods."""
+    """All verbs that read and write objects, based on the state of a cacher.
+
+    Only the thread that owns the cacher may call the methods of an engine.
+    """
 
     def __init__(
         self,
@@ -49,9 +52,9 @@ class Engine(WriteEngine):
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Create an engine for `kinds` that reads from `cacher`; its commands read `log`.
+        """Create an engine for `kinds` that reads objects from `cacher`; the engine's commands read `log`.
 
-        `WriteEngine` describes the other arguments.
+        The class `WriteEngine` describes the other arguments.
         """
         super().__init__(kinds, cacher, clock=clock, random=random, admission=admission, subresources=subresources)
         self.cacher = cacher
@@ -60,15 +63,18 @@ class Engine(WriteEngine):
         cacher.follow(API_SERVICES, lambda: kinds.announce(cacher.list(API_SERVICES)))
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
-        """Return the objects of one namespace, or of all if it is None, in etcd's order; or one page of this list."""
+        """Return the objects of one namespace, in etcd's order, or one page of them.
+
+        A namespace of None means all namespaces.
+        """
         return read_verbs.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
-        """Return the start of a watch; `Cacher.changes_after` and `history` return the following changes."""
+        """Return the start of a watch; `Cacher.changes_after` and `history` return the changes that follow."""
         return read_verbs.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
-        """Return changes that the cacher no longer holds; raises `Expired`."""
+        """Return changes that the cacher no longer holds; raises `Expired` if the log was compacted beyond them."""
         return read_verbs.history(self._log, selection, revision, limit)
 
     def delete_collection(
@@ -80,9 +86,9 @@ class Engine(WriteEngine):
         options: DeleteOptions,
         requester: Requester,
     ) -> Operation[Listing]:
-        """Delete all objects that a list returns, and return that list.
+        """Delete all objects that a list returns, and return the list.
 
-        This is not atomic: the first error ends the operation.
+        The deletion of a collection is not atomic: the first error ends the operation.
         """
         options = self.options_of(body, options)
         return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
@@ -106,7 +112,7 @@ class Engine(WriteEngine):
 
 
 def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[None]:
-    """Delete objects in one append, or one by one if the log refuses the append; skip objects that do not exist."""
+    """Delete objects in one append or, if the log refuses the append, one by one; skip objects that do not exist."""
     decisions: list[Decision] = []
     for request in requests:
         try:

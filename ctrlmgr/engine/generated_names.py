@@ -1,6 +1,6 @@
 """Generates the names and uids that the server assigns.
 
-Guarantees: the functions use only the random source that is passed in.
+Guarantees: the functions use only the random source that the caller passes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet has no vowels, 
 _DRAWN_LENGTH: Final = 5
 """The number of random characters in a generated name."""
 _DRAWN: Final = 64
-"""The number of random bits for all characters.
+"""The number of random bits for all random characters of a name.
 
-With 64 bits, the probabilities of characters differ by at most 2^-40.
+If 64 random bits are used, the probabilities of characters differ by at most 2^-40.
 """
 _LONGEST_BASE: Final = 63 - _DRAWN_LENGTH
 _PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]
-"""All pairs of two characters."""
+"""All pairs of two characters that generated names may contain."""
 _LETTERS: Final = len(_ALPHABET)
 _SQUARE: Final = len(_PAIRS)
 

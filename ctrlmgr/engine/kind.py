@@ -1,7 +1,7 @@
 """Describes a kind of object as data: its schema, strategy, verbs and names.
 
-`ctrlmgr.kinds` defines the built-in kinds, and CustomResourceDefinitions define all others. No other table is keyed by
-kind.
+`ctrlmgr.kinds` defines the built-in kinds, and CustomResourceDefinitions define all others. There are no other tables
+whose keys are kinds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
-"""The media types of all patches."""
+"""The media types of all patch formats."""
 
 
 class GroupVersionKind(NamedTuple):
@@ -40,7 +40,7 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """The apiVersion: `apps/v1`, or `v1` for the core group."""
+        """The apiVersion of the kind: `apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -52,7 +52,7 @@ class Subresource(NamedTuple):
     """The kind of the subresource's bodies."""
     verbs: frozenset[str]
     printer: Printer = CREATED_AT
-    """The columns of the subresource's tables, if its kind is not that of the object."""
+    """The columns of the subresource's tables, if its kind is not the kind of the object."""
 
 
 class Replicas(NamedTuple):
@@ -62,7 +62,7 @@ class Replicas(NamedTuple):
     """The desired number of replicas; None if the object does not set it."""
     found: int
     selector: str
-    """The label selector in the form of a query; empty if the object has none."""
+    """The label selector in the form of a query; empty if the object has no selector."""
 
 
 class Scaling(Protocol):
@@ -70,10 +70,10 @@ class Scaling(Protocol):
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The path of the desired number of replicas, by apiVersion; an empty path if a version has none."""
+        """The path of the desired number of replicas, by apiVersion; the path is empty if a version has no replicas."""
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return an object's replicas and selector; raises `UnknownError` if a value is not a number."""
+        """Return an object's replicas and selector; raises `UnknownError` if the number of replicas is not a number."""
 
     def write(self, obj: Unstructured, replicas: int) -> None:
         """Set the desired number of replicas, in place; raises `ApiError` if the object cannot hold it."""
@@ -83,7 +83,10 @@ class Document(Protocol):
     """The part of the OpenAPI document (version 2) that describes a kind."""
 
     def definitions(self, *, v2: bool) -> Mapping[str, dict[str, Any]]:
-        """Return the kind's definitions by name. With `v2`, constructs that version 2 does not support are left out."""
+        """Return the schema definitions of the kind by name.
+
+        If `v2` is set, constructs that version 2 does not support are left out.
+        """
 
     def paths(self) -> Mapping[str, dict[str, Any]]:
         """Return the kind's path items, by path."""
@@ -91,10 +94,13 @@ class Document(Protocol):
 
 @dataclass(eq=False)
 class Kind:
-    """One version of one resource, as served. Kinds are compared by identity, because each kind has only one object."""
+    """A kind: one version of one resource, as the API serves it.
+
+    Kinds are compared by identity, because each kind has only one object.
+    """
 
     resource: Resource
-    """The group and plural of the kind, as in its URLs."""
+    """The resource of the kind: its group and plural, as in its URLs."""
     gvk: GroupVersionKind
     singular: str
     namespaced: bool
@@ -104,44 +110,51 @@ class Kind:
     definitions: Definitions
     strategy: Strategy
     storage: Resource
-    """The resource as which the log stores objects: the kind's own, unless another group's resource is stored."""
+    """The resource as which the log stores objects: the kind's own resource, unless the log stores a resource of
+    another group.
+    """
     to_storage: Callable[[Unstructured], Unstructured] | None = None
-    """Converts an object of this version into the stored version; None if both are the same.
+    """A function that converts an object of this version into the stored version; None if both versions are the same.
 
-    `strategy` processes the stored version.
+    The field `strategy` processes the stored version.
     """
     from_storage: Callable[[Object], Object] | None = None
-    """Converts a stored object into this version and keeps its revision; None if the versions are the same."""
+    """A function that converts a stored object into this version, and keeps the object's revision; None if the versions
+    are the same.
+    """
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     printer: Printer = CREATED_AT
     """The columns of the kind's table."""
     resets: Mapping[str, Filter] | None = None
-    """The fields that a write cannot change, by subresource; None for the defaults of `managedfields.reset_fields`."""
+    """The fields that a write cannot change, by subresource; None means the defaults of `managedfields.reset_fields`.
+    """
     deprecation: str = ""
-    """The warning for clients that use this version; empty if there is none."""
+    """The warning for clients that use this version; empty if there is no warning."""
     stored_version: str = ""
     """The version from which discovery's storage version hash is computed."""
     registry_path: str = ""
     """The path of the kind's objects in Kubernetes' storage, such as `services/specs`, which error messages contain.
 
-    Empty if the path is the plural.
+    The value is empty if the path is the plural.
     """
     converts_last: bool = False
-    """Whether a write is decided on this version and then converted into the stored version, as for custom kinds.
+    """Whether the engine decides a write on this version and then converted into the stored version, as for custom
+    kinds.
 
     Objects of built-in kinds are converted first, so `strategy` processes the stored version.
     """
     calls_out: bool = False
     """Whether a webhook converts between the kind's versions.
 
-    If so, `from_storage` and `to_storage` work only within `engine.conversion`.
+    If a webhook converts between versions, `from_storage` and `to_storage` work only within `engine.conversion`.
     """
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
-    """Converts an object into another apiVersion without decoding it by that version's schema.
+    """A function that converts an object into another apiVersion without decoding the object by that version's schema.
 
-    Returns the version's shape and the object. None for a kind with only one version.
+    The conversion function returns the shape of the version and the converted object. If the kind has only one version,
+    there is no conversion function (None).
     """
     versions: frozenset[str] = frozenset()
     """The kind's other apiVersions, served or not; for a built-in kind, only served versions."""
@@ -150,23 +163,26 @@ class Kind:
     patches: tuple[str, ...] = PATCHES
     """The media types of the patches that the kind accepts."""
     listed_verbs: tuple[str, ...] = ()
-    """The kind's verbs in discovery's order; if empty, discovery lists the verbs in alphabetical order."""
+    """The kind's verbs in discovery's order; if there are none, discovery lists the verbs in alphabetical order."""
     list_kind: str = ""
-    """The kind of lists of these objects, if it is not the kind's name followed by `List`."""
+    """The kind of lists of these objects, if this kind is not the kind's name followed by `List`."""
     is_served: bool = True
-    """Whether the kind has a path. A version of a custom kind may be stored but not served."""
+    """Whether the API serves the kind at a path. A version of a custom kind may be stored but not served."""
     is_stored: bool = True
     """Whether the log stores objects of `storage` in this version; False for kinds that are never stored."""
     is_prepared: bool = True
-    """Whether objects of the kind can be read and written at once.
+    """Whether objects of the kind can be read and written immediately.
 
-    If not, `prepare` must run first, which takes long.
+    If objects of the kind cannot be read and written immediately, `prepare` must run first, and it takes long.
     """
     document: Document | None = None
     """The kind's part of the OpenAPI document; None for built-in kinds, which the published document contains."""
 
     def prepare(self) -> None:
-        """Compile everything that reading and writing objects needs. Any thread may call this, also repeatedly."""
+        """Compile the schemas and codecs with which objects of the kind are read and written.
+
+        Any thread may call this method, even repeatedly.
+        """
 
     @property
     def api_version(self) -> str:
@@ -185,7 +201,7 @@ class Kind:
 
     @property
     def strategic(self) -> Schema | None:
-        """The schema of strategic merge patches; None if the kind does not accept these patches."""
+        """The schema of strategic merge patches; None if the kind does not accept strategic merge patches."""
         return self.schema
 
     @cached_property
@@ -211,7 +227,7 @@ class Kind:
 
     @property
     def list_name(self) -> str:
-        """The name of the kind of lists, such as `ServiceList`."""
+        """The name of the kind whose objects are lists of this kind, such as `ServiceList`."""
         return self.list_kind or f"{self.gvk.kind}List"
 
     def __repr__(self) -> str:

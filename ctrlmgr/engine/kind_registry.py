@@ -1,4 +1,4 @@
-"""The registry of all kinds, with lookups by each name of a kind."""
+"""The registry of all kinds, with lookups by each of a kind's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Group(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The kinds at one moment, by each of their names; not changed any more once it is in use."""
+    """The kinds at one point in time, by each of their names; the index is not changed any more once it is in use."""
 
     groups: dict[str, Group]
     by_path: dict[tuple[str, str, str], Kind]
@@ -32,11 +32,11 @@ class _Table(NamedTuple):
     stored: dict[Resource, Kind]
 
     def copy(self) -> _Table:
-        """Return a copy that can be changed."""
+        """Return a copy of the index that can be changed."""
         return _Table(*(names.copy() for names in self))  # type: ignore[arg-type]  # each is a dict of its own type
 
     def add(self, kind: Kind, builtin: Mapping[str, Group]) -> None:
-        """Add a kind under each of its names that no other kind has; `builtin` are the built-in groups."""
+        """Add a kind under each of its names that no other kind has; `builtin` contains the built-in groups."""
         if kind.is_served:
             self.by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
             self._add_version(*kind.gvk[:2], builtin)
@@ -52,34 +52,37 @@ class _Table(NamedTuple):
 
 
 class Kinds:
-    """The registry of kinds: built-in kinds, and custom kinds, which definitions create, change and delete.
+    """The registry of kinds: built-in kinds, and the custom kinds that CustomResourceDefinitions define.
 
-    Only one thread may change the registry, and any thread may read it. A reader gets the kinds of one moment.
+    Only one thread may change the registry, and any thread may read it. A reader always gets the kinds of one point in
+    time.
     """
 
     def __init__(self, definitions: Definitions, kinds: Iterable[Kind] = (), groups: Sequence[Group] = ()) -> None:
-        """Create a registry with built-in kinds; `groups` are in discovery's order, the core group first."""
+        """Create a registry with built-in kinds; `groups` must be in discovery's order, the core group first."""
         self.definitions = definitions
         self.epoch = 0
-        """A number that increases with each change. Values derived from the kinds are valid while it stays the same."""
+        """A number that increases with each change of the kinds. Values derived from the kinds are valid while this
+        number stays the same.
+        """
         self._builtin = list(kinds)
         self._groups = {group.name: group for group in groups}
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
-        """Replaces the custom kinds of the given definitions."""
+        """A function that replaces the custom kinds of the given CustomResourceDefinitions."""
         self._aggregated: Mapping[str, AggregatedGroup] = {}
         self._custom: dict[str, Sequence[Kind]] = {}
         self._table = self._tabled()
 
     def add(self, kind: Kind) -> None:
-        """Register a built-in kind; it replaces a kind of the same name."""
+        """Register a built-in kind; the new kind replaces a kind of the same name."""
         self._builtin.insert(0, kind)
         self._changed()
 
     def customize(self, changes: Mapping[str, Sequence[Kind]]) -> None:
-        """Replace the custom kinds of some definitions, by the definition's name; an empty sequence removes its kinds.
+        """Replace the custom kinds of some CustomResourceDefinitions, by the name of the CustomResourceDefinition.
 
-        A custom kind never replaces a built-in kind with the same name. The time for adding kinds depends only on the
-        number of new kinds.
+        An empty sequence removes its kinds. A custom kind never replaces a built-in kind with the same name. The time
+        for adding kinds depends only on the number of new kinds.
         """
         only_adds = changes.keys().isdisjoint(self._custom)
         for name, kinds in changes.items():
@@ -125,7 +128,7 @@ class Kinds:
         return Group(name, versions_in_order(frozenset(found.versions if found is not None else ()), known))
 
     def announce(self, services: Iterable[Object]) -> None:
-        """Replace the registered groups by the groups of these APIServices."""
+        """Replace the registered groups by the groups that these APIServices name."""
         found = aggregated_groups(services)
         if found != self._aggregated:
             self._aggregated = found
@@ -141,15 +144,18 @@ class Kinds:
         return group in self._groups
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """Return the kind that is served as a version of a resource, or None."""
+        """Return the kind that is served as a version of a resource; None if there is no such kind."""
         return self._table.by_path.get((group, version, plural))
 
     def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
-        """Return the kind with a full name, or None; kinds that are only bodies of subresources are not found."""
+        """Return the kind with a full name; None if there is none.
+
+        Kinds that are only bodies of subresources are not found.
+        """
         return self._table.by_gvk.get(gvk)
 
     def stored(self, resource: Resource) -> Kind | None:
-        """Return the kind as which the log stores objects of `resource`; None if they are never stored."""
+        """Return the kind as which the log stores objects of `resource`; None if such objects are never stored."""
         return self._table.stored.get(resource)
 
     def printer_of(self, gvk: GroupVersionKind) -> Printer:
@@ -160,13 +166,13 @@ class Kinds:
     def codec_for(self, gvk: GroupVersionKind) -> Codec:
         """Return the codec of any built-in type, including types that are never stored.
 
-        Raises KeyError for custom kinds.
+        Raises KeyError if the type belongs to a custom kind.
         """
         definition = self.definitions.by_kind[gvk.api_version, gvk.kind]
         return self.definitions.codec(gvk.kind, gvk.api_version, definition)
 
     def custom(self) -> Sequence[Kind]:
-        """Return the served kinds that are not built in, by plural and group."""
+        """Return the served kinds that are not built in, by their plural and group."""
         found = (kind for kind in self if kind.document is not None)
         return sorted(found, key=lambda kind: (kind.resource.plural, kind.resource.group))
 

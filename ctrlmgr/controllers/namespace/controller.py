@@ -110,9 +110,9 @@ class NamespaceReconciler:
         return max(round(self._seen.setdefault(namespace.uid, now) + self._grace - now, 6), 0.0)
 
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
-        """Perform one pass over the content of a terminating namespace, deleting objects.
+        """Delete the content of a terminating namespace, in one pass over all kinds.
 
-        Perform one pass over the content of a terminating namespace, deleting objects.
+        The result is the remaining content, None if nothing remains, and the seconds until the retry, 0 for no retry.
         """
         content = Content()
         epoch = self._informers.epoch

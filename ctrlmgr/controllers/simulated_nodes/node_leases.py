@@ -1,8 +1,8 @@
 """Renews the leases of simulated nodes; all leases that are due are renewed together.
 
-Guarantees: each lease is renewed as its node's user every ten seconds, or up to a second later. Because of this delay,
-all leases that are due share one reconcile and one group commit of the log. Only one thread may renew leases; nodes may
-be added or dropped on any thread.
+Guarantees: each lease is renewed, by the user of its node, every ten seconds, or up to a second later. Because a
+renewal may be delayed by up to a second, all leases that are due share one reconcile and one group commit of the log.
+Only one thread may renew leases; nodes may be added or removed on any thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 NAMESPACE: Final = "kube-node-lease"
 PERIOD: Final = 10.0
-"""Seconds between two renewals of a lease."""
+"""The number of seconds between two renewals of a lease."""
 _GATHER: Final = 1.0
 _MOST: Final = 256
 """The maximum number of leases that one renewal renews."""
@@ -34,14 +34,14 @@ class Renewals:
     """The times at which leases are due for renewal."""
 
     def __init__(self, nodes: Lister, leases: Lister, *, clock: Clock) -> None:
-        """Read objects from these caches."""
+        """Create an instance that reads objects from these caches."""
         self._nodes = nodes
         self._leases = leases
         self._clock = clock
         self._due: dict[str, float] = {}
 
     def restart(self) -> None:
-        """Drop all nodes, because another process may have renewed their leases."""
+        """Stop renewing the leases of all nodes, because another process may have renewed their leases."""
         self._due.clear()
 
     def drop(self, name: str) -> None:
@@ -66,7 +66,7 @@ class Renewals:
     def renew(self, client: EngineClient, acting: Callable[[str], EngineClient]) -> float:
         """Renew the leases that are due, with the clients that `acting` returns.
 
-        Return the seconds until the next call.
+        Return the seconds until the next lease is due.
         """
         now = self._clock.monotonic()
         due = [name for name, at in [*self._due.items()] if at <= now]
@@ -81,7 +81,7 @@ class Renewals:
         return 0.0 if len(due) > _MOST else _GATHER
 
     def _is_there(self, name: str, acting: Callable[[str], EngineClient]) -> bool:
-        """Return whether a node has a lease; if the lease was deleted, create it."""
+        """Return whether a node has a lease; if the lease was deleted, create the lease again."""
         if self._leases.get(Key(NAMESPACE, name)) is not None:
             return True
         node = self._nodes.get(Key("", name))

@@ -17,14 +17,17 @@ RESOURCE_SLICES: Final = Resource("resource.k8s.io", "resourceslices")
 
 
 class ResourceSlices:
-    """Publishes the devices of simulated nodes."""
+    """Publishes the devices of simulated nodes as ResourceSlices."""
 
     def __init__(self, slices: Lister, devices: Mapping[str, Devices]) -> None:
-        """Read existing slices from this cache; `devices` are the devices of each node, by the node's name."""
+        """Create an instance that reads existing slices from this cache.
+
+        `devices` contains the devices of each node, by the node's name.
+        """
         self._slices, self._devices = slices, devices
 
     def publish(self, node: Object, client: EngineClient) -> None:
-        """Create or restore the slices of a node; raises the errors of the API."""
+        """Create or restore the slices of a node; raises the errors of the API if a write fails."""
         for each in slices(node.name, node.uid, self._devices.get(node.name, {})):
             wanted = Object.from_dict(each)
             found = self._slices.get(wanted.key)
@@ -50,7 +53,7 @@ def _taints(device: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def slice_keys(change: Change) -> Iterator[Key]:
-    """Yield the node of a ResourceSlice that was changed or deleted."""
+    """Yield the key of the node of a ResourceSlice that was changed or deleted."""
     name = change.object.to_dict()["spec"].get("nodeName") if change.old is not None else ""
     if name:
         yield Key("", name)

@@ -1,7 +1,8 @@
-"""Logs of pods on simulated nodes, and commands in their containers.
+"""Serves logs of pods on simulated nodes, and runs commands in the containers of these pods.
 
-Guarantees: only pods on nodes with the simulation's label have logs here. The log and the status of a pod are computed
-from the same rules. With `follow`, a log ends with the container run that was current when the request began.
+Guarantees: only pods on nodes with the simulation's label have simulated logs. The log and the status of a pod are
+computed from the same rules. If `follow` is set, a log ends with the container run that was current when the request
+began.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ _SECOND = 1_000_000
 
 
 class LogChunk(NamedTuple):
-    """A part of a log."""
+    """A part of a container's log."""
 
     data: bytes
     wait: float | None
-    """Seconds until more output or the end, if the pod does not change (infinite: never); None at the end.
+    """The number of seconds until more output or the end, if the pod does not change; infinite if there will be no
+    more, None at the end.
     """
 
 
@@ -50,7 +52,7 @@ class ContainerLogReader:
     """Reads the log of one run of a container piece by piece."""
 
     def __init__(self, pod: Object, node: Object, options: LogOptions, runtime: SimulatedRuntime, clock: Clock) -> None:
-        """Start reading; raises `BadRequest` for a container that does not exist or has not run."""
+        """Start reading; raises `BadRequest` if the container does not exist or has not run."""
         self._options, self._rules, self._speed, self._clock = options, runtime.rules, runtime.speed, clock
         self._known = pod, node
         self._time = PodTime.of(pod.to_dict(), clock.now(), runtime.speed)
@@ -64,7 +66,7 @@ class ContainerLogReader:
             raise BadRequest(str(error.args[0])) from error
 
     def more(self, pod: Object | None, node: Object | None) -> LogChunk:
-        """Return the next part of the log; `pod` is the current state of the pod, None if it was deleted."""
+        """Return the next part of the log; `pod` is the current state of the pod; None if it was deleted."""
         now = self._clock.now()
         is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
         seconds = self._time.seconds(now)
@@ -95,7 +97,7 @@ class ContainerLogReader:
         )
 
     def _keep_up(self, pod: Object, node: Object, now: int) -> bool:
-        """Update the container run if the pod or node has changed; return whether it still exists."""
+        """Update the container run if the pod or node has changed; return whether the run still exists."""
         if (pod.revision, node.annotations) == (self._known[0].revision, self._known[1].annotations):
             return True
         self._known = pod, node
@@ -117,7 +119,7 @@ class ContainerLogReader:
         return first_lines(self._span, seconds, wanted)
 
     def _stamp(self, seconds: float) -> str:
-        """Format a moment as container runtimes do, with nanoseconds."""
+        """Return a point in time formatted as container runtimes do, with nanoseconds."""
         return f"{format_time(self._time.moment(seconds))[:-1]}000Z"
 
 
@@ -125,7 +127,7 @@ class SimulatedRuntime:
     """Serves logs of pods on simulated nodes, and runs commands in their containers."""
 
     def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
-        """Use the same behaviour rules and speed as the simulated kubelets."""
+        """Create an instance that uses the same behaviour rules and speed as the simulated kubelets."""
         self.rules = rules
         self.speed = speed
         self.services = Services(clock)
@@ -139,15 +141,15 @@ class SimulatedRuntime:
         return self.services
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
-        """Start reading a container's log; return None if its node is not simulated. Raises `BadRequest`."""
+        """Start reading a container's log; return None if the pod's node is not simulated. Raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
         return ContainerLogReader(pod, node, options, self, self._clock)
 
     def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
-        """Return the usage of a node and its pods, as `/stats/summary` of a kubelet."""
+        """Return the resource usage of a node and its pods, as `/stats/summary` of a kubelet."""
         return stats_summary(node.to_dict(), pods, self.rules, self._clock.now())
 
     def is_simulated(self, node: Object | None) -> bool:
-        """Return whether a node is simulated."""
+        """Return whether a node has the label of simulated nodes."""
         return node is not None and is_marked(node)

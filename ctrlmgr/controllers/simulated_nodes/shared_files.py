@@ -1,8 +1,9 @@
 """Files in volumes that several pods share: hostPath volumes of a node, and claims.
 
-Guarantees: a change that is found later never alters what another pod has already seen. Other pods see a change from
-the time of the change. If another pod was evaluated after that time, they see the change from the time of that
-evaluation. The state is derived from the existing pods; changes of deleted pods are kept until the process ends.
+Guarantees: a file change that is found later never alters what another pod has already seen. Other pods see a change
+from the time of the change. If another pod was evaluated after the time of a change, other pods see the change from the
+time of that evaluation on. The state of shared files is derived from the existing pods; changes of deleted pods are
+kept until the process ends.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ class _Change(NamedTuple):
     seen_from: int
     """The time from which other pods see the change, in microseconds since 1970."""
     uid: str
-    """The uid of the pod that wrote the file."""
+    """The uid of the pod that changed the file."""
     moment: int
-    """The time when that pod wrote the file, in microseconds since 1970."""
+    """The time when the pod changed the file, in microseconds since 1970."""
     text: str | None
 
 
 class SharedFiles:
-    """The shared files, by place: a node or a claim (`volumes.place_of`)."""
+    """The shared files, by the place of their volume, which is a node or a claim (`volumes.place_of`)."""
 
     def __init__(self) -> None:
-        """Start without any files."""
+        """Create an instance without any files."""
         self._lock = Lock()
         self._changes: dict[str, dict[str, list[_Change]]] = {}
         # By place and pod: the last time at which the pod was evaluated. Files as the pod saw them until that time must
@@ -42,9 +43,9 @@ class SharedFiles:
         self._looked: dict[str, dict[str, int]] = {}
 
     def seen_by(self, uid: str, time: PodTime, now: int | None) -> PodFileView:
-        """Return the view of a pod that is evaluated at `now` (µs since 1970).
+        """Return the shared files as seen by a pod that is evaluated at `now` (µs since 1970).
 
-        If None, the evaluation is not recorded.
+        If the time is None, the evaluation is not recorded.
         """
         return PodFileView(self, uid, time, now)
 
@@ -63,7 +64,7 @@ class SharedFiles:
             self._looked.pop(place, None)
 
     def of(self, place: str, uid: str, now: int | None) -> list[tuple[str, int, str | None]]:
-        """Return the changes of other pods at a place: the path, the time from which they are seen, and the text."""
+        """Return the file changes of other pods at a place: the path, the time of visibility, and the content."""
         with self._lock:
             if now is not None:
                 self._looked.setdefault(place, {})[uid] = now
@@ -85,16 +86,16 @@ class SharedFiles:
 
 
 class PodFileView:
-    """The files that other pods wrote, as one pod sees them; a `simulated_files.Shared`."""
+    """The files that other pods wrote, as one pod sees them, in the form of a `simulated_files.Shared`."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:
-        """View `files` as one pod."""
+        """Create a view of `files` as one pod sees them."""
         self._files = files
         self._uid = uid
         self._time = time
         self._now = now
 
     def of(self, place: str) -> Iterator[tuple[str, float, str | None]]:
-        """Yield the changes at a place; times are in seconds of the pod's time."""
+        """Yield the file changes at a place; times are in seconds of the pod's time."""
         for path, moment, text in self._files.of(place, self._uid, self._now):
             yield path, self._time.seconds(moment), text

@@ -1,8 +1,8 @@
-"""Commands in containers of simulated pods: `kubectl exec`, `attach` to a shell, and `cp`.
+"""Runs commands in containers of simulated pods: `kubectl exec`, `attach` to a shell, and `cp`.
 
 Guarantees: a command sees the files of the container's current run, with the changes of earlier commands. The changes
-of commands are kept in the memory of this process until the run ends. Probes and the container itself do not see these
-changes.
+of commands are kept in the memory of this process until the run ends. Probes and the container itself do not see the
+file changes of commands.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Executions:
     """Starts commands in simulated containers. An instance must be used on the event loop only."""
 
     def __init__(self, rules: Rules, services: Services, speed: float, *, clock: Clock) -> None:
-        """Use the same behaviour rules and speed as the simulated kubelets."""
+        """Create an instance that uses the same behaviour rules and speed as the simulated kubelets."""
         self._rules = rules
         self._services = services
         self._speed = speed
@@ -52,7 +52,7 @@ class Executions:
         self._changes: BoundedCache[_Key, Changes] = BoundedCache("simulated-files", entries=_RUNS, size=_BYTES)
 
     def exec(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution:
-        """Start a command (PodExecOptions); raises `UnknownError` if the container does not run."""
+        """Start the command in a request (PodExecOptions); raises `UnknownError` if the container does not run."""
         words = [str(each) for each in options.get("command", ())]
         return self._start(pod, node, container, words, is_terminal=bool(options.get("tty")))
 
@@ -67,7 +67,7 @@ class Executions:
         return self._start(pod, node, container, words, is_terminal=bool(options.get("tty")))
 
     def listens(self, pod: Object, port: int) -> bool:
-        """Return whether a container declares a port, or runs a known server that listens on it."""
+        """Return whether a container declares a port, or runs a known server that listens on this port."""
         for each in pod.to_dict()["spec"]["containers"]:
             server = server_of(each.get("image", "").rsplit("/", 1)[-1].partition(":")[0], words_of(each))
             declared = {int(port["containerPort"]) for port in each.get("ports") or ()}
@@ -101,19 +101,22 @@ class Execution:
     """A running command to which a client sends input."""
 
     def __init__(self, running: Command | Terminal, key: _Key, changes: BoundedCache[Any, Changes]) -> None:
-        """Store the files that the command changes under `key`."""
+        """Create an instance that stores the files which the command changes under `key`."""
         self._running = running
         self._key = key
         self._changes = changes
 
     @property
     def code(self) -> int | None:
-        """The exit code of the command; None while it runs."""
+        """The exit code of the command; None while the command runs."""
         return self._running.code
 
     @property
     def ends_at(self) -> float:
-        """When the command ends, in simulated seconds after its start; valid once the exit code is known."""
+        """The time when the command ends, in simulated seconds after its start.
+
+        The time is valid once the exit code is known.
+        """
         return self._running.ends_at
 
     def receive(self, data: bytes, now: float) -> Sequence[Chunk]:

@@ -1,6 +1,6 @@
-"""The time of a simulated pod: seconds since its node accepted it, at the speed of the simulation.
+"""The time of a simulated pod: seconds since its node accepted the pod, at the speed of the simulation.
 
-Guarantees: the time is a pure function of the pod; its `status.startTime` is the time when the node accepted it.
+Guarantees: the time is a pure function of the pod, whose `status.startTime` is the time when the node accepted it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PodTime(NamedTuple):
         return cls(parse_time(start) if start else now // _SECOND * _SECOND, speed)
 
     def seconds(self, moment: int) -> float:
-        """Convert a moment (microseconds since 1970) to seconds of the pod's time, at least 0."""
+        """Convert a point in time (microseconds since 1970) to seconds of the pod's time, at least 0."""
         return max(moment - self.taken, 0) / _SECOND * self.speed
 
     def moment(self, seconds: float) -> int:
@@ -43,11 +43,11 @@ class PodTime(NamedTuple):
         return self.taken + round(seconds / self.speed * _SECOND)
 
     def write(self, seconds: float) -> str:
-        """Format seconds of the pod's time as a timestamp."""
+        """Return seconds of the pod's time , formatted as a timestamp."""
         return format_time_seconds(self.moment(seconds))
 
     def end(self, pod: Mapping[str, Any]) -> ContainerStop | None:
-        """Return when the pod's containers are asked to end, None if the pod is not being deleted."""
+        """Return the time when the pod's containers get the signal to end; None if the pod is not being deleted."""
         meta = pod["metadata"]
         if not meta.get("deletionTimestamp"):
             return None
@@ -57,19 +57,19 @@ class PodTime(NamedTuple):
 
 
 def taken_at(pod: Mapping[str, Any]) -> str:
-    """Return the time when a pod's node accepted it (RFC 3339), "" if the node has not accepted it."""
+    """Return the time when a pod's node accepted it (RFC 3339); "" if the node has not accepted the pod."""
     return (pod.get("status") or {}).get("startTime") or ""
 
 
 def ips_of(pod: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of a pod; a pod has none before its node has accepted it."""
+    """Return the addresses of a pod; a pod has no address before its node has accepted it."""
     return [each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()]
 
 
 def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
-    """Return a function from each container of a pod to its configured behaviour.
+    """Return a function that maps each container of a pod to its configured behaviour.
 
-    `node` are the annotations of the pod's node.
+    The argument `node` contains the annotations of the pod's node.
     """
     slow = slowness(node)
 

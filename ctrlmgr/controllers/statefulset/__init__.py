@@ -1,4 +1,4 @@
-"""The StatefulSet controller: keeps pods that have stable names, an order, and storage of their own."""
+"""The StatefulSet controller: keeps pods with stable names, an order, and their own storage."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.statefulset.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,4 +1,4 @@
-"""The StatefulSet controller; `statefulset.decide` states its guarantees."""
+"""The StatefulSet controller; the module `statefulset.decide` states its guarantees."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _HISTORY: Final = 10
-"""The default number of old revisions to keep, as in the API server."""
+"""The default number of old revisions that are kept, as in the API server."""
 
 
 def selects(stateful_set: Object, obj: Object) -> bool:
@@ -76,7 +76,7 @@ class StatefulSetReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read objects from these caches; pods need `index_by_controller`."""
+        """Create a reconciler that reads objects from these caches; the cache of pods needs `index_by_controller`."""
         self._sets = stateful_sets
         self._pods = pods
         self._claims = claims
@@ -86,7 +86,10 @@ class StatefulSetReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the steps that are possible now, and write the status; raises the errors of the API."""
+        """Perform the steps that are possible now, and write the status.
+
+        Raises the errors of the API if a request fails.
+        """
         assert isinstance(client, EngineClient), "pods are made as the API makes them"
         obj = self._sets.get(key)
         if obj is None:
@@ -133,9 +136,9 @@ class StatefulSetReconciler:
         return self._history.create(wanted, lambda count: revision_hash(encoded, count), collisions, client)
 
     def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
-        """Perform the steps of each phase, with a slow start.
+        """Perform the steps of all phases in order, with a slow start.
 
-        Stop after a phase with an error, and return that error.
+        After a phase with an error, the later phases are skipped, and the error is returned.
         """
         planner = Planner(
             obj, found, update, lambda name: self._claims.get(Key(obj.namespace, name)), self._clock.now()
@@ -174,7 +177,7 @@ class StatefulSetReconciler:
 
 
 def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
-    """Perform the steps: if the StatefulSet is ordered, up to the first failure; otherwise with a slow start."""
+    """Perform the steps of a phase: up to the first failure if the StatefulSet is ordered, else with a slow start."""
     if not in_order:
         return in_batches(len(steps), lambda number: control.do(steps[number]))[1]
     for step in steps:

@@ -1,12 +1,13 @@
-"""Decides a StatefulSet's next steps and its status, without writing.
+"""Decides the next steps and the status of a StatefulSet, without writing.
 
 Guarantees, as in Kubernetes (`pkg/controller/statefulset/stateful_set_control.go`):
-- With the policy OrderedReady, pods are created one by one from the lowest ordinal; each is created when all pods
-  before it are available. Pods are deleted from the highest ordinal, when all remaining pods are available. With the
-  policy Parallel, no pod waits for another pod. A pod that has ended is deleted and created again.
-- A pod below the partition is created from the current revision, any other pod from the update revision. If there is no
-  partition, the number of pods with the current revision replaces it. Of the pods with an old revision, the one with
-  the highest ordinal is deleted when all pods above it are available.
+- If the policy is OrderedReady, pods are created one by one from the lowest ordinal; each pod is created when all pods
+  with lower ordinals are available. If the policy is OrderedReady, pods are deleted from the highest ordinal, when all
+  remaining pods are available. If the policy is Parallel, no pod waits for another pod. A pod of a StatefulSet that has
+  ended is deleted and created again.
+- A pod with an ordinal below the partition is created from the current revision, and any other pod from the update
+  revision. If there is no partition, the number of pods with the current revision is used as the partition. Of the pods
+  with an old revision, the pod with the highest ordinal is deleted when all pods with higher ordinals are available.
 - Scaling has precedence over updating.
 """
 
@@ -31,7 +32,7 @@ from ctrlmgr.controllers.statefulset.view import StatefulSet
 from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 
 GetClaim = Callable[[str], Object | None]
-"""A function that returns the claim with a given name in the StatefulSet's namespace."""
+"""The type of a function that returns the claim with a given name in the StatefulSet's namespace."""
 
 
 class PodAction(Enum):
@@ -40,24 +41,26 @@ class PodAction(Enum):
     CREATE = "create"
     DELETE = "delete"
     CLAIM = "claim"
-    """Create the pod's missing claims."""
+    """The action that creates the pod's missing claims."""
     UPDATE = "update"
-    """Correct the pod's identity, storage and claims."""
+    """The action that corrects the pod's identity, storage and claims."""
     HAND_OVER = "hand over"
-    """Set the owners of the pod's claims."""
+    """The action that sets the owners of the pod's claims."""
     REPLACE = "replace"
-    """Delete the pod because of its revision."""
+    """The action that deletes the pod because of its revision."""
 
 
 class Step(NamedTuple):
-    """The actions for one pod, in order."""
+    """A step: the actions for one pod, in their order."""
 
     pod: Object
     acts: tuple[PodAction, ...]
 
 
 Phases = Sequence[Sequence[Step]]
-"""Phases of independent steps; a phase starts only if all steps of earlier phases have succeeded."""
+"""The phases of a reconcile, each with independent steps; a phase starts only if all steps of earlier phases have
+succeeded.
+"""
 
 _NOTHING: Final = ()
 
@@ -68,7 +71,7 @@ class Members(NamedTuple):
     replicas: Sequence[Object]
     """The desired pods by ordinal; a missing pod is present in the form in which it will be created."""
     condemned: Sequence[Object]
-    """The surplus pods, sorted from the highest ordinal."""
+    """The surplus pods, sorted by ordinal, the highest ordinal first."""
 
 
 class Revisions(NamedTuple):
@@ -81,7 +84,7 @@ class Revisions(NamedTuple):
 
 
 def members(stateful_set: Object, pods: Iterable[Object], revisions: Revisions) -> Members:
-    """Return the desired pods, including missing ones, and the surplus pods."""
+    """Return the desired pods, including missing pods, and the surplus pods."""
     view = stateful_set.view(StatefulSet)
     found = {ordinal_of(pod): pod for pod in pods}
     condemned = [pod for number, pod in found.items() if number not in view.ordinals and number >= 0]
@@ -113,10 +116,13 @@ def _is_running(pod: Object) -> bool:
 
 
 class Planner:
-    """Plans the steps for one StatefulSet at one moment."""
+    """Plans the steps for one StatefulSet at one point in time."""
 
     def __init__(self, stateful_set: Object, found: Members, update: str, claim: GetClaim, now: int) -> None:
-        """Plan at `now` (microseconds since 1970); `update` is the name of the update revision."""
+        """Create a planner for the time `now` (microseconds since 1970).
+
+        `update` is the name of the update revision.
+        """
         self._set = stateful_set
         self._view = stateful_set.view(StatefulSet)
         self._members = found
@@ -128,7 +134,7 @@ class Planner:
         )
 
     def phases(self) -> Phases:
-        """Return the phases of steps to perform now."""
+        """Return the phases of steps that can be performed now."""
         if self._set.is_terminating:
             return _NOTHING
         replicas, blocked = self._of_all(self._members.replicas, self._of_replica)
@@ -142,9 +148,9 @@ class Planner:
     def _of_all(
         self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[PodAction, ...], bool]]
     ) -> tuple[list[Step], bool]:
-        """Return the steps of the pods, and whether a pod blocks the pods after it.
+        """Return the steps for some pods, and whether a pod blocks the pods after it.
 
-        If the StatefulSet is ordered, the steps end at the first pod that blocks.
+        If the StatefulSet is ordered, the returned steps end at the first pod that blocks later pods.
         """
         steps = []
         for pod in pods:
@@ -156,7 +162,7 @@ class Planner:
         return steps, False
 
     def _of_replica(self, pod: Object) -> tuple[tuple[PodAction, ...], bool]:
-        """Return the actions for a desired pod, and whether it blocks the pods after it."""
+        """Return the actions for a desired pod, and whether the pod blocks the pods after it."""
         if not is_created(pod):
             return ((), True) if self._has_stale_claim(pod) else ((PodAction.CREATE,), True)
         if _has_ended(pod):
@@ -179,7 +185,7 @@ class Planner:
         return (PodAction.DELETE,), True
 
     def _of_update(self) -> list[Step]:
-        """Return the deletion of the highest pod with another revision, if all pods above it are available."""
+        """Return the step that deletes the highest pod of another revision, if all pods above it are available."""
         replicas = self._members.replicas
         for number in range(len(replicas) - 1, (self._view.partition or 0) - 1, -1):
             pod = replicas[number]
@@ -221,9 +227,10 @@ def desired_status(
     now: int,
     replaced: int = 0,
 ) -> dict[str, Any]:
-    """Return the status from the pods; `replaced` is the number of pods of the current revision that were just deleted.
+    """Return the status of the StatefulSet, computed from its pods.
 
-    If all pods have the update revision and are ready, this revision becomes the current one (`completeRollingUpdate`).
+    `replaced` is the number of pods of the current revision that were just deleted. If all pods have the update
+    revision and are ready, the update revision becomes the current revision (`completeRollingUpdate`).
     """
     view = stateful_set.view(StatefulSet)
     there = [pod for pod in pods if is_created(pod)]
@@ -247,7 +254,7 @@ def desired_status(
 
 
 def is_inconsistent(stateful_set: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether to write a status: its generation is newer, or it differs in more than the collision count."""
+    """Return whether a status must be written: its generation is newer, or more than its collision count differs."""
     now = stateful_set.view(StatefulSet).status
     if status["observedGeneration"] > now.observed_generation:
         return True

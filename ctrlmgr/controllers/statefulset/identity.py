@@ -30,13 +30,13 @@ def ordinal_of(pod: Object) -> int:
 
 
 def is_member(stateful_set: Object, pod: Object) -> bool:
-    """Return whether a pod's name is that of a pod of the StatefulSet."""
+    """Return whether a pod's name is a name that the StatefulSet gives to its pods."""
     match = _NAME.fullmatch(pod.name)
     return match is not None and match[1] == stateful_set.name
 
 
 def revision_of(pod: Object) -> str:
-    """Return the name of the revision that a pod was created from."""
+    """Return the name of the revision from which a pod was created."""
     return pod.labels.get(REVISION, "")
 
 
@@ -46,7 +46,7 @@ def claim_name(template: Mapping[str, Any], stateful_set: Object, ordinal: int) 
 
 
 def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, revision: str) -> Object:
-    """Return the pod with an ordinal, from the template of a revision."""
+    """Return a new pod with an ordinal, from the template of a revision."""
     view = stateful_set.view(StatefulSet)
     name = f"{stateful_set.name}-{ordinal}"
     pod = pod_from_template(template, Owner(stateful_set, API_VERSION, KIND), name=name)
@@ -60,7 +60,7 @@ def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, rev
 
 
 def volumes_of(stateful_set: Object, ordinal: int, volumes: Any) -> list[dict[str, Any]]:
-    """Return the volumes of a pod; those of its claims replace other volumes of the same name."""
+    """Return the volumes of a pod; the volumes of its claims replace other volumes with the same name."""
     templates = stateful_set.view(StatefulSet).claim_templates
     claimed = {
         each["metadata"]["name"]: {
@@ -92,7 +92,7 @@ def new_claims(stateful_set: Object, ordinal: int) -> list[Object]:
 
 
 def has_identity(stateful_set: Object, pod: Object) -> bool:
-    """Return whether a pod has the name and label for its ordinal."""
+    """Return whether a pod has the name and the label that its ordinal requires."""
     ordinal = ordinal_of(pod)
     is_named = ordinal >= 0 and pod.name == f"{stateful_set.name}-{ordinal}"
     return is_named and pod.labels.get(POD_NAME) == pod.name
@@ -112,7 +112,7 @@ def has_storage(stateful_set: Object, pod: Object) -> bool:
 
 
 def identified(stateful_set: Object, pod: Object) -> Object:
-    """Return a pod with the labels and volumes for its ordinal."""
+    """Return a copy of a pod with the labels and volumes that its ordinal requires."""
     fields, ordinal = pod.to_dict(), ordinal_of(pod)
     fields["metadata"]["labels"] = {**(pod.labels or {}), POD_NAME: pod.name, POD_INDEX: str(ordinal)}
     if not has_storage(stateful_set, pod):

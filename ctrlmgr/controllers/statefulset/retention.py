@@ -1,6 +1,7 @@
-"""Decides the owner of a claim: none, the StatefulSet, or the pod that was scaled away. The claim is deleted with it.
+"""Decides the owner of a claim of a StatefulSet: none, the StatefulSet, or the pod that was scaled away.
 
-Source: Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it (KEP 1847).
+The claim is deleted together with its owner. Source: Kubernetes'
+`pkg/controller/statefulset/stateful_set_utils.go`(`isClaimOwnerUpToDate` and the functions near it), KEP 1847.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _is_to_pod(reference: OwnerReference, pod: Object) -> bool:
 
 
 def is_stale_for_pod(claim: Object, pod: Object) -> bool:
-    """Return whether a claim belongs to an earlier pod of this name, and will be deleted with it."""
+    """Return whether a claim belongs to an earlier pod of the same name, and will be deleted together with that pod."""
     reference = next((each for each in _references(claim) if _is_to_pod(each, pod)), None)
     return reference is not None and reference.uid != pod.uid
 
@@ -66,14 +67,17 @@ def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
 
 
 def _wanted(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
-    """Return whether the StatefulSet should own the pod's claims, and whether the pod should."""
+    """Return whether the StatefulSet should own the pod's claims, and whether the pod itself should own them."""
     view = stateful_set.view(StatefulSet)
     is_scaled_away = view.retention.deletes_with_pod and ordinal_of(pod) not in view.ordinals
     return view.retention.deletes_with_set and not is_scaled_away, is_scaled_away
 
 
 def with_owner(claim: Object, stateful_set: Object, pod: Object) -> Object:
-    """Return a claim with the owners that the policy requires; no owner is set if another object controls the claim."""
+    """Return a copy of a claim with the owners that the policy requires.
+
+    No owner is set if another object controls the claim.
+    """
     fields: dict[str, Any] = claim.to_dict()
     current: list[Mapping[str, Any]] = fields["metadata"].get("ownerReferences") or []
     pairs = zip(current, _references(claim), strict=True)

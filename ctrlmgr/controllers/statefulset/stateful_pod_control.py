@@ -25,7 +25,7 @@ class StatefulPodControl:
     """The writes for one StatefulSet during one reconcile."""
 
     def __init__(self, stateful_set: Object, claim: GetClaim, client: EngineClient, recorder: Recorder) -> None:
-        """Write through `client`; `claim` looks up claims, `recorder` records Events."""
+        """Create an instance that writes through `client`; `claim` looks up claims, and `recorder` records Events."""
         self._set = stateful_set
         self._claim = claim
         self._client = client
@@ -34,7 +34,7 @@ class StatefulPodControl:
         """The number of pods that were deleted because of their revision."""
 
     def do(self, step: Step) -> None:
-        """Perform the actions of a step; raises the errors of the API."""
+        """Perform the actions of a step; raises the errors of the API if a request fails."""
         for act in step.acts:
             self._acts[act](self, step.pod)
 
@@ -85,7 +85,7 @@ class StatefulPodControl:
     def _create_claims(self, pod: Object) -> None:
         """Create a pod's missing claims.
 
-        After all attempts, raises `InternalError` with the errors of all failed attempts.
+        After an attempt for each claim, raises `InternalError` with the errors of all failed attempts, if any.
         """
         problems = []
         for wanted in new_claims(self._set, ordinal_of(pod)):
@@ -98,7 +98,7 @@ class StatefulPodControl:
             raise InternalError(aggregate(problems))
 
     def _create_claim(self, pod: Object, wanted: Object) -> list[str]:
-        """Create a claim; return a list with the error, empty if there was none."""
+        """Create a claim; return a list that contains the error, or is empty if there was no error."""
         try:
             self._client.create(wanted)
         except ApiError as error:

@@ -23,7 +23,7 @@ _RETAIN: Final = "Retain"
 
 
 class RollingUpdate(msgspec.Struct, frozen=True):
-    """The first ordinal that is updated to the new revision."""
+    """The partition: the lowest ordinal that is updated to the new revision."""
 
     partition: int = 0
 
@@ -36,14 +36,14 @@ class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
-    """The retention policies of claims; each is `Retain` or `Delete`."""
+    """The retention policies of the StatefulSet's claims; each policy is `Retain` or `Delete`."""
 
     when_deleted: str = _RETAIN
     when_scaled: str = _RETAIN
 
     @property
     def deletes_with_set(self) -> bool:
-        """Return whether claims are deleted with the StatefulSet."""
+        """Return whether claims are deleted together with the StatefulSet."""
         return self.when_deleted == _DELETE
 
     @property
@@ -53,7 +53,7 @@ class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Ordinals(msgspec.Struct, frozen=True):
-    """The first ordinal of the pods."""
+    """The lowest ordinal of the pods."""
 
     start: int = 0
 
@@ -89,14 +89,14 @@ class StatefulSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatefulSet(msgspec.Struct, frozen=True, dict=True):
-    """A StatefulSet; `dict` allows cached properties."""
+    """A StatefulSet; the class needs a `__dict__` for cached properties."""
 
     spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
     status: StatefulSetStatus = StatefulSetStatus()
 
     @property
     def replicas(self) -> int:
-        """The desired number of pods; 1 if unset."""
+        """The desired number of pods; 1 if the field is not set."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
@@ -117,7 +117,7 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def retention(self) -> RetentionPolicy:
-        """The retention policy of claims."""
+        """The retention policies of the StatefulSet's claims."""
         return self.spec.persistent_volume_claim_retention_policy
 
     @property
@@ -127,16 +127,16 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_rolling(self) -> bool:
-        """Return whether the controller replaces pods of older revisions; False for OnDelete."""
+        """Return whether the controller replaces pods of older revisions; this is False for the strategy OnDelete."""
         return self.spec.update_strategy.type == _ROLLING
 
     @property
     def partition(self) -> int | None:
-        """The number of pods that keep their revision, from the first one; None if unset."""
+        """The number of pods with the lowest ordinals that keep their revision; None if the field is not set."""
         rolling = self.spec.update_strategy.rolling_update
         return None if rolling is None else rolling.partition
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The pod selector; None if it is not valid."""
+        """The pod selector; None if the selector is not valid."""
         return selector_of(self.spec.selector)

@@ -29,4 +29,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.taint_eviction.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -1,7 +1,7 @@
-"""The taint eviction controller: stores the plans of `decide` and performs them.
+"""The taint eviction controller: stores the planned evictions that `decide` returns, and performs them.
 
 Guarantees: before a pod is deleted, an Event is recorded, and then the condition DisruptionTarget is set. Only one
-worker uses a key at a time, so the plans need no lock.
+worker uses a key at a time, so the planned evictions need no lock.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TaintEviction:
     """Reconciles a pod on a tainted node."""
 
     def __init__(self, nodes: Lister, pods: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read objects from these caches."""
+        """Create a reconciler that reads objects from these caches."""
         self._nodes = nodes
         self._pods = pods
         self._recorder = recorder
@@ -76,14 +76,14 @@ class TaintEviction:
         self._plans: dict[Key, Plan] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Reset the plans, and yield every pod on a tainted node."""
+        """Remove all planned evictions, and yield the key of every pod on a tainted node."""
         self._plans.clear()
         for node in self._nodes.list():
             if _no_execute(node):
                 yield from (pod.key for pod in pods_of_node(self._pods, node.name))
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the pod if its eviction is due; otherwise requeue it."""
+        """Delete the pod if its eviction is due; otherwise requeue the pod."""
         pod = self._pods.get(key)
         plan = self._plans.get(key)
         if pod is None:
@@ -121,17 +121,17 @@ class TaintEviction:
     # The mapping from changes to pods.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the pods of a node whose NoExecute taints have changed."""
+        """Yield the keys of the pods of a node whose NoExecute taints have changed."""
         after = _no_execute(change.new) if change.new is not None else []
         before = _no_execute(change.old) if change.old is not None else []
         if after != before:
             yield from (pod.key for pod in pods_of_node(self._pods, change.object.name))
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a pod that was bound to a node or deleted, or whose tolerations changed.
+        """Yield the key of a pod that was bound to a node or deleted, or whose tolerations changed.
 
-        Most pods are on nodes without such taints and are skipped. If a node gets a taint later, all cached pods on it
-        are yielded at that time.
+        Most pods are on nodes without NoExecute taints, and are skipped. If a node gets a NoExecute taint later, all
+        cached pods on the node are yielded at that time.
         """
         node = change.object.view(Pod).spec.node_name  # The pod was decoded already, for the index by node.
         if not node or not (change.object.key in self._plans or self._is_tainted(node)):
@@ -146,7 +146,7 @@ class TaintEviction:
 
 
 def _no_execute(node: Object) -> list[Taint]:
-    """Return a node's NoExecute taints; a node without such taints is not decoded."""
+    """Return a node's NoExecute taints; a node without NoExecute taints is not decoded."""
     if not node.mentions(_NO_EXECUTE):
         return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]

@@ -1,10 +1,11 @@
-"""Decides when a pod must leave a node with NoExecute taints. The functions are pure.
+"""Decides when a pod must leave a node with NoExecute taints. The functions of this module are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/tainteviction`:
-- A pod that does not tolerate one of the taints is evicted at once. A pod that tolerates all of them for a limited time
-  is evicted after the shortest of these times, counted from the time when the taints were first seen.
-- A change of taints or tolerations does not change the time of a planned eviction. The eviction is cancelled only if no
-  taint applies any more.
+- A pod that does not tolerate one of its node's taints is evicted immediately. A pod that tolerates all taints of its
+  node for a limited time is evicted after the shortest of these times. The time is counted from the time when the
+  taints were first seen.
+- A change of taints or tolerations does not change the time of a planned eviction. A planned eviction is cancelled only
+  if no taint applies any more.
 
 Times are microseconds since 1970.
 """
@@ -20,7 +21,7 @@ _SECOND: Final = 1_000_000
 
 
 class Plan(NamedTuple):
-    """A planned eviction: when it was planned, and when it is due; `done` is True after it was performed."""
+    """A planned eviction: when it was planned, and when it is due; `done` is True after the eviction."""
 
     uid: str
     since: int
@@ -29,7 +30,7 @@ class Plan(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The new plan (None: no eviction), whether a plan was cancelled, and whether to evict now."""
+    """The planned eviction of a pod, if any, whether a plan was cancelled, and whether the pod must be evicted now."""
 
     plan: Plan | None
     called_off: bool = False
@@ -58,9 +59,9 @@ def decide(
 
 
 def shortest(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int | None:
-    """Return the seconds for which the tolerations cover the taints, None if they do so forever.
+    """Return the seconds for which the tolerations cover the taints; None if they cover the taints forever.
 
-    A number of seconds of zero or less means that the pod is evicted at once. For each taint, the first matching
+    If the number of seconds is zero or negative, the pod is evicted immediately. For each taint, the first matching
     toleration counts.
     """
     used = [next(each for each in tolerations if each.tolerates(taint)) for taint in taints]

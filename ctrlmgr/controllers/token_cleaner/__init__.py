@@ -15,4 +15,4 @@ DESCRIPTOR = ControllerDescriptor(
     options=NoOptions,
     enabled_by_default=False,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -25,12 +25,15 @@ class TokenCleaner:
     """Reconciles the Secret of a bootstrap token."""
 
     def __init__(self, secrets: Lister, *, clock: Clock) -> None:
-        """Read the Secrets from `secrets`."""
+        """Create a reconciler that reads the Secrets from `secrets`."""
         self._secrets = secrets
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Delete the Secret if its token has expired, otherwise requeue it; raises the errors of `client`."""
+        """Delete the Secret if its token has expired, otherwise requeue it.
+
+        Raises the errors of `client` if the deletion fails.
+        """
         secret = self._secrets.get(key)
         if secret is None or not is_token(secret):
             return None

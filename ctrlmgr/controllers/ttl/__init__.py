@@ -1,4 +1,4 @@
-"""The TTL controller: sets the time for which kubelets may cache Secrets and ConfigMaps."""
+"""The TTL controller: annotates nodes with the time for which kubelets may cache Secrets and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.ttl.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -2,7 +2,7 @@
 
 Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes, in overlapping steps, so
 that a cluster at a boundary does not rewrite its nodes repeatedly. A node's annotation is corrected when the node
-changes. When the TTL changes, nodes that do not change keep their old annotation.
+changes. If the TTL changes, nodes that do not change themselves keep their old annotation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ STEPS: Final = (
 
 
 def next_step(step: int, nodes: int) -> int:
-    """Return the index of the step for this number of nodes; the search starts at the current step."""
+    """Return the index of the range of cluster sizes that contains this number of nodes.
+
+    The search starts at the current range.
+    """
     while nodes > STEPS[step].most:
         step += 1
     while nodes < STEPS[step].least:
@@ -49,15 +52,15 @@ def next_step(step: int, nodes: int) -> int:
 
 
 class NodeTTL:
-    """Reconciles the annotation of a node. There is one worker, so no lock is needed."""
+    """Reconciles the TTL annotation of a node. The controller has only one worker, so no lock is needed."""
 
     def __init__(self, nodes: Lister) -> None:
-        """Read the nodes from `nodes`."""
+        """Create a reconciler that reads the nodes from `nodes`."""
         self._nodes = nodes
         self._step = 0
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Write the annotation if it differs from the current TTL."""
+        """Write the TTL annotation of the node if it differs from the current TTL."""
         self._step = next_step(self._step, len(self._nodes))
         node = self._nodes.get(key)
         wanted = str(STEPS[self._step].seconds)
@@ -66,7 +69,7 @@ class NodeTTL:
 
 
 def node_keys(change: Change) -> Iterator[Key]:
-    """Yield every new node, and a node whose annotation has changed."""
+    """Yield the key of every new node, and of a node whose TTL annotation has changed."""
     new, old = change.new, change.old
     if new is not None and (old is None or old.annotations.get(ANNOTATION) != new.annotations.get(ANNOTATION)):
         yield new.key

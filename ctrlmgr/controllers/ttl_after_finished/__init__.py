@@ -34,4 +34,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.ttl_after_finished.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

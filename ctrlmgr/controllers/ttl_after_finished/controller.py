@@ -1,10 +1,10 @@
 """The TTL-after-finished controller: deletes a finished Job after its `ttlSecondsAfterFinished`.
 
 Guarantees, all as in Kubernetes (`pkg/controller/ttlafterfinished`):
-- A Job finishes when its condition Complete or Failed is True, at that condition's lastTransitionTime.
-- A Job is deleted in the foreground: its pods are deleted first. The deletion has the Job's resourceVersion as a
-  precondition, so a TTL that is raised at the last moment is respected.
-- A Job without `ttlSecondsAfterFinished`, or one that is being deleted already, is ignored.
+- A Job finishes when its condition Complete or Failed is True; its finish time is the condition's lastTransitionTime.
+- A Job is deleted with foreground propagation, so its pods are deleted first. The deletion of a Job has the Job's
+  resourceVersion as a precondition, so a TTL that is raised at the last moment is respected.
+- A Job without `ttlSecondsAfterFinished`, or a Job that is being deleted already, is ignored.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_deletion(job: Object) -> int | None:
-    """Return when to delete `job`, in microseconds since 1970; None if it is never deleted in its current state.
+    """Return the time when `job` must be deleted, in microseconds since 1970.
 
-    Raises `TerminalError` for a finished Job without a finish time.
+    None if the Job is not deleted in its current state. Raises `TerminalError` if a finished Job has no finish time.
     """
     view = job.view(_Job)
     finished = next(
@@ -73,12 +73,18 @@ class TTLAfterFinished:
     """Reconciles Jobs."""
 
     def __init__(self, jobs: Lister, *, clock: Clock) -> None:
-        """Read Jobs from `jobs`; the times in conditions are compared with the time of `clock`."""
+        """Create a reconciler that reads Jobs from `jobs`.
+
+        The times in conditions are compared with the time of `clock`.
+        """
         self._jobs = jobs
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the Job if its time to live is over, otherwise requeue it; raises the errors of `client`."""
+        """Delete the Job if its time to live is over, otherwise requeue the Job.
+
+        Raises the errors of `client` if the deletion fails.
+        """
         job = self._jobs.get(key)
         due = desired_deletion(job) if job is not None else None
         if job is None or due is None:
@@ -96,7 +102,7 @@ class TTLAfterFinished:
 
 
 def _finished(change: Change) -> Iterable[Key]:
-    """Return the key of a Job that has a TTL."""
+    """Return the key of a Job that has `ttlSecondsAfterFinished`."""
     job = change.new
     if job is None or job.is_terminating or job.view(_Job).spec.ttl is None:
         return ()

@@ -1,4 +1,4 @@
-"""The ValidatingAdmissionPolicy status controller: type-checks expressions and reports errors in the status."""
+"""The ValidatingAdmissionPolicy status controller: reports type errors of CEL expressions in policies' statuses."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.validatingadmissionpolicy_status.controller:build",
     options=Options,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

@@ -2,10 +2,10 @@
 
 Guarantees:
 - The controller server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the field
-  manager `validatingadmissionpolicy-status`. The controller does not change conditions.
-- A kind that is not served when a policy is checked is skipped. When the kind is served later, the policy is not
+  manager `validatingadmissionpolicy-status`. The controller does not change the conditions of policies.
+- A kind that the API does not serve when a policy is checked is skipped. If the kind is served later, the policy is not
   checked again.
-- Schemas are built for a check and not kept, so clusters without policies need no memory for them.
+- Schemas are built for each check and not kept afterwards; therefore clusters without policies need no memory for them.
 
 Source: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
 """
@@ -38,12 +38,12 @@ class PolicyStatus:
     """Reconciles ValidatingAdmissionPolicies."""
 
     def __init__(self, policies: Lister, kinds: Kinds) -> None:
-        """Read policies from `policies`, and check them against the schemas of `kinds`."""
+        """Create a reconciler that reads policies from `policies`, and checks them against the schemas of `kinds`."""
         self._policies = policies
         self._kinds = kinds
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Check a policy that has changed; raises the errors of `client`."""
+        """Check a policy that has changed; raises the errors of `client` if the write fails."""
         policy = self._policies.get(key)
         if policy is None:
             return

@@ -1,9 +1,9 @@
-"""Finds the kinds against which a policy is checked: those that its rules name explicitly, at most ten per rule.
+"""Finds the kinds against which a policy is checked: its rules name these explicitly, at most ten per rule.
 
-Guarantees: all functions are pure; the result is sorted by group, version and name. A rule with a wildcard in groups or
-versions is skipped, and so is a resource with a wildcard or a subresource. Source: apiserver
-`pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery `pkg/api/meta/restmapper.go`
-(`ResourcesFor`).
+Guarantees: all functions are pure, and the kinds are sorted by group, version and name. A policy's rule with a wildcard
+in groups or versions is skipped, and so is, within a rule, a resource with a wildcard or a subresource. Source:
+apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery
+`pkg/api/meta/restmapper.go` (`ResourcesFor`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any, Final
 from ctrlmgr.engine.kind import Kind
 
 MOST: Final = 10
-"""The maximum number of kinds per rule (`maxTypesToCheck`); after a rule that reaches it, no further rules are read."""
+"""The maximum number of kinds per rule (`maxTypesToCheck`); after a rule that reaches the maximum, no further rules are
+read.
+"""
 
 
 def kinds_to_check(spec: Mapping[str, Any], kinds: Iterable[Kind]) -> list[Kind]:
@@ -34,7 +36,7 @@ _Index = Mapping[tuple[str, str], Sequence[Kind]]
 
 
 def _by_name(kinds: Iterable[Kind]) -> _Index:
-    """Return the kinds, by version and by plural or singular name."""
+    """Return all served kinds, by version and by plural or singular name."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds:
         for name in dict.fromkeys((kind.resource.plural, kind.singular or kind.name.lower())):

@@ -32,7 +32,7 @@ class Checked(NamedTuple):
 def expression_warnings(
     spec: Mapping[str, Any], against: Sequence[Checked], params: Checked | None
 ) -> list[dict[str, str]]:
-    """Return the type errors in a policy's validations, in the form of its status.
+    """Return the type errors in a policy's validations, in the form that the policy's status contains.
 
     If `params` is None, the type of the parameters is unknown.
     """

@@ -1,7 +1,7 @@
-"""Returns a kind's schema for type-checking expressions, with all references resolved.
+"""Resolves the schema of a kind for type checks of expressions, replacing all references.
 
-Guarantees: a recursive definition ends in an object without fields at the recursion. A quantity has no CEL type, so
-fields with quantities are missing. A field that is an integer or a string has the type dyn. Source: apiserver
+Guarantees: a recursive schema ends in an object without fields at the point of recursion. A quantity has no CEL type,
+so fields with quantities are missing. A field that is an integer or a string has the type dyn. Source: apiserver
 `pkg/cel/openapi/resolver/{definitions,refs}.go`.
 """
 
@@ -18,7 +18,7 @@ _UNTYPED: Final[Mapping[str, Raw]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {INT_OR_STRING: True},
 }
-"""The definitions that differ from those in the published document."""
+"""The schema definitions that differ from those in the published document."""
 
 _Look = Callable[[str], Raw]
 
@@ -38,7 +38,7 @@ def schema_of(kind: Kind) -> Raw:
 
 
 def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
-    """Return a schema with all references resolved; `around` are the names of the enclosing definitions."""
+    """Return a schema with all references resolved; `around` contains the names of the enclosing schema definitions."""
     name = _referred(raw)
     if name:
         if name in around:
@@ -54,7 +54,10 @@ def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
 
 
 def _referred(raw: Raw) -> str:
-    """Return the name of the definition that a schema or one of its `allOf` refers to, "" if there is none."""
+    """Return the name of the schema definition to which a schema, or one of the schemas in its `allOf`, refers.
+
+    "" if there is none.
+    """
     reference: str = raw.get("$ref") or ""
     if reference:
         return reference.removeprefix(_REFERENCE)

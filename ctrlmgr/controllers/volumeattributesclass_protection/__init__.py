@@ -16,4 +16,4 @@ DESCRIPTOR = ControllerDescriptor(
     builder="ctrlmgr.controllers.volumeattributesclass_protection.controller:build",
     options=NoOptions,
 )
-"""The declaration of this controller."""
+"""The declaration of the controller: its name and the function that builds it."""

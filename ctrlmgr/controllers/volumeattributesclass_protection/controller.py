@@ -4,7 +4,7 @@ Guarantees, as in Kubernetes (`pkg/controller/volume/vacprotection/vac_protectio
 - A volume uses the class in its spec. A claim uses the class in its spec, its current class
   (`status.currentVolumeAttributesClassName`) and the target of a modification
   (`status.modifyVolumeStatus.targetVolumeAttributesClassName`).
-- A class that is not being deleted has the finalizer.
+- A class that is not being deleted has the protection finalizer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ CLAIMS: Final = Resource("", "persistentvolumeclaims")
 FINALIZER: Final = "kubernetes.io/vac-protection"
 _INDEX: Final = "volumeAttributesClassName"
 _FIELD: Final = b"olumeAttributesClassName"
-"""The body of every volume or claim that uses a class contains these bytes."""
+"""A byte sequence that the JSON of every volume or claim that uses a class contains."""
 
 
 def classes_of(obj: Object) -> frozenset[str]:
-    """Return the names of the classes that a volume or claim uses; an object without a class is not decoded."""
+    """Return the names of the VolumeAttributesClasses that a volume or claim uses.
+
+    An object without a class is not decoded.
+    """
     if not obj.mentions(_FIELD):
         return frozenset()
     fields: dict[str, Any] = obj.to_dict()
@@ -42,7 +45,7 @@ def classes_of(obj: Object) -> frozenset[str]:
 
 
 def released_by(change: Change) -> Iterator[Key]:
-    """Yield the classes that a changed or deleted volume or claim no longer uses."""
+    """Yield the keys of the classes that a changed or deleted volume or claim no longer uses."""
     before = change.old if change.new is not None else change.object
     left = frozenset() if change.new is None else classes_of(change.new)
     for name in sorted((classes_of(before) if before is not None else frozenset()) - left):
@@ -64,7 +67,7 @@ def _names(obj: Object) -> list[str]:
 
 
 def _is_named(*lookups: Callable[[str, str], Any]) -> Callable[[Object], bool]:
-    """Return a function that says whether one of `lookups` finds a user of a class.
+    """Return a function that returns whether one of `lookups` finds an object that uses a class.
 
     Each lookup returns the objects for an index and a value.
     """

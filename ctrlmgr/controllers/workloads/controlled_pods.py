@@ -1,4 +1,4 @@
-"""Functions on pods for the controllers of workloads: their state, and an index by controller.
+"""Functions about pods for the controllers of workloads: their state, and an index by controller.
 
 Guarantees: "active", "ready" and "available" have Kubernetes' meanings (`pkg/controller/controller_utils.go`,
 `pkg/api/v1/pod/util.go`). Times are microseconds since 1970.
@@ -21,7 +21,7 @@ _SECOND: Final = 1_000_000
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """Return the reference to the object that controls this object, None if there is none."""
+    """Return the reference to the object that controls an object; None if no object controls it."""
     return next((each for each in obj.metadata.owner_references or () if each.controller), None)
 
 
@@ -32,7 +32,10 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
 
 
 def index_by_controller(informer: Informer) -> None:
-    """Add the index that `owned_or_orphaned` reads; call it before the informer syncs. Repeated calls are allowed."""
+    """Add the index that `owned_or_orphaned` reads; the caller must do this before the informer syncs.
+
+    The function may be called repeatedly.
+    """
     informer.add_index(CONTROLLER_INDEX, _controller)
 
 
@@ -51,7 +54,7 @@ def owned(lister: Lister, owner: Object) -> list[Object]:
 
 
 def orphaned(lister: Lister, namespace: str) -> list[Object]:
-    """Return the objects of a namespace without a controller, sorted by name."""
+    """Return the objects of a namespace that have no controller, sorted by name."""
     return lister.by_index(CONTROLLER_INDEX, _orphans(namespace))
 
 
@@ -62,7 +65,7 @@ def owned_or_orphaned(lister: Lister, owner: Object) -> list[Object]:
 
 
 def is_active(pod: Object) -> bool:
-    """Return whether a pod counts as a replica: it has not ended and is not being deleted (`IsPodActive`)."""
+    """Return whether a pod counts as a replica, because it has not ended and is not being deleted (`IsPodActive`)."""
     return not pod.is_terminating and not pod.view(Pod).is_terminal
 
 
@@ -82,13 +85,13 @@ def is_ready(pod: Object) -> bool:
 
 
 def ready_since(pod: Object) -> int | None:
-    """Return when a ready pod became ready; None if the pod is not ready or the time is unknown."""
+    """Return the time when a ready pod became ready; None if the pod is not ready or the time is unknown."""
     view = pod.view(Pod)
     return view.ready_changed_at if view.is_ready else None
 
 
 def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
-    """Return whether a pod has been ready for at least the minimum time."""
+    """Return whether a pod has been ready for at least the minimum time (`minReadySeconds`)."""
     if not is_ready(pod):
         return False
     if not min_ready_seconds:
@@ -98,7 +101,7 @@ def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
 
 
 def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) -> float | None:
-    """Return the seconds until the next pod becomes available by time alone, None if no pod will."""
+    """Return the seconds until the next pod becomes available by the passage of time alone; None if no pod will."""
     if not min_ready_seconds:
         return None
     dues = [since + min_ready_seconds * _SECOND for pod in pods if (since := ready_since(pod)) is not None]
@@ -107,6 +110,6 @@ def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) 
 
 
 def created_at(obj: Object) -> int:
-    """Return when an object was created, in microseconds since 1970; 0 if unknown."""
+    """Return the creation time of an object in microseconds since 1970; 0 if the time is unknown."""
     text = obj.metadata.creation_timestamp
     return parse_time(text) if text else 0

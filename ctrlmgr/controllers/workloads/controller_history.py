@@ -1,9 +1,10 @@
 """The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes them through the API.
 
-Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go` and the two controllers that use it):
-- The newest revision contains the owner's current template. The newest revision is the existing newest one, an older
-  equal one that was renumbered, or a new one.
-- If there are more revisions than the limit, the oldest are deleted, but never a live revision.
+Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go` and the controllers of DaemonSets and
+StatefulSets):
+- The newest revision contains the owner's current template. The newest revision is the existing newest revision, an
+  older equal revision that was renumbered, or a new revision.
+- If there are more revisions than the limit, the oldest revisions are deleted, but never a live revision.
 """
 
 from __future__ import annotations
@@ -37,25 +38,28 @@ class NewestRevision(NamedTuple):
 
 
 class History:
-    """Manages revisions; the informer of revisions must have the index of `index_by_controller`."""
+    """Manages the revisions of one owner; the informer of revisions must have the index of `index_by_controller`."""
 
     def __init__(self, revisions: Lister, event_log: EventLog) -> None:
-        """Read revisions from `revisions`; read from `event_log` the object that already has a name."""
+        """Create an instance that reads revisions from `revisions`.
+
+        An object that already has a new revision's name is read from `event_log`.
+        """
         self._revisions = revisions
         self._log = event_log
         self._claimer = ControllerRefManager(event_log)
 
     def of(self, owner: Owner, selects: Callable[[Object], bool], client: EngineClient) -> list[Object]:
-        """Return the revisions that an owner selects, oldest first; orphans are adopted first."""
+        """Return the revisions that an owner selects, the oldest first; before that, adopt orphans."""
         found = [each for each in owned_or_orphaned(self._revisions, owner.object) if selects(each)]
         return in_order(self._claimer.claim(owner, found, selects, client))
 
     def create(
         self, wanted: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
     ) -> NewestRevision:
-        """Create a revision under a free name, or return an existing equal one.
+        """Create a revision with a free name, or return an existing equal revision.
 
-        `hash_of` returns the hash for a number of collisions.
+        The function `hash_of` returns the hash for a number of collisions.
         """
         while True:
             named = wanted.named(hash_of(collisions))
@@ -70,7 +74,7 @@ class History:
     def delete_beyond(
         self, limit: int, revisions: Sequence[Object], live: Container[str], client: EngineClient
     ) -> None:
-        """Delete the oldest revisions of the ordered list that are not live, except `limit` of them.
+        """Delete the oldest revisions in the ordered list that are not live, but keep `limit` of them.
 
         `live` has names.
         """
@@ -90,7 +94,7 @@ def beyond(limit: int, revisions: Sequence[Object], live: Container[str]) -> Seq
 def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client: EngineClient) -> Object | None:
     """Return the newest revision with `data`; None if there is none.
 
-    If it is not the newest of all, it is renumbered.
+    If another revision is newer, the returned revision is renumbered.
     """
     same = [each for each in revisions if data_of(each) == data]
     if not same:
@@ -102,7 +106,7 @@ def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client
 
 
 def next_number(revisions: Sequence[Object]) -> int:
-    """Return the number of the revision that follows these ordered revisions."""
+    """Return the number for a new revision that follows these ordered revisions."""
     return number_of(revisions[-1]) + 1 if revisions else 1
 
 

@@ -1,11 +1,12 @@
-"""Manages ownership: a controller keeps its own objects, adopts those it selects, and releases the others.
+"""Manages ownership: a controller keeps its objects, adopts selected orphans, and releases unselected objects.
 
 Guarantees, as in Kubernetes (`pkg/controller/controller_ref_manager.go`):
 - An object has at most one controller, and only its controller releases it.
 - Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
-  and not from the cache, to check that it still exists with the same uid and is not terminating.
-- Both patches contain the object's uid, so another object with its name is neither adopted nor released.
-- If the object to adopt or release no longer exists, that is not an error.
+  and not from the cache. This read checks that the owner still exists with the same uid and is not terminating.
+- The patches for adoption and release contain the object's uid, so another object with the same name is neither adopted
+  nor released.
+- If the object to adopt or release no longer exists, no error is raised.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Matches = Callable[[Object], bool]
 
 
 class Claims(NamedTuple):
-    """The objects of a controller, in three groups: to keep, to adopt, and to release."""
+    """The objects of a controller, in three groups: objects to keep, to adopt, and to release."""
 
     kept: Sequence[Object] = ()
     adopted: Sequence[Object] = ()
@@ -35,14 +36,14 @@ class Claims(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """An object that controls others, with the apiVersion and kind for references."""
+    """An object that controls other objects, with the apiVersion and kind for owner references."""
 
     object: Object
     api_version: str
     kind: str
 
     def reference(self) -> dict[str, Any]:
-        """Return the owner reference for its dependents."""
+        """Return the owner reference that dependents of this object get."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -54,7 +55,7 @@ class Owner(NamedTuple):
 
 
 def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
-    """Return which of `objects` `owner` keeps, which it adopts, and which it releases."""
+    """Return the objects in `objects` that `owner` keeps, those that it adopts, and those that it releases."""
     kept, adopted, released = [], [], []
     for obj in objects:
         reference = controller_of(obj)
@@ -73,7 +74,9 @@ class ControllerRefManager:
     """Performs `decide_claims`."""
 
     def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
-        """Read the owner from `event_log` before an adoption, because a cache may lack the owner's deletion.
+        """Create an instance that reads the owner from `event_log` before an adoption.
+
+        A cache may lack the owner's deletion.
 
         An adopted object gets `finalizer`, if one is given; the finalizer is removed when the object is released.
         """
@@ -81,9 +84,9 @@ class ControllerRefManager:
         self._finalizer = finalizer
 
     def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
-        """Return which of `objects` belong to the owner, including the objects that are adopted now.
+        """Return those of `objects` that belong to the owner, including the objects that are adopted now.
 
-        Raises `Conflict` if the owner must not adopt any more, and the errors of `client`.
+        Raises `Conflict` if the owner must not adopt objects any more, and the errors of `client` if a patch fails.
         """
         claims = decide_claims(owner.object, objects, matches)
         for obj in claims.released:

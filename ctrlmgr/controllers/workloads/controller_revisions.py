@@ -1,11 +1,12 @@
 """ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
 
 Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go`):
-- A revision's name consists of its owner's name and a hash. If an equal revision has that name, it is used. If a
-  different object has that name, a collision is counted, which changes the hash.
+- A revision's name consists of its owner's name and a hash. If an equal revision already has the generated name, that
+  revision is used. If a different object already has the generated name, a collision is counted, which changes the
+  hash.
 - Two revisions are equal if their data is equal.
-- The data is a strategic merge patch that replaces the owner's template, encoded as JSON with sorted keys and Go's
-  escaping.
+- The data of a revision is a strategic merge patch that replaces the owner's template, encoded as JSON with sorted keys
+  and Go's escaping.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def revision_name(owner: str, hash_: str) -> str:
 
 
 def template_patch(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch that replaces an owner's template with this one."""
+    """Return the patch that replaces an owner's template with the given template."""
     return {"spec": {"template": {**template, "$patch": "replace"}}}
 
 
 def patch_bytes(patch: Mapping[str, Any]) -> bytes:
-    """Encode a patch as Go's `json.Marshal` encodes a map: sorted keys, `<`, `>` and `&` escaped."""
+    """Encode a patch as Go's `json.Marshal` encodes a map, with sorted keys and with `<`, `>` and `&` escaped."""
     text = _encode(_with_go_numbers(patch))
     for character in (b"<", b">", b"&"):
         text = text.replace(character, b"\\u%04x" % ord(character))
@@ -64,7 +65,7 @@ def patch_bytes(patch: Mapping[str, Any]) -> bytes:
 
 
 def _with_go_numbers(value: Any) -> Any:
-    """Convert JSON numbers as Go's `json.Unmarshal` does: to float64, written with the fewest digits."""
+    """Convert JSON numbers as Go's `json.Unmarshal` does, to float64 values that are written with the fewest digits."""
     match value:
         case dict():
             return {name: _with_go_numbers(each) for name, each in value.items()}
@@ -76,7 +77,10 @@ def _with_go_numbers(value: Any) -> Any:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Return the revisions, oldest first; equal numbers are sorted by creation time, then by name."""
+    """Return the revisions sorted by number, the lowest first.
+
+    Revisions with equal numbers are sorted by creation time, then by name.
+    """
     return sorted(revisions, key=lambda each: (number_of(each), created_at(each), each.name))
 
 
@@ -97,7 +101,7 @@ class NewRevision(NamedTuple):
     hash_label: str
 
     def named(self, hash_: str) -> Object:
-        """Return the revision with the name that a hash gives."""
+        """Return the revision object for a hash, which determines its name."""
         metadata: dict[str, Any] = {
             "name": revision_name(self.owner.object.name, hash_),
             "namespace": self.owner.object.namespace,
@@ -111,7 +115,10 @@ class NewRevision(NamedTuple):
 
 
 def renumbered(revision: Object, number: int) -> Object:
-    """Return a revision with another number; the bytes of its data stay unchanged, because the data is immutable."""
+    """Return a copy of a revision with another number.
+
+    The bytes of its data stay unchanged, because the data is immutable.
+    """
     return revision.with_field("revision", number)
 
 
@@ -124,5 +131,5 @@ def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Objec
 
 
 def set_number(revision: Object, number: int, client: EngineClient) -> Object:
-    """Set a revision's number if it differs; raises the errors of `client`."""
+    """Set a revision's number if the number differs; raises the errors of `client` if the write fails."""
     return revision if number_of(revision) == number else client.update(renumbered(revision, number))

@@ -1,15 +1,16 @@
 """The order in which surplus pods are deleted.
 
-Guarantee: `deletion_order` sorts by all criteria of kube-controller-manager 1.36, in its order
+Guarantee: `deletion_order` sorts pods by all criteria of kube-controller-manager 1.36, in the same order
 (`pkg/controller/controller_utils.go`, `ActivePodsWithRanks`):
 1. unbound before bound;
-2. Pending before Unknown before Running;
-3. not ready before ready;
-4. the lower `controller.kubernetes.io/pod-deletion-cost` first (KEP 2255);
-5. a pod with more pods of related ReplicaSets on its node first;
-6. ready for a shorter time first; times are compared by their binary logarithm, then the uid decides (KEP 2185);
-7. more restarts first: of containers, then of sidecars;
-8. younger first, again by the logarithm.
+2. first by phase: Pending, then Unknown, then Running;
+3. pods that are not ready before ready pods;
+4. pods with a lower `controller.kubernetes.io/pod-deletion-cost` first (KEP 2255);
+5. pods whose node has more pods of related ReplicaSets first;
+6. pods that have been ready for a shorter time first; times are compared by their binary logarithm, and if these are
+  equal, by uid (KEP 2185);
+7. pods with more restarts first, comparing restarts of containers, then of sidecars;
+8. younger pods first, comparing ages by their logarithm.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FIRST: Final = frozenset("-123456789")
 
 
 class _Ranked(NamedTuple):
-    """A pod with its sort keys; `plain` has the keys of the first five criteria."""
+    """A pod with its sort keys; `plain` contains the keys of the first five criteria."""
 
     pod: Object
     plain: tuple[bool, int, bool, int, int]
@@ -44,7 +45,7 @@ class _Ranked(NamedTuple):
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) -> list[Object]:
-    """Return `pods` in deletion order; `related` are the pods of all ReplicaSets of the same owner.
+    """Return `pods` in deletion order; `related` are the pods of all ReplicaSets with the same owner.
 
     `now` is in microseconds since 1970.
     """
@@ -90,9 +91,9 @@ def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
 
 
 def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
-    """Compare two different times: an unknown time is first, then the later one.
+    """Compare two different times: an unknown time precedes a known time, and a later time precedes an earlier one.
 
-    The comparison uses the logarithms of the ages.
+    The comparison of times uses the logarithms of the ages.
     """
     first, second = since(one), since(other)
     if not first or not second:

@@ -1,15 +1,15 @@
 """Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
 
-Kubernetes hashes that text (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend on every
-byte of the result. `schema.published_schema` contains the fields of Kubernetes 1.36 with their order and types. This
-module adds their Go names, and which structs are embedded.
+Kubernetes hashes the formatted string (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend
+on every byte of the result. The module `schema.published_schema` contains the fields of Kubernetes 1.36 with their
+order and types. This module adds the Go names of the fields, and the information which structs are embedded.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}
     a list, a map             ([]v1.EnvVar)[{…} {…}]    (map[string]string)map[app:web tier:db]
     an absent value           ([]v1.EnvVar)<nil>        (*int64)<nil>
 
 Guarantees: `print_value` formats a value as kube-controller-manager 1.36 does after decoding it from protobuf, where
-empty lists and maps are nil. The tests compare with hashes in recordings.
+empty lists and maps are nil. The tests compare hashes of formatted values with hashes in recordings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
 from ctrlmgr.schema.published_schema import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
-"""A function that formats a value without its type; the value None stands for an absent value."""
+"""The type of a function that formats a value without its type; the value None stands for an absent value."""
 
 _CORE: Final = "io.k8s.api.core.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -58,7 +58,7 @@ _NAMES: Final = {
     "chapAuthSession": "SessionCHAPAuth",
     "pdName": "PDName",
 }
-"""The names of fields in Go, by JSON name, unless they are the JSON name with a capital letter."""
+"""The names of fields in Go, by JSON name; a field that is missing here has the JSON name with a capital letter."""
 _NAMES_IN: Final = {
     "PodSpec": {"serviceAccount": "DeprecatedServiceAccount"},
     "RBDVolumeSource": {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"},
@@ -78,19 +78,21 @@ _EMBEDDED: Final = {
     "SecretProjection": _NAMED,
     "ConfigMapVolumeSource": _NAMED,
 }
-"""The struct that is embedded in a struct, and the JSON fields that it has or, with `_ALL_BUT`, does not have."""
+"""The struct that is embedded in a struct, and the JSON fields that the embedded struct has or, with `_ALL_BUT`, does
+not have.
+"""
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))
 
 _ZERO: Final = {"bool": "false", "int": "0", "int32": "0", "int64": "0", "float64": "0", "intstr.Type": "0"}
 _YEAR_1: Final = 62135596800
-"""Seconds from the year 1, Go's epoch, to 1970."""
+"""The number of seconds from the year 1, Go's epoch, to 1970."""
 _NO_ZONE: Final = "<nil>"
 _LOCAL_ZONE: Final = (
     "{name:(string)UTC zone:([]time.zone)<nil> tx:([]time.zoneTrans)<nil> extend:(string) "
     "cacheStart:(int64)0 cacheEnd:(int64)0 cacheZone:(*time.zone)<nil>}"
 )
-"""Go's `time.Local` in a container without a time zone, such as the official images. Times that are decoded from
-protobuf have it.
+"""Go's `time.Local` in a container without a time zone, such as one of the official images. Times that are decoded from
+protobuf have this time zone.
 """
 
 

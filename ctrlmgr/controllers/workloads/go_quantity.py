@@ -1,8 +1,8 @@
 """Computes the internal fields of Go's `resource.Quantity` after parsing, because template hashes contain all of them.
 
 Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
-`pkg/api/resource/quantity.go`): whether an amount is an int64 or a decimal of any size, whether its text is kept, and
-its format. Kubernetes' clients parse amounts from JSON and from protobuf in this way.
+`pkg/api/resource/quantity.go`). These fields say whether an amount is an int64 or a decimal of any size, whether its
+string is kept, and its format. Kubernetes' clients parse amounts from JSON and from protobuf with `ParseQuantity`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FINEST: Final = 9
 """The maximum number of decimal places in Go."""
 _LARGEST: Final = 2**63 - 1
 _WORD: Final = 2**64
-"""The base of the digits in Go's `big.Int`."""
+"""The base of the digits in Go's type `big.Int`."""
 
 
 class Decimal(NamedTuple):
@@ -26,13 +26,13 @@ class Decimal(NamedTuple):
 
 
 class GoQuantity(NamedTuple):
-    """The fields of a Quantity; its amount is `decimal`, or if there is none, `value` * 10^`scale`."""
+    """The fields of Go's `resource.Quantity`; its amount is `decimal` or, if this is None, `value` * 10^`scale`."""
 
     value: int = 0
     scale: int = 0
     decimal: Decimal | None = None
     text: str = ""
-    """The text of the quantity, which Go keeps if it is canonical."""
+    """The string of the quantity, which Go keeps if the string is canonical."""
     format: str = ""
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class GoQuantity(NamedTuple):
 
 
 def read(text: str) -> GoQuantity:
-    """Parse an amount as Go does; raises `ValueError` if it is invalid."""
+    """Parse an amount as Go does; raises `ValueError` if the string is invalid."""
     if text == "0":
         return GoQuantity(text=text, format="DecimalSI")
     match = PATTERN.fullmatch(text)
@@ -79,7 +79,7 @@ def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
 def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
     """Return an amount of any size without its sign, rounded up to billionths.
 
-    An amount with a binary suffix is at most 2^63-1.
+    An amount with a binary suffix is limited to 2^63-1.
     """
     unscaled, scale = int(whole + fraction or "0"), len(fraction)
     if suffix in BINARY:

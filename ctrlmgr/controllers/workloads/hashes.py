@@ -1,8 +1,9 @@
-"""Computes the hashes in generated names: those of pod templates, and those of revisions.
+"""Computes the hashes in generated names: the hashes of pod templates and of revisions.
 
-Guarantees: `template_hash` and `revision_hash` are byte for byte those of kube-controller-manager 1.36
+Guarantees: `template_hash` and `revision_hash` return byte for byte the hashes of kube-controller-manager 1.36
 (`pkg/controller/controller_utils.go`, `ComputeHash`; `pkg/controller/history/controller_history.go`,
-`HashControllerRevision`). A cluster that moves from or to Kubernetes keeps its ReplicaSets and ControllerRevisions.
+`HashControllerRevision`). A cluster that moves from or to Kubernetes therefore keeps its ReplicaSets and
+ControllerRevisions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def fnv1a_32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash."""
+    """Return the 32-bit FNV-1a hash of bytes."""
     value = _OFFSET
     for byte in data:
         value = ((value ^ byte) * _PRIME) & _MASK
@@ -36,7 +37,7 @@ def fnv1a_32(data: bytes) -> int:
 
 
 def fnv1_32(data: bytes) -> int:
-    """Return the 32-bit FNV-1 hash, which multiplies before the XOR."""
+    """Return the 32-bit FNV-1 hash of bytes, whose algorithm multiplies before the XOR."""
     value = _OFFSET
     for byte in data:
         value = ((value * _PRIME) & _MASK) ^ byte

@@ -1,4 +1,4 @@
-"""Computes numbers of pods that a spec contains as a number or a percentage (`pkg/util/intstr` and its users)."""
+"""Computes numbers of pods that a spec contains as a number or a percentage (apimachinery's `pkg/util/intstr`)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import msgspec
 
 
 class RollingUpdate(msgspec.Struct, frozen=True, rename="camel"):
-    """The maximum numbers of pods below and above the desired number in a rollout: numbers or percentages."""
+    """The maximum numbers of pods below and above the desired number in a rollout, as numbers or percentages."""
 
     max_unavailable: int | str | None = None
     max_surge: int | str | None = None
 
 
 def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
-    """Return a number unchanged, or a percentage of `total`, rounded up or down; None is 0.
+    """Return a number unchanged, or a percentage of `total`, rounded up or down; return 0 for None.
 
-    Raises `ValueError` for a text that is not a percentage (`GetScaledValueFromIntOrPercent`).
+    Raises `ValueError` if a string is not a percentage (`GetScaledValueFromIntOrPercent`).
     """
     if value is None or isinstance(value, int):
         return value or 0
@@ -28,16 +28,20 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
 
 
 class Fenceposts(NamedTuple):
-    """The number of additional pods and of unavailable pods that a rollout may have; never both 0."""
+    """The number of additional pods and of unavailable pods that a rollout may have.
+
+    At least one of these numbers is not 0.
+    """
 
     surge: int
     unavailable: int
 
 
 def fenceposts(max_surge: int | str | None, max_unavailable: int | str | None, desired: int) -> Fenceposts:
-    """Return the limits of a rollout; the surge is rounded up, the unavailable pods down (`ResolveFenceposts`).
+    """Return the limits of a rollout.
 
-    If both are 0, one pod may be unavailable, because percentages of small numbers must not stop a rollout.
+    The surge is rounded up, and the number of unavailable pods is rounded down (`ResolveFenceposts`). If both limits
+    are 0, one pod may be unavailable, because percentages of small numbers must not stop a rollout.
     """
     surge = scaled(max_surge, desired, round_up=True)
     unavailable = scaled(max_unavailable, desired, round_up=False)

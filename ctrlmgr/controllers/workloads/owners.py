@@ -1,8 +1,10 @@
 """Maps the changes of dependents to the owners to reconcile.
 
-Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and similar):
+Guarantees, the same as those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and
+similar):
 - A change affects the owner that controls the dependent, and the owner that controlled it before.
-- An orphan affects all owners that select it when it is created, when its labels change, and when it is released.
+- An orphan affects all owners that select it when the orphan is created, when its labels change, and when it is
+  released.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from ctrlmgr.informer import Change, Lister
 
 
 class DependentChanges:
-    """Maps the changes of dependents to the keys of owners of one kind."""
+    """The mapping from changes of dependents to the keys of owners of one kind."""
 
     def __init__(
         self, owners: Lister, group: str, kind: str, selects: Callable[[Object, Object], bool] | None = None
     ) -> None:
-        """Read owners from `owners`; they are objects of `kind` in `group`.
+        """Create the mapping, which reads owners from `owners`; owners are objects of `kind` in `group`.
 
-        `selects` says whether an owner selects an orphan; if it is None, no owner does.
+        The function `selects` returns whether an owner selects an orphan; if `selects` is None, no owner selects
+        orphans.
         """
         self._owners = owners
         self._group = group
@@ -31,7 +34,10 @@ class DependentChanges:
         self._selects = selects
 
     def __call__(self, change: Change) -> Iterable[Key]:
-        """Return the keys of the owners that a change affects; if there are no owners, this returns immediately."""
+        """Return the keys of the owners that a change affects.
+
+        If there are no owners, the method returns immediately.
+        """
         return self._changed(change) if len(self._owners) else ()
 
     def _changed(self, change: Change) -> Iterator[Key]:

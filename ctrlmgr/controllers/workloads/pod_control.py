@@ -1,8 +1,8 @@
 """Creates and deletes pods of an owner, and records Events on the owner.
 
 Guarantees, as in Kubernetes (`pkg/controller/controller_utils.go`, `RealPodControl`):
-- A pod has its template's labels, annotations and finalizers, and its owner as controller.
-- Each creation and deletion, and each failure, is recorded as an Event on the owner: `SuccessfulCreate`,
+- A pod has its template's labels, annotations and finalizers, and an owner reference to its owner as controller.
+- Each creation and deletion, and each failure of these, is recorded as an Event on the owner: `SuccessfulCreate`,
   `FailedCreate`, `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.
 - Many pods are created with a slow start, in batches of 1, 2, 4 …; after a failure no further batch is started.
 """
@@ -27,7 +27,7 @@ NOT_DELETED: Final = "FailedDelete"
 
 
 def name_prefix(owner: str) -> str:
-    """Return the prefix of the generated names of an owner's pods: the owner's name and a dash, if that is valid."""
+    """Return the prefix of the generated names of an owner's pods: the owner's name and, if valid, a dash."""
     prefix = f"{owner}-"
     return owner if subdomain_name(prefix, True) else prefix
 
@@ -51,9 +51,9 @@ def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any
 
 
 def slow_start(count: int, first: int = 1) -> Iterator[int]:
-    """Yield the size of each batch.
+    """Yield the size of each batch of a slow start.
 
-    The first is `first`, each later one is twice as large, and their sum is `count`.
+    The first size is `first`, each later size is twice as large, and the sum of all sizes is `count`.
     """
     size = first
     while count > 0:
@@ -64,10 +64,11 @@ def slow_start(count: int, first: int = 1) -> Iterator[int]:
 
 
 def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tuple[int, CtrlmgrError | None]:
-    """Call `act` with 0 … `count` - 1 in a slow start; return the number of successes, and the first error.
+    """Call `act` with each number from 0 to `count` - 1 in a slow start.
 
-    A batch is always completed; after a batch with a failure, no further batch is started. `at_once` calls run
-    concurrently in threads, so that the log commits their writes together.
+    Return the number of successes, and the first error. A batch is always completed; after a batch with a failure, no
+    further batch is started. The argument `at_once` limits how many calls run concurrently in threads, so that the log
+    commits their writes together.
     """
     succeeded, at = 0, 0
     for batch in slow_start(count):
@@ -80,7 +81,7 @@ def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tu
 
 
 def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> list[ApiError | None]:
-    """Call `act` with each number, and return the API's error for each."""
+    """Call `act` with each number, and return, for each call, the API's error or None."""
 
     def attempt(number: int) -> ApiError | None:
         try:
@@ -98,13 +99,16 @@ class PodControl:
     """Creates and deletes the pods of one owner during one reconcile."""
 
     def __init__(self, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Write through `client`; `recorder` records Events."""
+        """Create an instance that writes through `client`; `recorder` records Events."""
         self._owner = owner
         self._client = client
         self._recorder = recorder
 
     def create(self, pod: Mapping[str, Any]) -> Object | None:
-        """Create a pod; return None if its namespace is terminating. Raises the errors of `EngineClient.create`."""
+        """Create a pod; return None if the pod's namespace is terminating.
+
+        Raises the other errors of `EngineClient.create` if the creation fails.
+        """
         try:
             created = self._client.create(Object.from_dict(pod))
         except NamespaceTerminating:
@@ -118,7 +122,7 @@ class PodControl:
     def delete(self, pod: Object) -> None:
         """Delete a pod.
 
-        A pod that is already deleted is not an error; raises the other errors of `EngineClient.delete`.
+        If the pod is already deleted, no error is raised; other errors of `EngineClient.delete` are raised.
         """
         try:
             self._client.delete(pod)

@@ -18,7 +18,10 @@ REPLICATION_CONTROLLERS: Final = Resource("", "replicationcontrollers")
 
 
 class ReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of a ReplicaSet or ReplicationController; the `selector` of the latter is a map of labels."""
+    """The spec of a ReplicaSet or ReplicationController.
+
+    The `selector` of a ReplicationController is a map of labels.
+    """
 
     replicas: int | None = None
     min_ready_seconds: int = 0
@@ -39,14 +42,14 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
-    """A ReplicaSet or ReplicationController; `dict` allows cached properties."""
+    """A ReplicaSet or ReplicationController; the class needs a `__dict__` for cached properties."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
     @property
     def replicas(self) -> int:
-        """The desired number of pods; 1 if unset."""
+        """The desired number of pods; 1 if the field is not set."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
@@ -56,7 +59,7 @@ class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The pod selector of a ReplicaSet; None if it is not valid."""
+        """The pod selector of a ReplicaSet; None if the selector is not valid."""
         return selector_of(self.spec.selector or {})
 
     @cached_property
@@ -66,7 +69,7 @@ class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
 
 
 def selects(replica_set: Object, pod: Object) -> bool:
-    """Return whether a ReplicaSet selects a pod; an empty selector selects none here."""
+    """Return whether a ReplicaSet selects a pod; unlike in other places, an empty selector selects no pods."""
     selector = replica_set.view(ReplicaSet).selector
     return selector is not None and not selector.is_empty and selector.matches(pod.labels)
 

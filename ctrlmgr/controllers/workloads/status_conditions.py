@@ -1,4 +1,4 @@
-"""Status conditions as lists of dicts, in the order in which they were set."""
+"""Functions about status conditions, which are lists of dicts in the order in which the conditions were set."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ Condition: TypeAlias = "dict[str, Any]"
 
 
 def condition_of(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
-    """Return the condition of this type, None if there is none."""
+    """Return the condition of the given type; None if there is no such condition."""
     return next((each for each in conditions or () if each["type"] == type_), None)
 
 
 def without(conditions: Iterable[Condition] | None, type_: str) -> list[Condition]:
-    """Return the conditions without the condition of this type."""
+    """Return the conditions without the condition of the given type."""
     return [each for each in conditions or () if each["type"] != type_]
 
 
 def with_condition(conditions: Iterable[Condition] | None, new: Mapping[str, Any]) -> list[Condition]:
-    """Return the conditions with `new` at the end; they are unchanged if they contain its status and reason already.
+    """Return the conditions with `new` at the end.
 
-    The transition time is kept if the status is unchanged.
+    The list is unchanged if it already contains a condition with this status and reason. If the status of the condition
+    is unchanged, its transition time is kept.
     """
     conditions = list(conditions or ())
     current = condition_of(conditions, new["type"])

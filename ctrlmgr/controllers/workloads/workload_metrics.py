@@ -1,8 +1,8 @@
-"""The metrics of workload controllers, with kube-controller-manager's names.
+"""Records the metrics of workload controllers, with kube-controller-manager's names.
 
-Guarantees: names, labels, their values and buckets are Kubernetes' (`pkg/controller/{job,cronjob,replicaset,
-podautoscaler,ttlafterfinished}/…/metrics`), so existing dashboards work. The metrics of all controllers are in
-`ctrlmgr.metrics`.
+Guarantees: names, labels, label values and buckets of metrics are those of Kubernetes
+(`pkg/controller/{job,cronjob,replicaset, podautoscaler,ttlafterfinished}/…/metrics`), so existing dashboards work. The
+metrics that all controllers have are in `ctrlmgr.metrics`.
 """
 
 from __future__ import annotations
@@ -112,17 +112,17 @@ SPEC: Final = "spec"
 
 
 class DecisionMetrics:
-    """The metrics of one autoscaling pass; the pass begins when an instance is created."""
+    """Records the metrics of one autoscaling pass; the pass begins when an instance is created."""
 
     def __init__(self, clock: Clock) -> None:
-        """Measure durations with `clock`."""
+        """Create a recorder that measures durations with `clock`."""
         self._clock = clock
         self._began = self._last = clock.monotonic()
 
     def computed(self, metric_type: str, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Record one metric, which proposes `wanted` replicas instead of `current`.
+        """Record the evaluation of one metric that proposes `wanted` replicas instead of `current`.
 
-        If the metric was unavailable, `wanted` is None.
+        If the evaluated metric was unavailable, `wanted` is None.
         """
         labels = (_action(current, wanted), error, metric_type)
         now = self._clock.monotonic()
@@ -131,7 +131,7 @@ class DecisionMetrics:
         self._last = now
 
     def decided(self, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Record the result and duration of the whole pass."""
+        """Record the result and duration of the whole autoscaling pass."""
         labels = (_action(current, wanted), error)
         _reconciliations.labels(*labels).inc()
         _reconciliation_seconds.labels(*labels).observe(self._clock.monotonic() - self._began)
@@ -146,7 +146,7 @@ def _action(current: int, wanted: int | None) -> str:
 def note_sorting(ready_ages: Iterable[int], chosen_ages: Iterable[int]) -> None:
     """Record the ratio of the ages of the ready pods chosen for deletion to the age of the youngest ready pod.
 
-    All ages have the same unit, which may be any.
+    All ages have the same unit, but any unit is possible.
     """
     youngest = min(ready_ages, default=0)
     if youngest > 0:

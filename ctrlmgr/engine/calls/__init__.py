@@ -1,5 +1,5 @@
-"""Calls to other processes: requests and replies, the addresses of webhooks, and the interpretation of failures.
+"""Calls of other processes: requests and replies, the addresses of webhooks, and the interpretation of failures.
 
-Code that needs an answer from another process yields a `CallOut`. A driver of the engine then makes the calls
-(`engine.operations`).
+Code that needs an answer from another process yields a `CallOut`. A driver of the engine then makes the calls of the
+`CallOut` (`engine.operations`).
 """

@@ -20,20 +20,20 @@ class Credentials(NamedTuple):
 
     headers: Mapping[str, str]
     certificate: bytes = b""
-    """A client certificate and its key, in PEM; empty if the call presents no certificate."""
+    """A client certificate and its key, in PEM, or empty if the call presents no certificate."""
 
 
 ANONYMOUS: Final = Credentials({})
 
 
 class Tries(NamedTuple):
-    """The retries of a call that got no answer, or an answer that requests a retry (apiserver `util/webhook`)."""
+    """The rules for retries of a call without an answer, or whose answer requests a retry (apiserver `util/webhook`)."""
 
     most: int
     pause: float
-    """The seconds between the first and the second try."""
+    """The number of seconds between the first and the second try."""
     factor: float
-    """The factor by which each further pause grows."""
+    """The factor by which the pause between tries grows."""
 
 
 ONCE: Final = Tries(1, 0.0, 1.0)
@@ -45,16 +45,18 @@ class Call(NamedTuple):
     url: str
     body: bytes
     timeout: float
-    """Timeout in seconds, from connecting to the last byte of the answer."""
+    """The timeout of the call in seconds, from connecting to the last byte of the answer."""
     ca_bundle: bytes = b""
     """PEM certificates of the authorities that may have signed the server's certificate; empty for the system's
     authorities.
     """
     address: tuple[str, int] | None = None
-    """The address to connect to instead of the URL's host. The certificate must still name the URL's host."""
+    """The address to which the call connects instead of the URL's host. The certificate of the server must still name
+    the URL's host.
+    """
     credentials: Credentials = ANONYMOUS
     server_name: str = ""
-    """The name that the server's certificate must have, if it is not the URL's host."""
+    """The name that the server's certificate must have, if this name is not the URL's host."""
     is_checked: bool = True
     """Whether the server's certificate is verified."""
     tries: Tries = ONCE
@@ -70,19 +72,22 @@ class Reply(NamedTuple):
     media_type: str = ""
     body: bytes = b""
     problem: str = ""
-    """The reason why there is no answer, in Go's words (`context deadline exceeded`); empty if there is an answer."""
+    """The reason why there is no answer, as in Go's error messages (`context deadline exceeded`); empty if there is an
+    answer.
+    """
     seconds: float = 0.0
     retry_after: int | None = None
-    """The seconds after which to retry, from the answer's `Retry-After` header.
+    """The number of seconds after which the caller should retry, from the answer's `Retry-After` header.
 
-    None if the header is not a whole number of seconds.
+    The value is None if the header is not a whole number of seconds.
     """
 
 
 class CallOut(NamedTuple):
-    """A command to make calls, all at the same time.
+    """A command that makes calls, all at the same time.
 
-    The driver sends one `Reply` for each call, in the order of the calls, and never raises an error.
+    In response to this command, the driver sends one `Reply` for each call, in the order of the calls, and never raises
+    an error.
     """
 
     calls: Sequence[Call]
@@ -93,7 +98,7 @@ Calling: TypeAlias = Generator[CallOut, list[Reply], T]
 
 
 class CallInputs(NamedTuple):
-    """The inputs of a call: the state with which Services are resolved, and the source of uids and random choices."""
+    """The inputs of a call: the state from which Services are resolved, and the random source of uids and choices."""
 
     view: State
     random: Random

@@ -1,8 +1,8 @@
 """Resolves the address of a webhook or an extension server: a URL, or an endpoint of a Service.
 
-Guarantees: a Service is resolved again for each call, from its EndpointSlices, to one of its ready endpoints. Therefore
-the cluster needs no proxy and no name server. The certificate must name `NAME.NAMESPACE.svc`. Endpoints on simulated
-nodes are never called, because no process listens at their addresses.
+Guarantees: a Service is resolved again for each call, to one of the ready endpoints in its EndpointSlices. Therefore
+the cluster needs no proxy and no name server. The certificate of a Service's server must name `NAME.NAMESPACE.svc`.
+Endpoints on simulated nodes are never called, because no process listens at their addresses.
 
 Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
 """
@@ -25,17 +25,17 @@ _ENDPOINT_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 class Endpoint(NamedTuple):
-    """The address to which a review is sent."""
+    """The endpoint to which a request is sent."""
 
     url: str
-    """The URL without a query."""
+    """The URL of the endpoint without a query."""
     ca_bundle: bytes
     address: tuple[str, int] | None = None
-    """The address to connect to, if it is not the host of the URL."""
+    """The address to which the call connects, if this is not the host of the URL."""
     problem: str = ""
     """The reason why the endpoint was not found; empty if it was found.
 
-    If it was not found, the other fields describe the requested endpoint.
+    If the endpoint was not found, the other fields describe the requested endpoint.
     """
     is_simulated: bool = False
     """Whether all ready endpoints of the Service are pods on simulated nodes, so that no process can be called."""
@@ -58,7 +58,7 @@ def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoi
 
 
 class Unresolved(Exception):
-    """Raised if a Service has no address to call; the message contains the reason."""
+    """Raised if a Service has no address that can be called; the message contains the reason."""
 
 
 def _plain(url: str) -> str:
@@ -85,7 +85,10 @@ def resolve_endpoint(view: View, namespace: str, name: str, port: int, random: R
 
 
 def resolve_cluster(view: View, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Return the cluster address and port of a Service (`ResolveCluster`); raises `Unresolved`."""
+    """Return the cluster address and port of a Service (`ResolveCluster`).
+
+    Raises `Unresolved` if the Service has none.
+    """
     spec = _spec_of(view, namespace, name)
     if spec.get("type") == "ExternalName":
         return spec["externalName"], port
@@ -103,7 +106,7 @@ def _spec_of(view: View, namespace: str, name: str) -> Mapping[str, Any]:
 
 
 def _listed(spec: Mapping[str, Any], name: str, port: int) -> Mapping[str, Any]:
-    """Return the entry of a Service's port; raises `Unresolved`."""
+    """Return the entry of a Service's port; raises `Unresolved` if the Service has none."""
     if spec.get("type", "ClusterIP") not in _ENDPOINT_TYPES:
         raise Unresolved(f'unsupported service type "{spec.get("type")}"')
     for each in spec.get("ports") or ():

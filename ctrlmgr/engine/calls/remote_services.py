@@ -1,6 +1,6 @@
 """Finds the servers that APIServices name for versions of API groups.
 
-Guarantees: an APIService without a Service is served by this server, so it names no remote server.
+Guarantees: an APIService without a Service is served by this server, so such an APIService names no remote server.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ class RemoteService(NamedTuple):
     group_priority: int
     version_priority: int
     namespace: str
-    """The namespace of the Service."""
+    """The namespace of the server's Service."""
     service: str
-    """The name of the Service."""
+    """The name of the server's Service."""
     port: int
     ca_bundle: bytes
-    """PEM certificates of the authorities for the server's certificate; empty for those that the system trusts."""
+    """PEM certificates of the authorities for the server's certificate; if empty, the authorities that the system
+    trusts.
+    """
     is_checked: bool
     """Whether the server's certificate is verified."""
     is_available: bool
-    """Whether the APIService's condition Available is true."""
+    """Whether the condition Available of the APIService is true."""
 
     @property
     def server_name(self) -> str:
@@ -42,12 +44,12 @@ class RemoteService(NamedTuple):
 
     @property
     def where(self) -> tuple[str, str, int]:
-        """The namespace, name and port of the Service."""
+        """The namespace, the name and the port of the server's Service."""
         return self.namespace, self.service, self.port
 
     @property
     def path(self) -> str:
-        """The URL path of the version."""
+        """The URL path of the version of the API group."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
 
@@ -86,7 +88,7 @@ _PORT = 443
 
 
 def remote_service(service: Object) -> RemoteService | None:
-    """Return the server that an APIService names, None if it names no server."""
+    """Return the server that an APIService names; None if the APIService names no server."""
     found = _decode(service.body)
     spec, reference = found.spec, found.spec.service
     if reference is None:

@@ -1,4 +1,4 @@
-"""Interprets webhook replies that are not successes as client-go does (`rest/request.go`)."""
+"""Interprets unsuccessful replies of webhooks as client-go does (`rest/request.go`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REPLIES: Final = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
-"""The messages of client-go for answers that are not a Status, by status code."""
+"""The messages of client-go for error responses that are not a Status, by status code."""
 
 
 def is_success(reply: Reply) -> bool:

@@ -1,7 +1,7 @@
-"""Reads `--feature-gates`, which sets gates to other states than their defaults.
+"""Reads `--feature-gates`, which sets feature gates to other states than their defaults.
 
-Guarantees: if no code of ctrlmgr reads a gate, setting it to another state than its default is refused. Therefore every
-accepted setting has an effect.
+Guarantees: if no code of ctrlmgr reads a gate, only the default state of the gate is accepted. Therefore every setting
+that is accepted and differs from the default has an effect.
 
 Source: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
 """
@@ -29,11 +29,10 @@ _ENABLED: Final = Gauge(
 
 
 def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
-    """Return the states of the gates that `texts` (`NAME=BOOL`) set, for `gates.switch`.
+    """Return the states of the feature gates that `texts` (each `NAME=BOOL`) set, for `gates.switch`.
 
-    `AllAlpha` and `AllBeta` set all gates of their stage that `texts` does not name and that `gates` contains. Raises
-    `SettingsError` for an unknown gate, for a value that differs from a locked gate's, and for a state that ctrlmgr
-    does not support.
+    The names `AllAlpha` and `AllBeta` set all gates of that stage that `texts` does not name and that `gates` contains.
+    Raises `SettingsError` if a gate is unknown or locked to another value, or if ctrlmgr does not support the state.
     """
     named = dict(map(_read, texts))
     of_stages = {
@@ -47,7 +46,10 @@ def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
 
 
 def report_gates(switched: Mapping[str, bool]) -> None:
-    """Set the metric `kubernetes_feature_enabled` for every known gate; `switched` are the states that were set."""
+    """Set the metric `kubernetes_feature_enabled` for every known gate.
+
+    `switched` contains the states that were set.
+    """
     for name, known in KNOWN_GATES.items():
         _ENABLED.labels(name, known.stage).set(switched.get(name, known.default))
 
@@ -67,7 +69,7 @@ def _read(text: str) -> tuple[str, bool]:
 
 
 def _check(name: str, known: KnownGate, *, state: bool) -> None:
-    """Raise `SettingsError` if the gate cannot have this state."""
+    """Raise `SettingsError` if the feature gate cannot have the requested state."""
     if state == known.default or name in _ALL_OF_A_STAGE:
         return
     wanted, default = str(state).lower(), str(known.default).lower()

@@ -1,9 +1,9 @@
-"""Drops the fields of disabled feature gates from a written object.
+"""Removes the fields of disabled feature gates from a written object.
 
-Guarantees: a field is kept if the stored object already uses the feature. Parts that the new object shares with the
-stored object are not changed.
+Guarantees: a field is kept if the stored object already uses the feature of the field. Parts that the new object shares
+with the stored object are not changed.
 
-Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and the corresponding functions of other
+Rules come from Kubernetes' `pkg/api/pod/util.go`(`DropDisabledPodFields`) and the corresponding functions of other
 kinds.
 """
 
@@ -18,7 +18,10 @@ from ctrlmgr.engine.features.guards import EACH, GUARDS, PLACES, Guard, Steps
 
 
 def drop_disabled(group: str, kind: str, new: Unstructured, old: Mapping[str, Any] | None) -> None:
-    """Drop the fields of disabled gates from `new`, in place. `old` is the stored object, None on creation."""
+    """Remove the fields of disabled gates from `new`, in place.
+
+    `old` is the stored object; None if the object is created.
+    """
     for place, owner in PLACES.get((group, kind), ()):
         part = _at(new, place)
         if not part:
@@ -51,7 +54,7 @@ def _is_used(owner: Any, steps: Steps, kept: str) -> bool:
 
 
 def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
-    """Yield the structs that contain the field of the last step."""
+    """Yield the structs, at the end of a path, that contain the field of the path's last step."""
     if not fields:
         return
     step, *rest = steps

@@ -46,7 +46,7 @@ READ: Final = (
     "UserNamespacesHostNetworkSupport",
     "VolumeLimitScaling",
 )
-"""The gates that code of ctrlmgr reads and that can therefore be switched."""
+"""The gates that code of ctrlmgr reads and that can therefore be switched on or off."""
 
 DEFAULTS: Final[Mapping[str, bool]] = {gate: KNOWN_GATES[gate].default for gate in READ}
 """The default state of each gate."""
@@ -56,16 +56,16 @@ ENABLED: Final[dict[str, bool]] = dict(DEFAULTS)
 
 
 def is_on(gate: str) -> bool:
-    """Return whether a gate is on; raises KeyError for a gate that is not in the table."""
+    """Return whether a feature gate is on; raises KeyError if the gate is not in the table."""
     return ENABLED[gate]
 
 
 def switch(states: Mapping[str, bool]) -> None:
     """Set the gates in `states`, and reset all other gates to their defaults.
 
-    Call this before the process handles requests.
+    The caller must do this before the process handles requests.
 
-    Raises KeyError for a gate that is not in the table.
+    Raises KeyError if a gate is not in the table.
     """
     if unknown := states.keys() - DEFAULTS.keys():
         raise KeyError(min(unknown))

@@ -16,18 +16,20 @@ EACH: Final = "[]"
 
 
 class Guard(NamedTuple):
-    """Fields of one type that are dropped while a gate is off, unless the stored object uses the feature."""
+    """A guard: fields of one type that are dropped while a gate is off, unless the stored object uses the feature."""
 
     gate: str
     fields: tuple[Steps, ...]
     used: tuple[Steps, ...]
-    """The fields that show that the stored object uses the feature; if empty, it never counts as using the feature."""
+    """The fields that show that the stored object uses the feature; if there are none, the stored object never counts
+    as using the feature.
+    """
     only_with: Steps = ()
-    """A field that the object must have; without it, no fields are dropped."""
+    """A field without which no fields of the object are dropped."""
     kept: str = ""
-    """A value of the field that is allowed without the gate."""
+    """A value of the guarded field that is allowed even if the gate is off."""
     prunes: bool = False
-    """Whether to drop the struct that contains the field too, if it becomes empty."""
+    """Whether the struct that contains the field is dropped, too, if it becomes empty."""
 
 
 def _steps(path: str) -> Steps:
@@ -42,7 +44,7 @@ def _guard(
     kept: str = "",
     prunes: bool = False,
 ) -> Guard:
-    """Return the guard of the fields at some paths; `used` defaults to the same paths."""
+    """Return the guard of the fields at some paths; by default, `used` contains the same paths."""
     shows = paths if used is None else used
     return Guard(gate, tuple(map(_steps, paths)), tuple(map(_steps, shows)), only_with, kept, prunes)
 

@@ -21,7 +21,7 @@ class Stage(StrEnum):
 
 
 class KnownGate(NamedTuple):
-    """A feature gate of Kubernetes."""
+    """A feature gate of Kubernetes: its stage, its default, and whether it is locked."""
 
     stage: Stage
     default: bool
@@ -273,4 +273,4 @@ KNOWN_GATES: Final[Mapping[str, KnownGate]] = {
     "WorkloadAwarePreemption": KnownGate(Stage.ALPHA, default=False),
     "WorkloadWithJob": KnownGate(Stage.ALPHA, default=False),
 }
-"""The gates by name. `AllAlpha` and `AllBeta` stand for all gates of their stage."""
+"""All feature gates, by name. The names `AllAlpha` and `AllBeta` stand for all gates of their stage."""

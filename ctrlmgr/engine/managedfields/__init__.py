@@ -1,14 +1,14 @@
-"""Field management and server-side apply: which manager set which field (apimachinery `util/managedfields`).
+"""Field management and server-side apply, which record the managers of fields (apimachinery `util/managedfields`).
 
 Guarantees:
 - The value of metadata.managedFields is the one that Kubernetes would have written, including the order of keys.
-- Arguments are never changed, and results share structure with the arguments. A caller that changes a result in place
-  must copy it first. Only the object and its metadata are new dicts.
-- Fields that the server sets have no owner, because `update` gets the request's object, before strategies and
-  allocation.
+- The functions never change their arguments, and their results share structure with the arguments. A caller that
+  changes a result in place must copy it first. In a returned object, only the object and its metadata are new dicts.
+- Fields that the server sets have no owner, because `update` gets the object of the request, before strategies and
+  allocation change it.
 - A write that changes no field leaves the stored managedFields unchanged.
 
-How the engine calls a kind's `FieldManager`, in the order of apiserver's handlers and registry store:
+The engine calls a kind's `FieldManager` in the order of apiserver's handlers and registry store, with these arguments:
 
     create   codec.decode → default → update(None, new) → admission → prepare_for_create → …
     update   codec.decode → default → update(live, new) → admission → prepare_for_update → keep_timestamps(live, new)
@@ -16,16 +16,19 @@ How the engine calls a kind's `FieldManager`, in the order of apiserver's handle
     apply    body, decoded as JSON or YAML but not read by the codec → apply(live, body) → codec.read → default → as an
              update, without calling `update`; without a live object, `apply(None, body)` and then as a create
 
-- `live` is the stored object with its managedFields; None, not an empty object, if it does not exist. `new` carries the
-  managedFields of the request. If they are absent or equal the stored ones, they are ignored. `[{}]` (which a codec
-  makes of `[]`) clears them. Any other valid value replaces the stored ones.
-- `manager` is the request's fieldManager, or the user agent up to its slash. Apply requires a fieldManager.
-- `subresource` is the part of the object that is written (`status`, `finalize`, `resize` …). It has its own entries. A
-  write to it ignores the request's managedFields, and does not own fields that it cannot change.
-- All arguments have the same version. If the served version is not the stored one, manage fields in the served version
-  and convert afterwards.
+- The argument `live` is the stored object with its managedFields; it is None, not an empty object, if the object does
+  not exist. The argument `new` contains the managedFields of the request. If the request's managedFields are absent or
+  equal to the stored ones, they are ignored. `[{}]` (which a codec makes of `[]`) as the request's managedFields clears
+  them. Any other valid value of the request's managedFields replaces the stored ones.
+- The argument `manager` is the request's fieldManager or, if there is none, the user agent up to its slash. An apply
+  requires a fieldManager.
+- The argument `subresource` is the part of the object that is written (`status`, `finalize`, `resize` …). A subresource
+  has its own entries in managedFields. A write to a subresource ignores the request's managedFields, and its manager
+  does not own fields that the write cannot change.
+- The objects in all arguments have the same API version. If the served version is not the stored version, fields are
+  managed in the served version, and the object is converted afterwards.
 - Updates add no managedFields to an object that is stored without them; the first apply adds `before-first-apply`.
-- `/scale` has its own managedFields: see `scale_handler`.
+- The subresource `/scale` has its own managedFields; see `scale_handler`.
 """
 
 from ctrlmgr.engine.managedfields.field_manager import FieldManager

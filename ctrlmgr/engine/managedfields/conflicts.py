@@ -1,4 +1,4 @@
-"""Apply conflicts: fields that an apply would change and another manager owns, and the error for a refused apply.
+"""Apply conflicts (fields that an apply would change and another manager owns), and the error for a refused apply.
 
 Source: structured-merge-diff `merge/conflict.go`, apimachinery `managedfields/internal/conflict.go`.
 """
@@ -15,17 +15,17 @@ from ctrlmgr.errors import ApplyConflict, StatusCause, StatusDetails
 
 
 class Conflict(NamedTuple):
-    """One field that another manager owns."""
+    """One conflict: a field that another manager owns."""
 
     manager: Manager
     path: Path
 
 
 class Conflicts(Exception):
-    """Raised if an apply without `force` would change fields of other managers; it has at least one conflict."""
+    """Raised if an apply without `force` would change fields of other managers; the error has at least one conflict."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
-        """Create the error with these conflicts, in the order in which the message lists them."""
+        """Create the error with the given conflicts, in the order in which the message lists them."""
         super().__init__(f"{len(conflicts)} conflicts")
         self.conflicts = conflicts
 

@@ -20,7 +20,7 @@ from ctrlmgr.engine.managedfields import FieldManager
 CONTROLLER_MANAGER = "kube-controller-manager"
 """The field manager of the controllers' writes.
 
-In Kubernetes, all controllers are part of the program with this name.
+In Kubernetes, all controllers are part of this program, kube-controller-manager.
 """
 
 _decode: Callable[[bytes | msgspec.Raw], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -41,7 +41,7 @@ class _Marked:
         )
 
     def entries(self, live: _Raw | None, new: _Raw, manager: str, now: str) -> Any:
-        """Return the managedFields of `new`; None if it has none."""
+        """Return the managedFields of `new`; None if the object has none."""
         before = None if live is None else self._fields(live)
         return self._manager.update(before, self._fields(new), manager, now)["metadata"].get("managedFields")
 
@@ -54,7 +54,7 @@ class _Marked:
 
 
 class FieldMarks:
-    """Sets the managedFields of one manager's writes; threads may share an instance."""
+    """Sets the managedFields of the writes of one manager; several threads may share an instance."""
 
     def __init__(self, kinds: Kinds, manager: str = CONTROLLER_MANAGER) -> None:
         """Create an instance that writes entries of `manager` for objects of `kinds`."""
@@ -65,7 +65,7 @@ class FieldMarks:
     def marked(self, live: Object | None, new: Object, now: str) -> Object:
         """Return `new` with its managedFields.
 
-        `new` replaces `live` (None if it is created) at the time `now` (RFC 3339).
+        The object `new` replaces `live`, which is None if `new` is created, at the time `now` (RFC 3339).
         """
         resource = new.resource
         if resource not in self._marked:

@@ -1,9 +1,9 @@
 """The field manager of a kind: maintains metadata.managedFields, and merges applied objects.
 
-Every create, update and patch calls `update`, so this method avoids repeated work. It computes field sets in their
-stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. `merge` contains the
-additional steps of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers
-that it creates.
+Every create, update and patch calls `update`, so this method avoids repeated work. The method `update` computes field
+sets in their stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. The
+method `merge` contains the additional steps of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go`
+and the chain of managers that it creates.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class FieldManager:
         translate: Translate | None = None,
         schema_changes: bool = False,
     ) -> None:
-        """Create the field manager for a schema, or the shape created from it, and an apiVersion such as `apps/v1`.
+        """Create the field manager for a schema, or a shape created from a schema, and an apiVersion such as `apps/v1`.
 
-        `kind` is the kind's name; the default is the name of the schema's definition, but a shape has no name.
-        `versions` are the other apiVersions whose entries are kept; entries of unknown versions are dropped, as in
-        Kubernetes. `resets` contains the fields that a write to a subresource cannot change; the default is
-        `reset_fields`. `translate` is needed if the kind has several versions. `schema_changes` is whether stored
-        objects may have an earlier schema.
+        The argument `kind` is the name of the kind; by default, it is the name of the schema, but a shape has no name.
+        The argument `versions` contains the other apiVersions whose entries are kept; entries of unknown versions are
+        dropped, as in Kubernetes. The argument `resets` contains the fields that a write to a subresource cannot
+        change; the default is `reset_fields`. The argument `translate` is needed if the kind has several versions. The
+        argument `schema_changes` says whether stored objects may have an earlier schema.
         """
         group, _, version = api_version.rpartition("/")
         self._shape = schema if isinstance(schema, Root) else shape_of(schema)
@@ -66,9 +66,9 @@ class FieldManager:
     ) -> Unstructured:
         """Return `new` with its metadata.managedFields.
 
-        `live` is the stored object, or None if it does not exist; both objects are defaulted. `manager` is the writing
-        manager, and `now` is the time (RFC 3339). This never raises an error; an object that does not fit its schema
-        gets no managedFields.
+        `live` is the stored object, or None if it does not exist; both objects have their defaults. `manager` is the
+        writing manager, and `now` is the time (RFC 3339). The method never raises an error; an object that does not fit
+        its schema gets no managedFields.
         """
         entries = _entries(live)
         try:
@@ -85,7 +85,7 @@ class FieldManager:
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
-        """Return the managers before the update: those in the request if it has any, otherwise the stored ones."""
+        """Return the managers before the update: those in the request or, without these, those in the stored object."""
         requested = new.get("metadata", {}).get("managedFields")
         if not subresource and requested is not None and requested != live:
             if managers.is_reset(requested):
@@ -124,9 +124,9 @@ class FieldManager:
         return managers.cap_updaters({**result, who: entry})
 
     def _reconciled(self, live: Unstructured, managed: Managed) -> Managed:
-        """Return the entries, restricted to fields of the current schemas (`reconcileManagedFieldsWithSchemaChanges`).
+        """Return entries, restricted to fields of the current schemas (`reconcileManagedFieldsWithSchemaChanges`).
 
-        Raises `SchemaMismatch`, even if the schema does not change.
+        Raises `SchemaMismatch` if an object does not fit the schema, even if schemas never change.
         """
         if not live:
             return managed
@@ -147,7 +147,10 @@ class FieldManager:
     def _elsewhere(
         self, live: Unstructured, new: Unstructured, here: Difference, managed: Managed, subresource: str
     ) -> Mapping[str, TouchedFields] | None:
-        """Return the fields that a write changes and removes, by version; None if they are equal in all versions."""
+        """Return the fields that a write changes and removes, by version.
+
+        None if the fields are equal in all versions.
+        """
         if self._translation is None or not live:
             return None
         found = self._translation.differences(live, new, here, managed.values())
@@ -160,9 +163,10 @@ class FieldManager:
     def _without(
         self, managed: Managed, fields: FieldSet, elsewhere: Mapping[str, TouchedFields] | None = None
     ) -> Managed:
-        """Return the entries without `fields`. Drop entries that are empty or of an unknown version.
+        """Return the managers' entries without `fields`. Entries that are empty or of an unknown version are dropped.
 
-        If `elsewhere` is given, each entry instead loses the fields that the write touches in the entry's version.
+        If `elsewhere` is given, each entry loses, instead of `fields`, the fields that the write touches in the entry's
+        version.
         """
         result = {}
         for manager, entry in managed.items():
@@ -187,13 +191,13 @@ class FieldManager:
     ) -> Unstructured:
         """Return `live` merged with the applied object, with the new metadata.managedFields.
 
-        `applied` is the decoded body, neither pruned nor defaulted. The codec must read the result next; then the
-        result must be defaulted. A field that `manager` applied earlier and does not apply now is removed, if no other
-        manager owns the field.
+        The argument `applied` is the decoded body of the request, without pruning and without defaults. After that, the
+        codec must read the merged object, and then defaults must be set. A field that `manager` applied earlier and
+        omits now is removed, if no other manager owns the field.
 
-        Raises `ApplyConflict` for fields of other managers, unless `force` is set. Raises `BadRequest` for a body that
-        has another kind or contains managedFields. Raises `UnknownError` if the body or the stored object does not fit
-        the schema.
+        Raises `ApplyConflict` if the apply would change fields of other managers and `force` is not set. Raises
+        `BadRequest` if the body has another kind or contains managedFields. Raises `UnknownError` if the body or the
+        stored object does not fit the schema.
         """
         self._check_kind(applied)
         try:
@@ -259,7 +263,10 @@ class FieldManager:
     def _apply(
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
     ) -> tuple[Unstructured, Managed]:
-        """Return the merged object (`live` itself if no field changed) and the managers; raises Conflicts."""
+        """Return the merged object (`live` itself if no field changed) and the managers.
+
+        Raises Conflicts if other managers own changed fields.
+        """
         managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
         said = self._shape.owned(applied) or {}
@@ -293,10 +300,10 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without fields of the last apply that this apply omits and no manager owns.
+        """Return the merged object without those fields of the last apply that the new apply omits and no manager owns.
 
-        First, all fields of the last apply are removed, with everything below these fields. Then fields that a manager
-        owns are added back, and finally fields that the applier never owned (smd's prune, addBackOwnedItems,
+        First, all fields of the last apply are removed, together with all fields below them. After that, fields that a
+        manager owns are added back, and finally fields that the applier never owned (smd's prune, addBackOwnedItems,
         addBackDanglingItems).
         """
         shape = self._shape
@@ -320,7 +327,7 @@ def _reconciled(entry: Entry, shape: Root | None) -> Entry:
 
 
 def _changed(elsewhere: Mapping[str, TouchedFields] | None, entry: Entry, changed: FieldSet) -> FieldSet:
-    """Return the fields that a write changes, in the version of an entry."""
+    """Return the fields that a write changes, in the API version of an entry."""
     if elsewhere is None:
         return changed
     return elsewhere[entry.api_version].changed if entry.api_version in elsewhere else {}
@@ -332,7 +339,7 @@ def _entries(fields: Unstructured | None) -> list[Unstructured]:
 
 
 def _with_entries(fields: Unstructured, entries: list[Unstructured]) -> Unstructured:
-    """Return a copy of an object with these managedFields, or without any."""
+    """Return a copy of an object with the given managedFields, or without managedFields."""
     metadata = dict(fields.get("metadata") or {})
     if entries:
         metadata["managedFields"] = entries

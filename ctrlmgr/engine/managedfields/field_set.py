@@ -2,12 +2,12 @@ r"""Sets of field paths, as a trie in the form of FieldsV1, and the operations o
 
     {"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}}}
 
-A node is in the set if it is empty or contains `.`; an empty node has no descendants in the set. At the root, an empty
-dict is the empty set, because no set contains "the whole object". Paths are independent: if a path is in the set, the
-paths below it are not necessarily in the set.
+A node of the trie is in the set if it is empty or contains `.`; an empty node has no descendants in the set. At the
+root, an empty dict is the empty set, because no set contains "the whole object". The paths of a set are independent: if
+a path is in the set, the paths below it are not necessarily in the set.
 
-Guarantees: no function changes its arguments. Results share unchanged parts with the arguments, and an unchanged result
-is the argument itself. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
+Guarantees: no function changes its arguments. Returned sets share unchanged parts with the arguments, and if nothing
+changes, the argument itself is returned. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, TypeAlias
 from ctrlmgr.engine.managedfields import path_element
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
-"""A node: path elements (see `path_element`), each with the node below it."""
+"""A node of the trie: path elements (see `path_element`), each with the node below it."""
 Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
-"""The mark of a node that is in the set and also has nodes below it."""
+"""The element that marks a node that is in the set and also has nodes below it."""
 EVERY = "*"
-"""In a pattern, stands for any element."""
+"""The element that stands for any element in a pattern."""
 
 
 def is_member(node: FieldSet) -> bool:
-    """Return whether the path of a node is in the set."""
+    """Return whether the path of a node belongs to the set."""
     return not node or SELF in node
 
 
@@ -63,7 +63,7 @@ def _union_below(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the paths that are in both sets."""
+    """Return the paths that are in both of two sets."""
     result = {}
     for element, node in one.items():
         theirs = other.get(element)
@@ -79,7 +79,7 @@ def _intersection_below(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the paths in `one` that are not in `other`; keep paths below a path of `other`."""
+    """Return the paths in `one` that are not in `other`; paths below a path of `other` are kept."""
     result: FieldSet = {}
     changed = False
     for element, node in one.items():
@@ -119,7 +119,7 @@ def _outside(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
-    """Return the paths that begin with a path of `pattern`, or are a beginning of one (smd's FilterIncludeMatches)."""
+    """Return the paths that begin with, or are the beginning of, a path of `pattern` (smd's FilterIncludeMatches)."""
     result: FieldSet = {}
     for element, node in fields.items():
         below = pattern.get(EVERY, pattern.get(element))
@@ -134,7 +134,7 @@ def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
 
 
 def _node(fields: FieldSet) -> FieldSet | None:
-    """Return the node with `fields` below it: None if it is empty, a leaf if it contains only `SELF`."""
+    """Return the node with `fields` below it; None if the node is empty, a leaf if it contains only `SELF`."""
     if len(fields) == 1 and SELF in fields:
         return {}
     return fields or None
@@ -151,7 +151,7 @@ def contains(fields: FieldSet, path: Sequence[str]) -> bool:
 
 
 def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
-    """Yield every path of the set in Kubernetes' order: at each node first the leaves, then the paths below."""
+    """Yield every path of the set in Kubernetes' order: at each node, leaves precede the paths below the node."""
     elements = sort_elements(fields)
     for element in elements:
         if element != SELF and is_member(fields[element]):
@@ -161,7 +161,7 @@ def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
 
 
 def of_paths(*paths: Sequence[str]) -> FieldSet:
-    """Return the set of some paths, which are given as elements; the `f:` of fields may be left out."""
+    """Return the set of some paths, each a sequence of elements; the `f:` of fields may be left out."""
     result: FieldSet = {}
     for path in paths:
         node: FieldSet = {}
@@ -172,12 +172,12 @@ def of_paths(*paths: Sequence[str]) -> FieldSet:
 
 
 def text(path: Sequence[str]) -> str:
-    """Return a path in the form that messages contain: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """Return a path in the form that error messages contain: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(path_element.text, path))
 
 
 def in_order(fields: FieldSet) -> FieldSet:
-    """Return the set with its elements in the order in which Kubernetes writes them."""
+    """Return the set with its elements sorted in the order in which Kubernetes writes them."""
     result: FieldSet = {}
     for element in sort_elements(fields):
         node = fields[element]
@@ -198,10 +198,10 @@ def sort_elements(fields: Iterable[str]) -> list[str]:
 
 
 def decode(fields: Any) -> FieldSet:
-    """Return the set for a client's FieldsV1.
+    """Return the set that a client's FieldsV1 describes.
 
-    Elements are converted to their canonical form, and unknown kinds of elements are dropped. Raises ValueError if
-    `fields` is not valid FieldsV1.
+    Elements of FieldsV1 are converted to their canonical form, and unknown kinds of elements are dropped. Raises
+    ValueError if `fields` is not valid FieldsV1.
     """
     return _decode(fields)[0]
 

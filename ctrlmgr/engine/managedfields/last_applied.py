@@ -1,8 +1,8 @@
-"""Handles the annotation in which client-side `kubectl apply` stores the object that it applied last.
+"""Handles the annotation in which client-side `kubectl apply` stores the object that the user applied last.
 
 Guarantees: if a user changes from client-side to server-side apply, fields that the annotation lists cause no
-conflicts. Server-side apply keeps the annotation up to date, so the user can change back. Both apply only to the
-manager `kubectl`. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
+conflicts. Server-side apply keeps the annotation up to date, so the user can change back. Only the manager `kubectl` is
+handled in this way. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
 `lastapplied.go`.
 """
 
@@ -26,7 +26,7 @@ _MAX_ANNOTATIONS: Final = 256 * 1024
 
 
 def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_version: str) -> Conflicts | None:
-    """Return the conflicts about fields that the client did not apply before; None if no such conflict is left."""
+    """Return the conflicts about fields that the client has not applied earlier; None if no such conflict is left."""
     theirs = _last_applied_set(live, shape, api_version)
     if theirs is None:
         return conflicts
@@ -35,9 +35,9 @@ def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_versio
 
 
 def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> FieldSet | None:
-    """Return the fields that the annotation lists and that still have the applied value.
+    """Return the fields that the last-applied annotation lists and that still have the applied value.
 
-    None without a valid annotation.
+    The result is None if there is no valid annotation.
     """
     try:
         applied = msgspec.json.decode(_annotations(live).get(LAST_APPLIED) or "")
@@ -56,7 +56,7 @@ def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> Fie
 
 
 def refreshed(fields: Unstructured, applied: Unstructured) -> Unstructured:
-    """Return the object; if it has the annotation, set the annotation's value to `applied`."""
+    """Return the object; if the object has the annotation, set the annotation to `applied`."""
     annotations = _annotations(fields)
     if not annotations.get(LAST_APPLIED):
         return fields

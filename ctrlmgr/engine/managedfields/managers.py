@@ -1,8 +1,8 @@
 """Decodes and encodes the entries of metadata.managedFields: the managers and the fields that each of them owns.
 
-Guarantees: an untouched entry is written as the same dict that was read, and entries are in Kubernetes' order. At most
-`MAX_UPDATERS` entries are from updates; if there are more, the oldest entries are merged. Source: apimachinery
-`managedfields/internal/managedfields.go`, `capmanagers.go`.
+Guarantees: an untouched entry is written as the same dict that was read, and entries are in Kubernetes' order. An
+object has at most `MAX_UPDATERS` entries of updates; if there are more, the oldest entries are merged. Source:
+apimachinery `managedfields/internal/managedfields.go`, `capmanagers.go`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIELDS_V1: Final = "FieldsV1"
 
 
 class Manager(NamedTuple):
-    """The identity of an entry: an applier has one entry for all versions, an updater has one entry per version."""
+    """The identity of an entry: an applier has one entry for all API versions, an updater one entry per version."""
 
     name: str
     operation: str
@@ -37,7 +37,7 @@ class Manager(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """The manager in Kubernetes' spelling, for sorting only."""
+        """The manager in Kubernetes' spelling, which is used only for sorting."""
         shown = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
         pairs = [(name, value) for name, value in {**shown, "subresource": self.subresource}.items() if value]
         return f"{{{','.join(f'{go_json(name)}:{go_json(value)}' for name, value in pairs)}}}"
@@ -50,7 +50,7 @@ class Manager(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The fields that one manager owns."""
+    """An entry: the fields that one manager owns."""
 
     fields: FieldSet
     api_version: str
@@ -71,7 +71,7 @@ def is_reset(entries: Any) -> bool:
 
 
 def decode(entries: Sequence[Any] | None, *, trusted: bool = False) -> Managed:
-    """Return the entries of metadata.managedFields by manager; `trusted` is whether this package encoded the entries.
+    """Return the entries of metadata.managedFields by manager; `trusted` says whether this package encoded the entries.
 
     Raises ValueError with Kubernetes' message if an entry is malformed.
     """
@@ -136,9 +136,9 @@ def _order(entry: Unstructured) -> tuple[str, ...]:
 
 
 def seconds(time: str | None) -> str:
-    """Return a time in UTC to the second, so that strings sort by time.
+    """Return a time in UTC with whole seconds, so that strings sort by time.
 
-    A missing time returns "", which sorts first.
+    If the time is missing, the function returns "", which sorts first.
     """
     if not time or time[-1:] == "Z":
         return time[:19] if time else ""
@@ -149,7 +149,10 @@ def seconds(time: str | None) -> str:
 
 
 def cap_updaters(managed: Managed) -> Managed:
-    """Return the entries; if too many are from updates, merge the oldest by apiVersion."""
+    """Return the entries of managers.
+
+    If too many of them are from updates, merge the oldest entries of each apiVersion.
+    """
     if len(managed) <= MAX_UPDATERS:
         return managed
     updaters = [manager for manager in managed if manager.operation == UPDATE]

@@ -1,13 +1,13 @@
-"""Path elements: the encoding in FieldsV1 of one step from an object or list to a part of it.
+"""Path elements: the encoding, in FieldsV1, of one step from an object or list to one of its parts.
 
     f:name                           a field of an object, a key of a map
     k:{"port":80,"protocol":"TCP"}   the item of a list that has these keys
     v:"example.com/a"                the item of a set
     i:0                              an item by its index
 
-Guarantees: each step has only one encoding, that of structured-merge-diff (keys sorted, JSON as Go writes it).
-Therefore elements can be compared as strings. `canonical` converts other encodings into this form; it treats numbers as
-float64, as Go does. Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
+Guarantees: each path element has only one encoding, that of structured-merge-diff (keys sorted, JSON as Go writes it).
+Therefore elements can be compared as strings. The function `canonical` converts other encodings into this form, and
+treats numbers as float64, as Go does. Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ is_plain = re.compile(_PLAIN).fullmatch
 _is_simple = re.compile(rf'(?:k:\{{"[A-Za-z]+":|v:)"{_PLAIN}"\}}?').fullmatch
 
 _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
-"""Finds a character that Go's JSON encoder may escape."""
+"""A pattern that finds a character that Go's JSON encoder may escape."""
 
 
 _LONGEST = 255
@@ -36,7 +36,7 @@ _LONGEST = 255
 
 
 def go_json(value: Any) -> str:
-    """Encode a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
+    """Encode a value as Go's JSON encoders do, which is compact, with sorted keys and escaped HTML characters."""
     if type(value) is str and not _find_unsafe(value):
         return f'"{value}"'
     if type(value) is int:
@@ -47,24 +47,24 @@ def go_json(value: Any) -> str:
 
 
 def field(name: str) -> str:
-    """Return the element of an object's field."""
+    """Return the path element of an object's field."""
     return f"f:{name}"
 
 
 def key(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Return the element of a list item with these keys, which must be sorted by name."""
+    """Return the path element of a list item with the given keys, which must be sorted by name."""
     return f"k:{{{','.join([f'{go_json(name)}:{go_json(value)}' for name, value in pairs])}}}"
 
 
 def item(value: Any) -> str:
-    """Return the element of an item of a set."""
+    """Return the path element of an item of a set."""
     return f"v:{go_json(value)}"
 
 
 def canonical(element: str) -> str | None:
-    """Return Kubernetes' encoding of an element; None for unknown kinds of elements, which are ignored.
+    """Return Kubernetes' encoding of an element; None for elements of an unknown kind, which are ignored.
 
-    Raises ValueError if the text is not a valid element.
+    Raises ValueError if the string is not a valid element.
     """
     if element[:2] == "f:":
         return element
@@ -103,9 +103,9 @@ def _as_float(value: Any) -> Any:
 
 
 def are_in_order(elements: Sequence[str]) -> bool:
-    """Return whether the order of strings is also Kubernetes' order of these elements.
+    """Return whether the order of strings is also Kubernetes' order of the given path elements.
 
-    This is so if all are simple values, or simple keys of the same name.
+    The two orders are the same if all elements are simple values, or all are simple keys of the same name.
     """
     end = elements[0].find('"', 4) if elements[0][0] == "k" else 2
     start = elements[0][:end]
@@ -114,9 +114,10 @@ def are_in_order(elements: Sequence[str]) -> bool:
 
 @memoized(entries=4096, longest=_LONGEST)
 def order(element: str) -> Any:
-    """Return the sort key of an element.
+    """Return the sort key of a path element.
 
-    Fields are first, then keys, values and indices; elements of one kind are sorted by content.
+    In the order of path elements, fields are first, followed by keys, values and indices; elements of one kind are
+    sorted by content.
     """
     kind, text = element[0], element[2:]
     if kind == "f":
@@ -145,7 +146,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def text(element: str) -> str:
-    """Return an element in the form that messages contain: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
+    """Return an element as error messages contain it: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
     kind, content = element[0], element[2:]
     if kind == "f":
         return f".{content}"

@@ -1,4 +1,4 @@
-"""Formats the error message that lists the violations of an object's schema."""
+"""Formats an error message that lists the violations of an object's schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_TOLD: Final = 64 * 1024
 
 
 def joined_problems(problems: Iterable[str]) -> str:
-    """Return the problems as one message, truncated to its maximum length; empty without problems.
+    """Return the problems as one message, truncated to its maximum length; empty if there are no problems.
 
     Source: smd's `ValidationErrors.Error`.
     """

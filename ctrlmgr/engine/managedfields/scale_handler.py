@@ -1,9 +1,10 @@
-"""The managedFields of `/scale`, which contain only the managers of the replicas; a write changes only these.
+"""The managedFields of `/scale`, which contain only the managers of the replicas.
 
-Guarantees: other managers keep all fields except those that a write to `/scale` took over. A manager that takes over
-the replicas gets an entry for the subresource `scale`, without a time, as in Kubernetes. One difference is intended: an
-update entry with replicas and other fields stays one entry, which Kubernetes splits into two entries with the same
-identity. Source: apimachinery `managedfields/scalehandler.go`.
+A write to `/scale` changes only these managers. Guarantees: other managers keep all fields except those that a write to
+`/scale` took over. A manager that takes over the replicas gets an entry for the subresource `scale`, without a time, as
+in Kubernetes. One difference from Kubernetes is intended: an update entry with replicas and other fields stays one
+entry, which Kubernetes splits into two entries with the same identity. Source: apimachinery
+`managedfields/scalehandler.go`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import UPDATE, Entry, Managed, Manager
 
 SCALE_VERSION: Final = "autoscaling/v1"
-"""The apiVersion of Scale."""
+"""The apiVersion of the kind Scale."""
 
 _REPLICAS = ("f:spec", "f:replicas")
 
@@ -25,8 +26,8 @@ _REPLICAS = ("f:spec", "f:replicas")
 def to_scale(entries: Sequence[Unstructured], replicas: Mapping[str, Sequence[str]]) -> list[Unstructured]:
     """Return the managedFields of an object's Scale.
 
-    `replicas` contains the path of the replicas in each apiVersion of the object, such as `("spec", "replicas")`.
-    Entries of other versions are left out. Raises ValueError for malformed entries.
+    The argument `replicas` contains the path of the replicas in each apiVersion of the object, such as `("spec",
+    "replicas")`. Entries of other API versions are left out. Raises ValueError if an entry is malformed.
     """
     shown: Managed = {}
     for manager, entry in managers.decode(entries, trusted=True).items():
@@ -45,8 +46,8 @@ def from_scale(
 ) -> list[Unstructured]:
     """Return an object's managedFields after a write to its Scale; `entries` are the managedFields before the write.
 
-    `scale_entries` are the Scale's entries after the write, and `api_version` is the object's. Raises ValueError for
-    malformed entries.
+    The argument `scale_entries` contains the Scale's entries after the write, and `api_version` is that of the object.
+    Raises ValueError if an entry is malformed.
     """
     taken = {
         _versionless(manager): manager

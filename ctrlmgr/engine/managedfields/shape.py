@@ -1,12 +1,13 @@
-"""The schema in the form that field management uses: each node has a `Shape`, which owns, merges and removes values.
+"""The schema in the form that field management uses: each schema node has a `Shape` that owns, merges, removes values.
 
 Guarantees: a shape is created once and shared. The methods of a shape do not change their arguments, and results share
-structure with the arguments. Values are decoded JSON. A field that Go always writes (a struct, a number without
-`omitempty`) counts as present even if it is missing, because live objects in Kubernetes are Go structs.
+structure with the arguments. The values that a shape handles are decoded JSON. A field that Go always writes (a struct,
+a number without `omitempty`) counts as present even if it is missing, because live objects in Kubernetes are Go
+structs.
 
-This module contains the protocol and the shapes of leaves: scalars, and atomic objects and lists. `shape_map` contains
-those of objects and maps, `shape_list` those of lists, and `shape_of` creates the shape of a schema. Source:
-structured-merge-diff `typed/*.go`.
+This module contains the protocol and the shapes of leaves, which are scalars, and atomic objects and lists. The module
+`shape_map` contains the shapes of objects and maps, `shape_list` contains those of lists, and `shape_of` creates the
+shape of a schema. Source: structured-merge-diff `typed/*.go`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.patch.go_value import plain
 
 Difference: TypeAlias = "tuple[FieldSet | None, FieldSet | None, FieldSet | None]"
-"""The fields added, modified and removed at a node and below it.
+"""A difference: the fields that were added, modified and removed at a schema node and below it.
 
-Each attribute is a node of a `FieldSet`, or None if it has no fields.
+Each attribute of a difference is a node of a `FieldSet`, or None if there are no such fields.
 """
 
 SAME: Final[Difference] = (None, None, None)
@@ -29,7 +30,7 @@ MODIFIED: Final[Difference] = (None, {}, None)
 
 
 def collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
-    """Add the difference of an element to the differences of its parent."""
+    """Add the difference of an element to the difference of its parent."""
     more, other, less = difference
     if more is not None:
         added[element] = more
@@ -44,7 +45,7 @@ class ShapeError(ValueError):
 
 
 class Shape(ABC):
-    """A node of a schema, in the form that field management uses."""
+    """A schema node, in the form that field management uses."""
 
     @abstractmethod
     def whole(self, value: Any) -> FieldSet:
@@ -56,22 +57,25 @@ class Shape(ABC):
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the field set node that the applier of a value owns, None if it owns nothing; raises ShapeError."""
+        """Return the field set node that the applier of a value owns, None if it owns nothing.
+
+        Raises ShapeError if list items have no valid keys.
+        """
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:
-        """Return `old` merged with `new`; raises ShapeError."""
+        """Return `old` merged with `new`; raises ShapeError if list items have no valid keys."""
 
     @abstractmethod
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return a value without the paths of a set and all paths below these; None if nothing is left."""
+        """Return a value without the paths of a set and without all paths below them; None if nothing is left."""
 
     @abstractmethod
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the type errors of an applied value, in Kubernetes' words; `path` is the value's path."""
+        """Yield the type errors of an applied value, with Kubernetes' messages; `path` is the value's path."""
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set with the declared fields above its paths added (smd's EnsureNamedFieldsAreMembers)."""
+        """Return the set with the declared fields above the set's paths added (smd's EnsureNamedFieldsAreMembers)."""
         return fields
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
@@ -80,10 +84,10 @@ class Shape(ABC):
 
 
 class Leaf(Shape):
-    """An atomic value, owned as a whole."""
+    """The shape of an atomic value, which a manager owns as a whole."""
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the value's own node."""
+        """Return the field set node of the value itself."""
         return {}
 
     def compare(self, old: Any, new: Any) -> Difference:
@@ -91,19 +95,22 @@ class Leaf(Shape):
         return SAME if old == new else MODIFIED
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the value's own node, also for null."""
+        """Return the field set node of the value itself, even if the value is null."""
         return {}
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Return the new value."""
+        """Return the new value, because an atomic value is replaced as a whole."""
         return new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the value; None if it is an object or a list, because then the set contains paths in it."""
+        """Return the value.
+
+        None if it is an object or a list, because in that case the set contains paths inside the value.
+        """
         return None if isinstance(value, dict | list) else value
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the value's own node, because paths below it are not distinguished any more."""
+        """Return the field set node of the value itself, because paths below it are not distinguished any more."""
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -112,7 +119,7 @@ class Leaf(Shape):
 
 
 class Scalar(Leaf):
-    """The shape of a string, a number, a boolean, or any of these."""
+    """The shape of a string, a number, a boolean, or a value of any of these types."""
 
     def __init__(self, kind: str) -> None:
         """Create a shape that accepts values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
@@ -124,7 +131,7 @@ class Scalar(Leaf):
         return fields
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield an error if the value has the wrong type."""
+        """Yield an error if the scalar has the wrong type."""
         if type(value) not in self._types:
             shown = _go_type(value) if self._kind == "numeric" else _value(value)
             yield f"{path}: {_EXPECTED[self._kind].format(shown)}"
@@ -134,7 +141,7 @@ class Atomic(Leaf):
     """The shape of an atomic object or map, whose fields are validated nevertheless."""
 
     def __init__(self, inner: Shape) -> None:
-        """Create a shape that validates values with `inner`, the shape of a value that is not atomic."""
+        """Create a shape that validates values with `inner`, the shape that the values would have if not atomic."""
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -146,7 +153,7 @@ class AtomicList(Leaf):
     """The shape of an atomic list."""
 
     def __init__(self, items: Shape) -> None:
-        """Use `items` as the shape of the items."""
+        """Create a shape for a list whose items have the shape `items`."""
         self._items = items
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -161,7 +168,7 @@ class AtomicList(Leaf):
 
 
 def _value(value: Any) -> str:
-    """Return a value as Go prints structured-merge-diff's wrapper of it."""
+    """Return a value as Go prints the wrapper that structured-merge-diff has for values."""
     return f"&{{{plain(value)}}}"
 
 

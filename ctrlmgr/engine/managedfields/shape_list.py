@@ -1,4 +1,4 @@
-"""The shapes of lists whose items are owned separately: lists with keys, and sets."""
+"""The shapes of lists whose items are owned separately: these are lists with keys, and sets."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ class ItemList(Shape):
     """The shape of a list whose items are identified by their content, not by their position."""
 
     def __init__(self, items: Shape) -> None:
-        """Use `items` as the shape of the items."""
+        """Create a shape for a list whose items have the shape `items`."""
         self.items = items
 
     @abstractmethod
     def element(self, item: Any) -> str:
-        """Return the path element of an item; raises ShapeError if the item has none."""
+        """Return the path element of an item; raises ShapeError if the item has no valid keys."""
 
     def _index(self, items: Any) -> dict[str, list[Any]]:
-        """Return the items by element. Duplicates are possible only in lists that were not merged."""
+        """Return the items of a list by their path elements.
+
+        Duplicate elements are possible only in lists that were not merged.
+        """
         index: dict[str, list[Any]] = {}
         for item in items or ():
             index.setdefault(self.element(item), []).append(item)
@@ -45,7 +48,7 @@ class ItemList(Shape):
         return self.items.whole(items[0]) if len(items) == 1 else {}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare items with the same element; the order of items does not matter."""
+        """Return the difference, comparing items with the same path element; the order of items does not matter."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -67,19 +70,22 @@ class ItemList(Shape):
         return (self._node(new) if new else None, None, self._node(old) if old else None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node of the owned items, each with its own path and the owned fields in it."""
+        """Return the field set node of the owned items, each with its own path and the owned fields in it."""
         index = self._index(value)
         owned = {each: self.items.owned(items[0]) if len(items) == 1 else None for each, items in index.items()}
         return {element: as_member(node or {}) for element, node in owned.items()} or None
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Merge the items; the order respects both lists if possible, otherwise it is the order in `new`."""
+        """Merge the items of two lists.
+
+        The order respects both lists if possible, otherwise the order is that of `new`.
+        """
         if not old or not new:
             return old or new
         return _Merge(self, old, new).run()
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the items that are not in the set, without those of their fields that are in the set."""
+        """Return the items of the list that are not in the set, each without its fields that are in the set."""
         if not isinstance(value, list):
             return None
         result = []
@@ -92,15 +98,15 @@ class ItemList(Shape):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields above fields of items."""
+        """Return the set with the declared fields above fields of items added."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Remove paths below atomic fields of the items."""
+        """Return the set without paths below atomic fields of the items."""
         return {element: self.items.reconciled(node) if node else node for element, node in fields.items()}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the errors of the items, and an error for each duplicate item."""
+        """Yield the type errors of the items, and an error for each duplicate item."""
         if value is None:
             return
         if not isinstance(value, list):
@@ -124,14 +130,17 @@ class KeyedList(ItemList):
     """The shape of a list of objects with keys: `x-kubernetes-list-type: map`."""
 
     def __init__(self, items: Shape, keys: Mapping[str, Any]) -> None:
-        """Use `items` as the shape of the items; `keys` are the keys with their defaults (MISSING without default)."""
+        """Create a shape for a list whose items have the shape `items`.
+
+        `keys` maps each key to its default, or to MISSING.
+        """
         super().__init__(items)
         self._names = tuple(keys)
         self._only = (self._names[0], f'k:{{{path_element.go_json(self._names[0])}:"') if len(keys) == 1 else None
         self._keys = tuple((name, f"{path_element.go_json(name)}:", keys[name]) for name in sorted(keys))
 
     def element(self, item: Any) -> str:
-        """Return `k:{...}` with the keys of the item, including defaults."""
+        """Return the path element `k:{...}` with the keys of the item, including defaults."""
         if self._only is not None and isinstance(item, dict):
             name, start = self._only
             value = item.get(name)
