@@ -1,19 +1,25 @@
 """The protocol between the engine and its drivers: operations are generators that yield commands.
 
-The engine decides; it neither waits nor does I/O. A driver runs an `Operation` by sending the results of commands to
-it, until the operation returns its result or raises an `ApiError`. There are two drivers: the server's, on an event
-loop, and `engine.blocking_driver`, on the calling thread. Both must do the following for each command:
+The engine only makes decisions; it neither waits nor does I/O. A driver runs an `Operation` by sending the results of
+commands to it, until the operation returns its result or raises an `ApiError`. There are two drivers: the server's
+driver, which uses an event loop, and `engine.blocking_driver`, which uses the calling thread. Both drivers must do the
+following for each command:
 
-- `Append`: append the proposals durably to the log, and send the events. If the log refuses or fails, first update the
-  cacher to the log's head. Then throw the log's error, so that the operation decides again on the current state.
-- `Appends`: make all these appends at the same time. Send a list with the events, or the error, of each append.
-- `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
-- `Compute`: call `call` on any thread. Send its result, or throw its error; throw `RequestTimeout` if it took too long.
+- `Append`: append the proposals durably to the log, and send the events. If the log refuses the append or fails, first
+  update the cacher to the log's head. After that, throw the log's error into the operation, so that the operation
+  decides again on the current state.
+- `Appends`: make all appends of the command at the same time. To the operation, send a list that contains, for each
+  append, the events or the error.
+- `Read`: call the function `call` where blocking is allowed. Send the result of `call`, or throw its error.
+- `Compute`: call the function `call` on any thread. Send the result of `call`, or throw its error; throw
+  `RequestTimeout` if the computation took too long.
 - `Refresh`: update the cacher to the newest revision that the log had, from any writer, when the command was yielded.
   Send None.
-- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None in both cases.
+- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None, whether the revision was reached
+  or not.
 - `CallOut`: call other processes, and send their replies; other requests continue meanwhile.
-- `Consult`: await the coroutine of `call` on the server's event loop. Send its result, or throw its error.
+- `Consult`: await the coroutine that `call` returns on the server's event loop. Send the result of `call`, or throw its
+  error.
 
 Between commands, an operation runs on the thread that owns the cacher. After any command, the state of the cacher may
 be newer.
@@ -36,18 +42,18 @@ T = TypeVar("T")
 
 
 class Append(NamedTuple):
-    """Append proposals to the log; the driver sends the events."""
+    """The command to append proposals to the log; the driver sends the appended events."""
 
     proposals: Sequence[Proposal]
     author: Author
     late: Sequence[DeferredProposals] = ()
-    """Proposals that are computed at the moment of the append and appended too; their events are not sent."""
+    """Proposals that are computed at the time of the append and appended, too; their events are not sent."""
     cause: Cause | None = None
     """The cause of the write, if the driver has no other cause."""
 
 
 class Appends(NamedTuple):
-    """Make several appends separately, all at the same time, so that the log can commit them together.
+    """The command to make several appends separately, all at the same time, so that the log can commit them together.
 
     The appends must not have deferred proposals.
     """
@@ -56,46 +62,47 @@ class Appends(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Call a function that may block; the driver sends its result."""
+    """The command to call a function that may block; the driver sends the function's result."""
 
     call: Callable[[], Any]
 
 
 class Compute(NamedTuple):
-    """Call a long computation that uses only its arguments; the driver sends its result."""
+    """The command to run a long computation that uses only its arguments; the driver sends its result."""
 
     call: Callable[[], Any]
 
 
 class Refresh(NamedTuple):
-    """Update the cacher to the log's head."""
+    """The command to update the cacher to the log's head."""
 
 
 class Await(NamedTuple):
-    """Update the cacher to a revision that the log may not have reached yet, within `timeout` seconds."""
+    """The command to update the cacher to a revision that the log may reach later, within `timeout` seconds."""
 
     revision: Revision
     timeout: float
 
 
 class Consult(NamedTuple):
-    """Wait for another process's decision; `call` returns the coroutine that requests the decision."""
+    """The command to wait for another process's decision; `call` returns the coroutine that requests the decision."""
 
     call: Callable[[], Coroutine[Any, Any, Any]]
 
 
 REFRESH = Refresh()
 DONE = Outcome(0, "ok")
-"""The outcome of a cause that an append finishes."""
+"""The outcome with which an append marks a cause as finished."""
 
 Command: TypeAlias = Append | Appends | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 
 class Target(NamedTuple):
-    """The target of a request.
+    """The target of a request: kind, namespace, name and subresource.
 
-    `namespace` is empty for cluster-scoped kinds. `name` is empty if only the body contains it.
+    The namespace of a target is empty for cluster-scoped kinds. The name of a target is empty if only the request's
+    body contains the name.
     """
 
     kind: Kind
@@ -111,15 +118,15 @@ class Answer(NamedTuple):
     object: Object | None = None
     status: Unstructured | None = None
     warnings: tuple[str, ...] = ()
-    """The texts of the response's `Warning` headers; those of an error are in `ApiError.warnings`."""
+    """The warnings for the response's `Warning` headers; the warnings of an error are in `ApiError.warnings`."""
     annotations: Mapping[str, str] = {}
-    """Annotations of the audit event; those of an error are in `ApiError.annotations`."""
+    """Annotations for the audit event; the annotations of an error are in `ApiError.annotations`."""
     changed_by: tuple[str, ...] = ()
     """Descriptions of the plugins and webhooks that changed the object."""
 
 
 class Listing(NamedTuple):
-    """A list, or a page of a list, at `revision`."""
+    """The result of a read: a list, or a page of a list, at `revision`."""
 
     revision: Revision
     objects: Sequence[Object]

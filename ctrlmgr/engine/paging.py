@@ -1,7 +1,7 @@
 """Encodes and decodes continue tokens: the start of a list's next page, and the revision of the list.
 
-Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). With a token, a client gets the
-objects after the previous page, at the revision of the first page.
+Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). If a client sends a continue token, it
+gets the objects that follow the previous page, at the revision of the first page.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from ctrlmgr.errors import BadRequest
 _VERSION = "meta.k8s.io/v1"
 
 NEWEST = -1
-"""The revision of a token that continues with the newest state, because the first page's revision was compacted."""
+"""The special revision in a token that continues with the newest state, because the first page's revision was
+compacted.
+"""
 
 
 class Place(NamedTuple):
     """The start of a page: the page begins at the path `start` within the list's namespace, at `revision`.
 
-    `revision` may be `NEWEST`.
+    The revision of a page's start may be `NEWEST`.
     """
 
     revision: Revision
@@ -47,7 +49,7 @@ def encode_continue(place: Place) -> str:
 
 
 def decode_continue(token: str) -> Place:
-    """Decode a token; raises `BadRequest` if it is malformed."""
+    """Decode a token; raises `BadRequest` if the token is malformed."""
     try:
         fields = _decode(b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True))
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # invalid base64, UTF-8 or JSON

@@ -18,23 +18,26 @@ class LogOptions(NamedTuple):
     """The options of a log request: the container, the lines, and the form of the output."""
 
     container: str = ""
-    """The name of the container; empty for the only container of the pod."""
+    """The name of the container; empty if the pod has only one container."""
     follow: bool = False
-    """Whether to keep sending the lines that the container writes from now on."""
+    """Whether the response continues with the lines that the container writes later."""
     previous: bool = False
-    """Whether to read the log of the container's previous run."""
+    """Whether the log of the container's previous run is read."""
     timestamps: bool = False
     tail_lines: int | None = None
     since_seconds: int | None = None
     since_time: int | None = None
-    """The time, in microseconds since 1970, before which lines are left out."""
+    """The time, in microseconds since 1970, before which lines are omitted."""
     limit_bytes: int | None = None
     skips_verification: bool = False
     """Whether verification of the kubelet's certificate is skipped (`insecureSkipTLSVerifyBackend`)."""
 
 
 def parse_log(query: Query, pod: str) -> LogOptions:
-    """Read and validate the log options in a query, for the pod with this name; raises `BadRequest` or `Invalid`."""
+    """Read and validate the log options in a query, for the pod with this name.
+
+    Raises `BadRequest` or `Invalid` if an option is malformed or invalid.
+    """
     since = read_text(query, "sinceTime")
     try:
         since_time = parse_time(since) if since else None

@@ -53,23 +53,24 @@ class Requester(NamedTuple):
 
     @property
     def manager(self) -> str:
-        """The default field manager: the user agent up to the slash, without unprintable characters."""
+        """The default field manager, which is the user agent up to the slash, without unprintable characters."""
         name = "".join(filter(str.isprintable, self.user_agent.partition("/")[0]))
         return name.encode()[:FIELD_MANAGER_LENGTH].decode(errors="ignore")
 
 
 class Body(NamedTuple):
-    """A request's body and its media type, without parameters."""
+    """The body of a request, and its media type without parameters."""
 
     media_type: str
     data: bytes
     heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
-    """A callback for the audit log; it gets the decoded object, and a function that encodes it with defaults."""
+    """A callback for the audit log; the callback gets the decoded object, and a function that encodes it with defaults.
+    """
 
     def value(self) -> Any:
-        """Return the document as it was sent, including fields that decoding drops; None unless it is JSON or YAML.
+        """Return the document as it was sent, including fields that decoding drops.
 
-        Raises `ValueError` if the document cannot be decoded.
+        None if the media type is neither JSON nor YAML. Raises `ValueError` if the document cannot be decoded.
         """
         if self.media_type == JSON:
             return strict_json.decode(self.data)
@@ -77,7 +78,7 @@ class Body(NamedTuple):
 
 
 class GetOptions(NamedTuple):
-    """The required resourceVersion: "" for the newest state, "0" for any state, "N" for a state not older than N."""
+    """The resourceVersion that a read requires: "" is the newest state, "0" any state, "N" a state not older than N."""
 
     resource_version: str = ""
 
@@ -110,7 +111,7 @@ class WriteOptions(NamedTuple):
 
 
 class DeleteOptions(NamedTuple):
-    """The meta/v1 DeleteOptions, not validated yet; `check_delete` validates them."""
+    """The meta/v1 DeleteOptions, which are not validated yet; `check_delete` validates the options."""
 
     dry_run: Sequence[str] = ()
     grace_period_seconds: int | None = None
@@ -130,7 +131,7 @@ def parse_get(query: Query) -> GetOptions:
 def parse_list(query: Query, kind: Kind) -> ListOptions:
     """Read and validate the options of a list, a watch or a deletion of a collection.
 
-    Raises `BadRequest` or `Invalid`.
+    Raises `BadRequest` if an option is malformed, and `Invalid` if options are invalid.
     """
     limit = read_integer(query, "limit") or 0
     timeout = read_integer(query, "timeoutSeconds")
@@ -154,17 +155,17 @@ def parse_list(query: Query, kind: Kind) -> ListOptions:
 
 
 def parse_create(query: Query) -> WriteOptions:
-    """Read and validate the options of a POST; raises `Invalid`."""
+    """Read and validate the options of a POST; raises `Invalid` if an option is invalid."""
     return _write_options(query, "CreateOptions", [])
 
 
 def parse_update(query: Query) -> WriteOptions:
-    """Read and validate the options of a PUT; raises `Invalid`."""
+    """Read and validate the options of a PUT; raises `Invalid` if an option is invalid."""
     return _write_options(query, "UpdateOptions", [])
 
 
 def parse_patch(query: Query, media_type: str) -> WriteOptions:
-    """Read and validate the options of a PATCH of the given media type; raises `Invalid`."""
+    """Read and validate the options of a PATCH of the given media type; raises `Invalid` if an option is invalid."""
     errors: list[FieldError] = []
     if media_type == APPLY_PATCH:
         if not read_text(query, "fieldManager"):
@@ -267,19 +268,22 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
 
 
 def read_text(query: Query, name: str) -> str:
-    """Return the first value of a parameter; empty if it is missing."""
+    """Return the first value of a query parameter; empty if the parameter is missing."""
     values = query.get(name)
     return values[0] if values else ""
 
 
 def read_flag(query: Query, name: str) -> bool | None:
-    """Return a boolean parameter; true if it is present, unless it is `false` or `0`. None if it is missing."""
+    """Return a boolean query parameter, which is true if it is present, unless it is `false` or `0`.
+
+    The result is None if the parameter is missing.
+    """
     values = query.get(name)
     return values[0].lower() not in ("false", "0") if values else None
 
 
 def read_integer(query: Query, name: str) -> int | None:
-    """Return an integer parameter, None if it is missing; raises `BadRequest` if it is malformed."""
+    """Return an integer parameterof a query; None if it is missing; raises `BadRequest` if it is malformed."""
     values = query.get(name)
     if not values:
         return None

@@ -1,22 +1,22 @@
 """The strategy of a kind: the hooks that the engine calls during a write, for rules that a schema cannot express.
 
 Guarantees: a strategy only decides; it never writes, waits or reads a clock. The inputs of a strategy are in its
-`Context`. A strategy adds further proposals to `Context.companions`; the log appends the object and these proposals
+`Context`. A strategy may add further proposals to `Context.companions`; the log appends the object and these proposals
 together or not at all.
 
-The order of calls is that of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
+The engine calls the hooks in the order of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
 
     create:  default → begin_create → prepare_for_create → (generated name) → validate → warnings → canonicalize
     update:  default → begin_update → prepare_for_update → validate + validate_update → warnings → canonicalize
     delete:  (graceful deletion, finalizers) → begin_termination, if the object remains for now, or begin_delete, if
              it is removed
 
-Admission (`engine.admission_attributes`) changes a write before `begin_create` or `begin_update`, and validates it
-after `canonicalize`; `conceal` is last.
+Admission (`engine.admission_attributes`) changes a write before `begin_create` or `begin_update`, and validates the
+write after `canonicalize`; the hook `conceal` is called last.
 
-All hooks take `Unstructured` objects. A hook may change `new` and `obj`, but not `old`. The engine, not the strategy,
-defaults and validates the metadata that all kinds share (`validation.object_meta`, with the strategy's `name_check`,
-`any_finalizer` and `revalidates`). The engine's errors precede those of the strategy.
+All hooks take `Unstructured` objects. A hook may change its arguments `new` and `obj`, but not `old`. The engine, not
+the strategy, defaults and validates the metadata that all kinds share (`validation.object_meta`, with the strategy's
+`name_check`, `any_finalizer` and `revalidates`). The errors that the engine finds precede those of the strategy.
 """
 
 from __future__ import annotations
@@ -38,28 +38,38 @@ class View(Protocol):
     """The current state, which a strategy may read."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, or None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace, or of all if it is None, by key."""
+        """Return the objects of one namespace, by key; a namespace of None means all namespaces."""
 
 
 class State(View, Protocol):
-    """A view with a revision. If the log has newer changes, a write that was decided on the view is decided again."""
+    """A view of the state with a revision.
+
+    If the log has newer changes, a write that was decided on the view is decided again.
+    """
 
     @property
     def revision(self) -> Revision:
-        """The revision up to which the view contains all changes; it may contain later changes of single objects."""
+        """The revision up to which the view contains all changes.
+
+        The view may also contain later changes of single objects.
+        """
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that changes whenever an object of one of `resources` changes.
+        """Return a revision that is different after each change of an object of one of `resources`.
 
-        If an implementation cannot determine it cheaply, it returns `revision`, which changes more often.
+        If an implementation cannot determine such a revision cheaply, the implementation returns `revision`, which
+        changes more often.
         """
 
 
 class WrittenKind(Protocol):
-    """The parts of the written kind that a strategy and its callers use; implemented by `engine.kind.Kind`."""
+    """The parts of the written kind that a strategy and its callers use.
+
+    `engine.kind.Kind` implements this protocol.
+    """
 
     @property
     def resource(self) -> Resource:
@@ -89,7 +99,7 @@ class Context:
     kind: WrittenKind
     """The kind of the written object. For a subresource, the kind to which the subresource belongs."""
     view: View
-    """The state on which the write is decided.
+    """The state on which the decision about the write is based.
 
     If the object or its companions change concurrently, the write starts over.
     """
@@ -103,27 +113,33 @@ class Context:
     companions: list[Proposal] = field(default_factory=list)
     """Proposals that must be appended together with the object, such as allocations and their release."""
     warnings: list[str] = field(default_factory=list)
-    """The texts of the response's `Warning` headers, without code and agent."""
+    """The warnings for the response's `Warning` headers, without the code and the agent."""
     old: Unstructured | None = None
-    """The stored object, which must not be changed; None on creation."""
+    """The stored object, which must not be changed; None if the write is a creation."""
     uid: str = ""
     """The user's uid, if it is known."""
     groups: Sequence[str] = ()
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Further attributes of the user."""
     sent: Callable[[], Any] | None = None
-    """Decodes the body again if it is an object.
+    """A function that decodes the request's body again, if the body is an object.
 
-    Only the body distinguishes an empty list from an absent list.
+    Only the encoded body distinguishes an empty list from an absent list.
     """
 
     def sent_at(self, *path: str | int) -> Any:
-        """Return the body's value at a path of fields and indexes; None if it is missing or the body is no object."""
+        """Return the body's value at a path of fields and indexes.
+
+        None if the value is missing or the body is not an object.
+        """
         return None if self.sent is None else at(self.sent(), *path)
 
 
 class Strategy:
-    """The rules of a kind that its schema does not contain. The base class has no such rules, like most kinds."""
+    """The rules of a kind that its schema does not contain.
+
+    The base class has no rules beyond the schema, as most kinds need none.
+    """
 
     allow_create_on_update = False
     """Whether a PUT of an object that does not exist creates it."""
@@ -134,43 +150,45 @@ class Strategy:
     has_status = False
     """Whether writes to the object ignore `status`, and writes to `/status` ignore all other fields.
 
-    The registry of kinds sets this for every kind with a status subresource.
+    The registry of kinds sets this attribute for every kind with a status subresource.
     """
     status_keeps: tuple[str, ...] = ()
     """The metadata fields that a write to `/status` does not change: `reset_fields.METADATA`, or some of its fields."""
     returns_deleted = False
-    """Whether an immediate DELETE returns the object instead of a `Status`."""
+    """Whether a DELETE that removes the object immediately returns the object instead of a `Status`."""
     own_preconditions = False
     """Whether Kubernetes checks the preconditions of deletions in the kind's own storage, with another message."""
     revalidates: int = 1
     """The number of times that an update of the object repeats the validation of a creation, including metadata.
 
-    It determines how often an error of metadata is listed (`validation.object_meta.update_errors`).
+    The number determines how often an error of metadata is listed (`validation.object_meta.update_errors`).
     """
     checks_metadata = True
     """Whether the kind validates metadata itself.
 
-    If not, only the generic layer validates metadata, and only for objects without other errors. This is so if
-    Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`.
+    If the kind does not validate metadata itself, only the generic layer validates metadata, and only for objects
+    without other errors. This attribute is False if Kubernetes' `Validate` of the kind does not call
+    `ValidateObjectMeta`.
     """
     compares_metadata = True
     """Whether the kind itself also validates changes of metadata, in addition to the generic layer.
 
-    This is so if Kubernetes' `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`.
+    This attribute is True if Kubernetes' `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`.
     """
     name_check: NameCheck = staticmethod(subdomain_name)
-    """Validates the names of objects; see `validation.name_formats`."""
+    """A function that validates the names of objects; see `validation.name_formats`."""
     any_finalizer = False
     """Whether metadata.finalizers may contain names without a domain that Kubernetes does not define."""
     status_on_create = False
     """Whether a creation may set the status, although `has_status` is true."""
     default_propagation = "Background"
-    """The default handling of dependents on deletion: `Background` or `Orphan`.
+    """The default handling of dependents when an object is deleted: `Background` or `Orphan`.
 
-    Empty if objects of the kind have no dependents, so that options of the deletion have no effect (Events).
+    The value is empty if objects of the kind have no dependents, so that options of the deletion have no effect
+    (Events).
     """
     default_propagation_warnings: tuple[str, ...] = ()
-    """The warnings for a deletion that does not set the propagation policy."""
+    """The warnings for a deletion whose options do not set the propagation policy."""
     fields: tuple[str, ...] = ()
     """The selectable fields in addition to metadata.name and metadata.namespace; `selectable` returns their values."""
 
@@ -179,65 +197,81 @@ class Strategy:
         return 1
 
     def default(self, obj: Unstructured) -> None:
-        """Set defaults for missing fields, in place (Kubernetes' SetDefaults functions); idempotent."""
+        """Set defaults for missing fields, in place (Kubernetes' SetDefaults functions).
+
+        The method must be idempotent.
+        """
 
     def default_status(self, obj: Unstructured) -> None:
-        """Set the defaults for a patch of the status, whose spec is the stored one; may set further defaults."""
+        """Set the defaults for a patch of the status, whose spec is the stored spec.
+
+        This method may set more defaults than others.
+        """
         self.default(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Allocate resources such as addresses; raises an `ApiError` if that fails."""
+        """Allocate resources such as addresses; raises an `ApiError` if the allocation fails."""
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Drop or set fields that a client may not choose at creation.
+        """Remove or set the fields of a new object that a client may not choose at creation.
 
-        The engine drops `status` if `has_status` is set.
+        The engine removes `status` from a new object if `has_status` is set.
         """
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Return the errors of `obj` itself, on creation and (with `validate_update`) on every update."""
+        """Return the errors of `obj` itself, on creation and, together with `validate_update`, on every update."""
         return []
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Allocate and release resources; raises an `ApiError` if that fails."""
+        """Allocate and release resources; raises an `ApiError` if an allocation fails."""
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Restore the fields that an update may not change.
 
-        `ctx.subresource` names the subresource, "status" included.
+        `ctx.subresource` names the written subresource, including `status`.
         """
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Return the errors of a change from `old` to `new`; also called for subresources (`ctx.subresource`)."""
+        """Return the errors of a change from `old` to `new`.
+
+        The method is also called for writes to subresources (`ctx.subresource`).
+        """
         return []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return warnings for values that are allowed but not advisable, in Kubernetes' words."""
+        """Return warnings for values that are allowed but not advisable, with Kubernetes' wording."""
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Convert a valid object into its final form, in place; only at this step, a generated name is known."""
+        """Convert a valid object into its final form, in place; only from this step on, a generated name is known."""
 
     def conceal(self, obj: Unstructured) -> None:
-        """Remove the fields that Kubernetes stores but never returns to clients; called after admission."""
+        """Remove the fields that Kubernetes stores but never returns to clients.
+
+        The method is called after admission.
+        """
 
     def grace_period(self, obj: Object, asked: int | None) -> int | None:
-        """Return the grace period of a deleted object in seconds, None if its kind has no graceful deletion.
+        """Return the grace period of a deleted object in seconds; None if its kind has no graceful deletion.
 
-        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes the object at once, if it has no finalizer.
+        The argument `asked` is DeleteOptions.gracePeriodSeconds; the value 0 removes the object immediately, if it has
+        no finalizer.
         """
         return None
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Change an object that a DELETE does not remove yet, once, after its metadata was set to terminating."""
+        """Change an object that a DELETE marks as terminating but does not remove yet.
+
+        Called once, after its metadata was changed.
+        """
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the object's allocations, by proposals in `companions`."""
+        """Release the object's allocationsby adding proposals to `companions`."""
 
     def finalizers(self, obj: Object) -> Sequence[str]:
         """Return the finalizers outside metadata.finalizers that prevent the removal of a terminating object.
 
-        For a Namespace, these finalizers are in spec.finalizers.
+        The finalizers of a Namespace are in spec.finalizers.
         """
         return ()
 

@@ -1,4 +1,4 @@
-"""The engine for controllers: each verb returns an operation for a driver to run (`engine.operations`)."""
+"""The engine for controllers: each verb returns an operation , which a driver runs (`engine.operations`)."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ BINDINGS = Resource("", "bindings")
 
 
 class WriteEngine:
-    """The verbs that controllers use: writes that are decided on any `State`, and plain reads of this state.
+    """The verbs that controllers use: writes that are decided on any `State`, and reads of this state.
 
-    Threads may share an engine if they may share its state.
+    Several threads may share an engine if they may share the engine's state.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class WriteEngine:
     ) -> None:
         """Create an engine that decides writes to `kinds` on `state`; `random` is the source of names and uids.
 
-        `admission` decides on every write. `subresources` contains the handlers of subresources with a handler of their
-        own, by name.
+        The argument `admission` decides on every write. The argument `subresources` contains the handlers of those
+        subresources that have their own handler, by name.
         """
         self.kinds = kinds
         self.state = state
@@ -81,7 +81,7 @@ class WriteEngine:
 
     @property
     def around(self) -> CallInputs:
-        """The view and the random source that a conversion needs."""
+        """The view of the state and the random source, which conversions need."""
         return CallInputs(self.state, self._random)
 
     @property
@@ -113,9 +113,9 @@ class WriteEngine:
         )
 
     def handler(self, target: Target) -> Handler | None:
-        """Return the handler of a subresource, None if the usual verbs handle it.
+        """Return the handler of a subresource; None if the usual verbs handle the subresource.
 
-        Raises `NotFound` if the kind does not have it.
+        Raises `NotFound` if the kind does not have the subresource.
         """
         part = target.kind.subresources.get(target.subresource)
         handler = self._subresources.get(target.subresource)
@@ -125,7 +125,10 @@ class WriteEngine:
         return handler
 
     def get(self, target: Target, options: GetOptions) -> Operation[Object]:
-        """Return an object in the served version; raises `NotFound`, and `RequestTimeout` for a future version."""
+        """Return an object in the served version.
+
+        Raises `NotFound` if it does not exist, and `RequestTimeout` if the log does not reach the requested version.
+        """
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
         return read_verbs.get(self.around, target, options)
@@ -141,7 +144,7 @@ class WriteEngine:
         return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.around))
 
     def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Create the object in the body, in the target's namespace; `target.name` is for subresources."""
+        """Create the object in the body, in the target's namespace; `target.name` is used only for subresources."""
         if target.kind.resource == BINDINGS:
             return self._subresources["binding"].create(self, target, body, options, requester)
         if target.subresource:
@@ -156,7 +159,10 @@ class WriteEngine:
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
     ) -> Operation[None]:
-        """Create several objects in one append; raises `AlreadyExists`, and creates none, if one of them exists."""
+        """Create several objects in one append.
+
+        Raises `AlreadyExists`, and creates none, if one of the objects exists.
+        """
         proposals: list[Proposal] = []
         for target, body in bodies:
             request = self.request(target, options, requester)
@@ -177,8 +183,9 @@ class WriteEngine:
     ) -> Operation[Answer]:
         """Run admission for an object that is not stored: a review, a token, a connection.
 
-        `body` is the object of `kind` that the client sent; it is changed in place. The answer contains only warnings
-        and annotations. `complete` sets missing fields, after mutating and before validating admission.
+        The argument `body` is the object of `kind` that the client sent; it is changed in place. The operation's result
+        contains only warnings and annotations. The function `complete` sets missing fields, after mutating and before
+        validating admission.
         """
         request = self.request(target, options, requester)
         ctx = request.context()
@@ -196,7 +203,7 @@ class WriteEngine:
         return Answer(200, warnings=tuple(request.all_warnings()), annotations=request.annotations)
 
     def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Replace the object by the body, or create it if its kind allows that."""
+        """Replace the object by the object in the body, or create it if its kind allows this."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.update(self, target, body, options, requester)
         return update(self.request(target, options, requester), body)
@@ -215,7 +222,10 @@ class WriteEngine:
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete the object, now or later; options in the body replace `options`, which come from the query."""
+        """Delete the object immediately or mark it as terminating.
+
+        Options in the body replace `options`, which come from the query.
+        """
         options = self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         return (yield from delete(request, options))
@@ -225,7 +235,7 @@ class WriteEngine:
     ) -> Operation[Answer]:
         """Delete the object, and create the object in the body in its place, in one append; see `verbs.recreate`.
 
-        `gone` are the deletion's options, including its preconditions.
+        The argument `gone` contains the options of the deletion, including its preconditions.
         """
         deletion = self.request(target, WriteOptions(), requester)
         creation = self.request(target._replace(name=""), options, requester)
@@ -255,9 +265,10 @@ class WriteEngine:
         return decide_and_append(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
 
     def expire(self, objects: Sequence[Object], requester: Requester) -> Operation[None]:
-        """Delete several expired objects in one append, ignoring their finalizers.
+        """Delete several expired objects in one append, even if they have finalizers.
 
-        Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since it was read.
+        Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since the object was
+        read.
         """
         yield Append([Proposal(EventType.DELETED, obj, obj.revision) for obj in objects], requester.author)
 
@@ -268,7 +279,10 @@ class WriteEngine:
         return marks
 
     def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
-        """Return the options of a deletion: those in the body, or `options` without a body; raises their errors."""
+        """Return the options of a deletion: those in the body, or `options` if there is no body.
+
+        Raises an error if options are invalid.
+        """
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
             fields = codec.decode(body.data, body.media_type).fields

@@ -1,4 +1,7 @@
-"""The event log: the store of all cluster state. `log.EventLog` states its guarantees; `open_log` opens a log."""
+"""The event log: the store of all cluster state.
+
+`log.EventLog` states the guarantees of the event log; `open_log` opens a log.
+"""
 
 from ctrlmgr.eventlog.event import (
     Author,

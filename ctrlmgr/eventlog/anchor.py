@@ -1,8 +1,8 @@
 """The anchor: a small file outside the database that stores the log's last known revision and its hash.
 
-A database alone cannot show that its newest writes are lost. After a truncated SQLite WAL or a restored backup, the log
-is consistent but shorter, and new appends would reuse revisions. With the anchor, the log detects both cases when it is
-opened, before the server handles any request.
+A database alone cannot show that its newest writes are lost. After a truncated SQLite WAL or a restored backup, a log
+is consistent but shorter, and new appends would reuse revisions. With the help of the anchor, the log detects a
+truncated WAL and a restored backup when it is opened, before the server handles any request.
 
 Guarantees:
 - The anchor is written at most once a second and when the log closes. The anchor may be older than the log's head but
@@ -10,7 +10,7 @@ Guarantees:
 - If the process has a seal, it signs the anchor. A process without a seal does not overwrite a signed anchor.
 - If the log's history contradicts the anchor, the anchor keeps its last revision.
 
-`eventlog.anchor_signing` ships copies of the anchor to another place.
+`eventlog.anchor_signing` sends copies of the anchor to another place.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INTERVAL = 1.0
 class Content(msgspec.Struct, omit_defaults=True):
     """The content of an anchor: a revision of the log and its hash, with the anchor's time and signature.
 
-    `hash` is hexadecimal; `time` is in microseconds since 1970.
+    The anchor's `hash` is hexadecimal; its `time` is in microseconds since 1970.
     """
 
     uuid: str
@@ -44,12 +44,12 @@ class Content(msgspec.Struct, omit_defaults=True):
     hash: str
     at: int = 0
     key: str = ""
-    """The public key, hexadecimal; empty if the anchor is not signed."""
+    """The public key of the signature, in hexadecimal; empty if the anchor is not signed."""
     signature: str = ""
 
     @property
     def head(self) -> Head:
-        """The head of the log when this anchor was written."""
+        """The head of the log when the anchor was written."""
         return Head(self.uuid, self.revision, bytes.fromhex(self.hash))
 
     @property
@@ -58,7 +58,7 @@ class Content(msgspec.Struct, omit_defaults=True):
         return b"ctrlmgr anchor\n" + msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
     def is_signed_by(self, public: str) -> bool:
-        """Return whether the anchor has a valid signature by the key whose public part is `public` (hexadecimal)."""
+        """Return whether the anchor has a valid signature of the key whose public part is `public` (hexadecimal)."""
         return self.key == public and is_signed(self.signed, self.signature, public)
 
 
@@ -73,10 +73,11 @@ def parse(line: bytes, source: Path) -> Content:
 
 
 def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None], source: str) -> None:
-    """Compare a log that ends at `head` with an anchor; `source` names the anchor in errors.
+    """Compare a log that ends at `head` with an anchor; `source` names the anchor in error messages.
 
     Raises `LogRolledBack` if the log ends before the anchor's revision or has another UUID. Raises `LogCorrupt` if the
-    log has another hash at that revision. An event that compaction has removed cannot be compared, so it is accepted.
+    log has another hash at the anchor's revision. If compaction has removed the event at the anchor's revision, the
+    hash cannot be compared and is accepted.
     """
     if anchored.uuid != head.uuid:
         raise LogRolledBack(
@@ -95,10 +96,13 @@ def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None
 
 
 class Anchor:
-    """The anchor of one log. Only the committer's thread may use the anchor."""
+    """The anchor file of one log. Only the committer's thread may use the anchor."""
 
     def __init__(self, path: Path, clock: Clock, sealing: Sealing | None = None) -> None:
-        """Use the file at `path`, which need not exist yet; raises `SettingsError` for an unusable seal."""
+        """Create an anchor for the file at `path`, which need not exist yet.
+
+        Raises `SettingsError` if the seal is unusable.
+        """
         self._path = path
         self._clock = clock
         self._uuid = ""
@@ -109,7 +113,7 @@ class Anchor:
         self._shipper = Shipper(sealing, clock) if sealing and sealing.command else None
 
     def read(self) -> Head | None:
-        """Return the head in the anchor, None if there is no file; raises `LogCorrupt` if the file is not an anchor."""
+        """Return the head in the anchor; None if there is no file; raises `LogCorrupt` if the file is not an anchor."""
         content = self._content()
         return content.head if content else None
 
@@ -139,10 +143,10 @@ class Anchor:
         return head
 
     def remember(self, revision: Revision, chain_hash: bytes, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to a new head, unless it was moved less than a second ago.
+        """Move the anchor to a new head, unless the anchor was moved less than a second ago.
 
-        Raises `LogCorrupt` if the log's history was rewritten. The anchor then keeps the last correct head, so the next
-        process that opens the log also detects the rewritten history.
+        Raises `LogCorrupt` if the log's history was rewritten. If the history was rewritten, the anchor keeps the last
+        correct head, so the next process that opens the log also detects the rewritten history.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:
@@ -151,7 +155,10 @@ class Anchor:
         self._known = head
 
     def finish(self, head: Head, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to the last head, ship it, and close the file; raises `LogCorrupt` as `remember` does."""
+        """Move the anchor to the last head, ship it, and close the file.
+
+        Raises `LogCorrupt` if the log's history was rewritten.
+        """
         try:
             self._advance(head, hash_at)
         finally:
@@ -171,7 +178,10 @@ class Anchor:
         self.write(head)
 
     def write(self, head: Head) -> None:
-        """Write `head` to the anchor, atomically and durably. Without a seal, leave a signed anchor unchanged."""
+        """Write `head` to the anchor, atomically and durably.
+
+        If the process has no seal, a signed anchor is left unchanged.
+        """
         self._uuid, self._written, self._known = head.uuid, head, head
         if self._seal is None and self._is_signed():
             return

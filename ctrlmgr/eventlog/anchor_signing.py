@@ -1,11 +1,12 @@
-"""Signs anchors, and ships copies of anchors to a place where the log's host cannot change them.
+"""Signs anchors, and sends copies of anchors to a place where the log's host cannot change them.
 
 Guarantees:
-- A seal is an Ed25519 key in a file that only its owner can read. The first process creates the key.
+- A seal is an Ed25519 key in a file that only the file's owner can read. The first process that needs the key creates
+  it.
 - Shipping never delays an append. A separate thread runs a command with the newest anchor, at most once in a given
   interval, and logs a warning if the command fails. The newest anchor is also shipped when the log closes.
 
-`docs/security.md` says which attacks this detects.
+`docs/security.md` says which attacks signed anchors and their copies detect.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 _PATIENCE = 30.0
-"""Maximum duration of one run of the command, in seconds."""
+"""The maximum duration of one run of the command, in seconds."""
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 
@@ -40,23 +41,23 @@ class Sealing(NamedTuple):
     """The settings for signing and shipping anchors."""
 
     key: Path
-    """The file with the private key."""
+    """The file that contains the private key."""
     makes_key: bool = False
-    """Whether to create the key if it is missing. If False and the key is missing, anchors are not signed."""
+    """Whether the key is created if it is missing. If the key is missing and is not created, anchors are not signed."""
     command: str = ""
-    """The command that ships an anchor, which it reads from its stdin; empty if anchors are not shipped."""
+    """The command that ships an anchor, which the command reads from its stdin; empty if anchors are not shipped."""
     every: float = 60.0
-    """Minimum seconds between runs of the command."""
+    """The minimum number of seconds between runs of the command."""
 
 
 class Seal:
-    """A key that signs anchors."""
+    """A seal: a key that signs anchors."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
         """Create a seal that signs with `key`."""
         self._key = key
         self.public = key.public_key().public_bytes(*_RAW).hex()
-        """The public key, hexadecimal."""
+        """The public key of the seal, in hexadecimal."""
 
     def sign(self, data: bytes) -> str:
         """Return a signature, hexadecimal."""

@@ -27,7 +27,7 @@ ANONYMOUS: Final = Credentials({})
 
 
 class Tries(NamedTuple):
-    """The rules for retries of a call without an answer, or whose answer requests a retry (apiserver `util/webhook`)."""
+    """The rules for retries of a call that got no answer or was asked to retry (apiserver `util/webhook`)."""
 
     most: int
     pause: float

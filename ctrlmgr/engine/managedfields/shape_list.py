@@ -167,7 +167,7 @@ class SetList(ItemList):
     """The shape of a list of unique scalars: `x-kubernetes-list-type: set`."""
 
     def element(self, item: Any) -> str:
-        """Return the element `v:...`, which contains the item itself."""
+        """Return the path element `v:...`, which contains the item itself."""
         if isinstance(item, dict):
             raise ShapeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):
@@ -178,7 +178,7 @@ class SetList(ItemList):
 
 
 class _Merge:
-    """One merge of two lists (smd's `mergingWalker.visitListItems`)."""
+    """The state of one merge of two lists (smd's `mergingWalker.visitListItems`)."""
 
     def __init__(self, shape: ItemList, old: list[Any], new: list[Any]) -> None:
         self._shape = shape
@@ -191,7 +191,7 @@ class _Merge:
         self._result: list[Any] = []
 
     def run(self) -> list[Any]:
-        """Emit old items that are not in `new` at once, and the other items when they are next in `new`."""
+        """Emit old items that are not in `new` immediately, and emit the other items when they are next in `new`."""
         old, new = 0, 0
         while old < len(self._old) or new < len(self._new):
             if old < len(self._old):

@@ -17,34 +17,36 @@ _returns = SecondHitFilter()
 
 
 class Field(NamedTuple):
-    """A declared field of a struct."""
+    """A declared field of a struct, with the field's shape."""
 
     element: str
     shape: Shape
     zero: Any
     """The value of the field if it is missing; MISSING if Go omits the empty field."""
     is_leaf: bool
-    """Whether the field's shape is a leaf, so that callers need not call its methods."""
+    """Whether the field's shape is a leaf, so that callers need not call the shape's methods."""
 
 
 _present: Final[BoundedCache[tuple[Shape, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
     "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
 )
-"""Caches the fields of a struct, by an object's set of names, because most objects of a kind have one of a few sets."""
+"""Caches the fields of a struct, by the set of field names of an object, because most objects of a kind have one of a
+few sets.
+"""
 
 
 class _Object(Shape):
-    """The common part of structs and maps, which differ in the way a name's shape is determined."""
+    """The common part of structs and maps, which differ in how the shape of a name is determined."""
 
     def _shape(self, name: str) -> Shape | None:
         raise NotImplementedError
 
     def of(self, name: str) -> Shape | None:
-        """Return the shape of a field or key, None if the name is not allowed."""
+        """Return the shape of a field or key; None if the name is not allowed."""
         return self._shape(name)
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Return the fields of both sides; fields that both sides have are merged."""
+        """Return the fields of two objects; fields that both objects have are merged."""
         if not old or not new:
             return old or new
         result = dict(old)
@@ -54,7 +56,7 @@ class _Object(Shape):
         return result
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without those paths in the fields that are in the set."""
+        """Return the fields that are not in the set, each without its paths that are in the set."""
         if not isinstance(value, dict):
             return None
         result = {}
@@ -68,7 +70,7 @@ class _Object(Shape):
         return result or None
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Remove paths below atomic fields."""
+        """Return the set without paths below atomic fields of the object."""
         result = {}
         for element, node in fields.items():
             shape = self._shape(element[2:]) if node else None
@@ -76,7 +78,7 @@ class _Object(Shape):
         return result
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the errors of the fields, up to the first undeclared field."""
+        """Yield the type errors of the object's fields, up to the first undeclared field."""
         if value is None:
             return
         if not isinstance(value, dict):
@@ -101,8 +103,9 @@ class Struct(_Object):
     ) -> None:
         """Create a struct.
 
-        `fields` returns the fields by name; `rest` is the shape of undeclared fields (None: not allowed). With
-        `stays_empty`, the struct remains as an empty object after its last field is removed, as in Go.
+        The function `fields` returns the fields by name; `rest` is the shape of undeclared fields , or None if
+        undeclared fields are not allowed. If `stays_empty` is set, the struct remains as an empty object after its last
+        field is removed, as in Go.
         """
         self._make = fields
         self._rest = rest
@@ -128,14 +131,14 @@ class Struct(_Object):
         return self._rest if field is None else field.shape
 
     def _field(self, name: str) -> Field | None:
-        """Return a compared field, declared or not; None if the name is not compared."""
+        """Return a compared field, whether it is declared or not; None if a field of this name is not compared."""
         field = self.compared.get(name)
         if field is not None or self._rest is None or name in self.fields:
             return field
         return Field(f"f:{name}", self._rest, MISSING, False)
 
     def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
-        """Return the compared fields that a value has, sorted by name."""
+        """Return those compared fields that an object has, sorted by name."""
         names = tuple(value)
         present = _present.get((self, names))
         if present is None:
@@ -148,12 +151,12 @@ class Struct(_Object):
         return not value and not self._always
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without those paths in the fields that are in the set."""
+        """Return the fields that are not in the set, each without its paths that are in the set."""
         rest = super().remove(value, fields)
         return {} if rest is None and value and self._stays_empty else rest
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of the object and its fields, including fields that Go always writes."""
+        """Return the field set node of the object and its fields, including fields that Go always writes."""
         if self._is_empty(value):
             return {}
         if self._always and not (value and self._always.keys() <= value.keys()):
@@ -187,7 +190,7 @@ class Struct(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node of the owned fields; an empty field is owned itself."""
+        """Return the field set node of the owned fields; if a field is empty, the field itself is owned."""
         result = {}
         for name, each in (value or {}).items():
             field = self.fields.get(name)
@@ -203,7 +206,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields above other paths of the set."""
+        """Return the set with the declared fields above other paths added."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
@@ -218,7 +221,10 @@ class Map(_Object):
     """The shape of an object with arbitrary keys, each of which is owned separately."""
 
     def __init__(self, values: Shape | None = None) -> None:
-        """Use `values` as the shape of the values; `Untyped` sets itself as this shape later."""
+        """Create a shape for a map whose values have the shape `values`.
+
+        `Untyped` later sets itself as the shape of the values.
+        """
         self.values = values
 
     def _shape(self, name: str) -> Shape:
@@ -226,7 +232,7 @@ class Map(_Object):
         return self.values
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of the map and its values."""
+        """Return the field set node of the map and its values."""
         if not value:
             return {}
         values = self._shape("")
@@ -235,7 +241,7 @@ class Map(_Object):
         return {SELF: {}, **{f"f:{name}": values.whole(value[name]) for name in sorted(value)}}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the values of each key."""
+        """Return the difference, comparing the values of each key."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -253,12 +259,15 @@ class Map(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node of the keys, each with its own path and the owned fields in its value."""
+        """Return the field set node of the keys, each with its own path and the owned fields in its value."""
         values = self._shape("")
         return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields above paths in the values; keys are not declared fields."""
+        """Return the set with the declared fields above paths in the values added.
+
+        The keys of a map are not declared fields.
+        """
         values = self._shape("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
 
@@ -266,7 +275,7 @@ class Map(_Object):
 class Untyped(Shape):
     """The shape of a value without a schema (smd's deduced type).
 
-    Objects are maps of such values; all other values are atomic.
+    Untyped objects are maps of untyped values; all other untyped values are atomic.
     """
 
     def __init__(self) -> None:
@@ -278,11 +287,11 @@ class Untyped(Shape):
         return self._map if any(isinstance(value, dict) for value in values) else self._leaf
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of the value, with its contents if it is an object."""
+        """Return the field set node of the value, with its contents if it is an object."""
         return self._of(value).whole(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare objects by key, and other values as a whole."""
+        """Return the difference, comparing objects by key, and other values as a whole."""
         if isinstance(old, dict) == isinstance(new, dict):
             return self._of(new).compare(old, new)
         # If only one of the values is an object, the value counts as modified, and the object's contents as added or
@@ -292,15 +301,15 @@ class Untyped(Shape):
         return (after, {}, before)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the owned fields of an object, or the value's own node."""
+        """Return the owned fields of an object, or the field set node of the value itself."""
         return None if value is None else self._of(value).owned(value)
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Merge two objects; other values are replaced."""
+        """Merge two objects; values of other types are replaced."""
         return self._map.merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Remove the paths from an object."""
+        """Return the object without the paths of the set."""
         return self._of(value).remove(value, fields)
 
     def named(self, fields: FieldSet) -> FieldSet:

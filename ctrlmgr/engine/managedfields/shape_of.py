@@ -1,8 +1,8 @@
 """Creates the `Shape` of a kind from its schema, once for each kind; nested shapes are created on first use.
 
-`x-kubernetes-list-type` or, without it, the patch strategy determines which lists are merged and which are atomic.
-Objects and maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi `pkg/schemaconv`;
-apimachinery `managedfields/internal/stripmeta.go` for the fields without owners.
+`x-kubernetes-list-type` or, if it is missing, the patch strategy determines which lists are merged and which are
+atomic. Objects and maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi
+`pkg/schemaconv`; apimachinery `managedfields/internal/stripmeta.go` for the fields that no manager owns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNOWNED_METADATA = frozenset(
 """The fields that no manager owns: fields that the server sets, and fields that identify the object."""
 
 UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
-"""The fields that no manager owns, as a field set."""
+"""The fields that no manager owns, in the form of a field set."""
 
 _OPAQUE = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
@@ -58,15 +58,15 @@ class Root(Struct):
     ) -> None:
         """Create a root.
 
-        `fields` returns its fields, `unowned` contains the names of fields without owners, and `rest` is the shape of
-        undeclared fields.
+        The function `fields` returns the fields of the struct, `unowned` contains the names of fields without owners;
+        `rest` is the shape of undeclared fields.
         """
         super().__init__(fields, rest)
         self._unowned = unowned
 
     @cached_property
     def compared(self) -> Mapping[str, Field]:
-        """The fields that may have owners."""
+        """The fields of the struct that may have owners."""
         return {name: field for name, field in self.fields.items() if name not in self._unowned}
 
 
@@ -81,9 +81,9 @@ def embedded_metadata(schema: Schema) -> Root:
 
 
 def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
-    """Return the shape of a kind with these fields and with metadata, kind and apiVersion.
+    """Return the shape of a kind that has the given fields, metadata, kind and apiVersion.
 
-    `rest` is the shape of all other fields.
+    The argument `rest` is the shape of all other fields.
     """
     shapes = _Shapes()
 
@@ -108,7 +108,7 @@ class _Shapes:
             yield name, self.metadata(schema.properties[name]) if name == "metadata" else field
 
     def metadata(self, schema: Schema) -> Field:
-        """Return the field of an object's metadata."""
+        """Return the struct field for the metadata of an object."""
         return Field(field_element("metadata"), Root(partial(self._fields, schema), _UNOWNED_METADATA), {}, False)
 
     def _fields(self, schema: Schema) -> dict[str, Field]:
@@ -156,7 +156,8 @@ class _Shapes:
 def _default(items: Schema, key: str) -> Any:
     """Return the value of a key that an item omits: its default, or Go's zero value if Go always writes the field.
 
-    kube-openapi's generator makes that zero value a default (`mustEnforceDefault`). MISSING if there is no such value.
+    kube-openapi's generator makes the zero value of such a field a default (`mustEnforceDefault`). The result is
+    MISSING if there is no such value.
     """
     field = items.properties.get(key)
     if field is None or field.default is not MISSING:
@@ -170,7 +171,10 @@ def _always_written(field: Schema) -> bool:
 
 
 def _zero(schema: Schema) -> Any:
-    """Return the value that Go writes for an unset field; MISSING if Go omits the field or the type is not Go's."""
+    """Return the value that Go writes for an unset field.
+
+    MISSING if Go omits the field or the type does not exist in Go.
+    """
     if schema.omitted or not schema.go_type:
         return MISSING
     if schema.go_type.startswith("*") or schema.format in _TIMES:

@@ -1,4 +1,4 @@
-"""Keeps the time of a metadata.managedFields entry if its manager's write changed nothing.
+"""Keeps the time of a metadata.managedFields entry if the write of the entry's manager changed nothing.
 
 Source: apiserver `pkg/endpoints/handlers/fieldmanager/equality.go`, which the store calls before it validates.
 """
@@ -12,11 +12,12 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 def keep_timestamps(live: Unstructured, new: Unstructured) -> Unstructured:
-    """Return `new`; if only its managedFields timestamps differ from `live`, return it with the timestamps of `live`.
+    """Return `new`.
 
-    In that case, nothing is written. Both objects must be in their stored form, after defaults and strategies, because
-    only then it is certain that the merge changed nothing. New managers of existing fields are kept.
-    metadata.resourceVersion is ignored.
+    If `new` differs from `live` only in timestamps of managedFields, return `new` with the timestamps of `live`. If
+    only the timestamps of managedFields differ, nothing is written. Both `new` and `live` must be in their stored form,
+    after defaults and strategies, because only then it is certain that the merge changed nothing. New managers of
+    existing fields are kept. metadata.resourceVersion is ignored.
     """
     before, after = _entries(live), _entries(new)
     if not after or before == after or len(before) != len(after):

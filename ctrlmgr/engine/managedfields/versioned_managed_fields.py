@@ -1,8 +1,9 @@
-"""Managed fields of kinds whose versions have different fields: each entry is compared in its own version.
+"""Managed fields of kinds whose versions have different fields: each entry is compared in its own API version.
 
-Guarantees: for a manager that wrote in another version, the fields that differ in that version count as changed. A
-field that an applier no longer applies is removed only if no manager owns it in any version. Conversion uses
-`Kind.translate` and may need a webhook (`engine.conversion`), so all functions of this module may run again.
+Guarantees: for a manager that wrote in another API version, the fields that differ in that version count as changed. A
+field that an applier no longer applies is removed only if no manager owns it in any version. The conversion between
+versions uses `Kind.translate` and may need a webhook (`engine.conversion`), so all functions of this module may run
+again.
 
 Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwnedItems`, `addBackDanglingItems`).
 """
@@ -22,7 +23,7 @@ from ctrlmgr.engine.managedfields.shape import Difference
 from ctrlmgr.engine.managedfields.shape_of import Root
 
 Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
-"""Returns an object in another apiVersion, and that version's shape."""
+"""A function that returns an object in another apiVersion, and that version's shape."""
 
 
 class SchemaMismatch(ValueError):
@@ -30,7 +31,7 @@ class SchemaMismatch(ValueError):
 
 
 class TouchedFields(NamedTuple):
-    """The fields that a write touches, in one version."""
+    """The fields that a write touches, in one API version of the object."""
 
     changed: FieldSet
     """The added and modified fields."""
@@ -46,23 +47,29 @@ class Translation:
     """Translates between one version of a kind and its other versions."""
 
     def __init__(self, translate: Translate, shape: Root, api_version: str, known: Collection[str]) -> None:
-        """Create a translator; `shape` is the shape of `api_version`, and `known` are all apiVersions of the kind."""
+        """Create a translator.
+
+        `shape` is the shape of `api_version`, and `known` contains all apiVersions of the kind.
+        """
         self._translate = translate
         self._shape = shape
         self._api_version = api_version
         self._known = known
 
     def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
-        """Return the shape of each entry's version; raises `SchemaMismatch` if the stored object does not fit it."""
+        """Return the shape of each entry's version.
+
+        Raises `SchemaMismatch` if the stored object does not fit such a shape.
+        """
         versions = {entry.api_version for entry in entries}.intersection(self._known)
         return {version: self._seen(live, version)[0] for version in versions}
 
     def differences(
         self, live: Unstructured, new: Unstructured, here: Difference, entries: Iterable[Entry]
     ) -> dict[str, Difference]:
-        """Return the differences of two objects in the version of each entry; `here` is the difference in this version.
+        """Return the differences of two objects in the version of each entry.
 
-        Raises `SchemaMismatch`.
+        `here` is the difference in the translator's own version. Raises `SchemaMismatch`.
         """
         found = {self._api_version: here}
         for entry in entries:
@@ -78,7 +85,7 @@ class Translation:
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
         """Return the merged object without fields of the last apply that no manager owns now.
 
-        A field stays if it is in `now` or if another manager owns it. Raises `SchemaMismatch`.
+        A field of the last apply stays if it is in `now` or if another manager owns it. Raises `SchemaMismatch`.
         """
         if last.api_version not in self._known:
             return merged
@@ -108,7 +115,7 @@ class Translation:
         return rest
 
     def _by_version(self, first: str, now: FieldSet, others: Iterable[Entry]) -> Iterable[tuple[str, FieldSet]]:
-        """Return the owned fields of each version, first those of the version in which pruning is done."""
+        """Return the owned fields of each version, beginning with the version in which fields are pruned."""
         fields = {first: {}, self._api_version: now} if first != self._api_version else {first: now}
         for entry in others:
             if entry.api_version in self._known:
@@ -116,7 +123,7 @@ class Translation:
         return fields.items()
 
     def _seen(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
-        """Return an object of this version in another version."""
+        """Return an object of the translator's own version in another version."""
         if version == self._api_version:
             return self._shape, fields
         return self._turned({**fields, "apiVersion": self._api_version}, version)

@@ -1,4 +1,4 @@
-"""Applies JSON patches, merge patches and strategic merge patches to objects (server-side apply is in `managedfields`).
+"""Applies JSON patches, merge patches and strategic merge patches; `managedfields` contains server-side apply.
 
 Guarantees for all kinds of patches:
 - **Arguments are not changed.** Results share structure with the object and with the patch, so a caller must copy a
@@ -6,8 +6,8 @@ Guarantees for all kinds of patches:
 - **Kubernetes' results.** A patch has the same result as in Kubernetes, including the peculiarities of Go libraries. A
   patch that Kubernetes refuses is refused with the same code, reason and message.
 
-A patch is applied to the versioned object as decoded JSON. The result is not validated against the schema, because the
-codec reads it next, and prunes, types and orders it like any other body.
+A patch is applied to the versioned object as decoded JSON. The patched object is not validated against the schema,
+because the codec reads the object next, and prunes, types and orders it like any other body.
 """
 
 from ctrlmgr.engine.patch.json_patch import check_json_patch, json_patch

@@ -1,8 +1,8 @@
 """Determines the identity of elements in merged lists, and their order after a strategic merge patch.
 
-The order is that of apimachinery `strategicpatch.normalizeElementOrder`: elements that the patch names are in the
-patch's order, and all other elements in their previous order. Both groups are interleaved by their positions in the
-original list.
+The order of elements is that of apimachinery `strategicpatch.normalizeElementOrder`: elements that the patch names are
+in the patch's order, and all other elements in their previous order. The elements that the patch names and the other
+elements are interleaved by their positions in the original list.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def identity(value: Any) -> Hashable:
 
 
 def element_type(*lists: Items, required: bool = False) -> type | None:
-    """Return the type that the elements of all lists have, None if the lists are empty.
+    """Return the type that the elements of all lists have; None if the lists are empty.
 
     Raises `UnknownError` if the types of elements differ, or if the lists are empty and a type is `required`. Raises
-    `Invalid` for lists of lists.
+    `Invalid` if an element is itself a list.
     """
     types = dict.fromkeys(type(each) for items in lists for each in items)
     if not types and required:
@@ -65,7 +65,7 @@ def places(items: Items, merge_key: str) -> dict[Hashable, int]:
 
 
 def check_order(patch: Items, order: Items, merge_key: str) -> None:
-    """Raise `UnknownError` unless the patch's `$setElementOrder` contains all elements of the patch, in that order."""
+    """Raise `UnknownError` unless a patch's `$setElementOrder` contains all elements of the patch in the same order."""
     if not patch or not order:
         return
     if merge_key and (odd := next((each for each in patch if not isinstance(each, dict)), None)) is not None:
@@ -82,9 +82,9 @@ def check_order(patch: Items, order: Items, merge_key: str) -> None:
 
 
 def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Items:
-    """Return `merged` in its final order; `order` is the patch's order, `original` the list before the merge.
+    """Return `merged` in its final order; `order` is the patch's order, and `original` is the list before the merge.
 
-    Raises `UnknownError` for an element without its merge key.
+    Raises `UnknownError` if an element lacks its merge key.
     """
     named, found = _places(order, merge_key), _places(original, merge_key)
     ours = [(key, each) for each in merged if (key := _key(each, merge_key)) in named]
@@ -97,7 +97,7 @@ def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Ite
 def _interleave(
     others: Sequence[tuple[Hashable, Any]], ours: Sequence[tuple[Hashable, Any]], found: dict[Hashable, int]
 ) -> Items:
-    """Interleave two lists: an element of `others` is placed before the next of `ours` that it preceded originally."""
+    """Interleave two lists: an element of `others` precedes the next of `ours` that it preceded originally."""
     result, waiting = [], 0
     for key, each in ours:
         place = found.get(key, -1)

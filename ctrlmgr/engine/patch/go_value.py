@@ -10,7 +10,10 @@ from typing import Any
 
 
 def plain(value: Any) -> str:
-    """Format a value as `%v` does: `map[a:1 b:[x y]]`, keys sorted, strings without quotes, `<nil>` for null."""
+    """Format a value as `%v` does, for example `map[a:1 b:[x y]]`.
+
+    Keys are sorted, strings have no quotes, and null is `<nil>`.
+    """
     if isinstance(value, dict):
         return f"map[{' '.join(f'{name}:{plain(value[name])}' for name in sorted(value))}]"
     if isinstance(value, list):

@@ -3,9 +3,10 @@
 Guarantees: the given object is not changed. Each changed container is copied at most once for each patch, so 10,000
 operations do not copy a list 10,000 times.
 
-The Go library differs from the RFC in these points, and so does this module. Negative indices count from the end.
-`replace` may set a missing field. `replace` of the whole document by a scalar does nothing. `copy` of a missing field
-inserts null. Text before the first slash of a path is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
+The Go library differs from the RFC in the following points, and so does this module. Negative indices are counted from
+the end of the list. An operation `replace` may set a missing field. An operation `replace` of the whole document by a
+scalar has no effect. An operation `copy` of a missing field inserts null. Characters before the first slash of a path
+is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class _DoesNotApply(Exception):
-    """Raised if an operation failed.
+    """Raised if an operation of a patch fails.
 
-    The message is that of the Go library; only errors of webhooks and policies contain it.
+    The message is that of the Go library; only errors of webhooks and policies contain this message.
     """
 
 
 class _TestFailed(_DoesNotApply):
-    """Raised if a `test` operation found a different value."""
+    """Raised if a `test` operation finds a different value."""
 
     def __init__(self, path: str) -> None:
-        """Create the error for the tested path."""
+        """Create the error for the path that was tested."""
         super().__init__(f"testing value {path} failed: test failed")
 
 
@@ -52,12 +53,12 @@ class _Missing(_DoesNotApply):
     """Raised if a path or a field is missing."""
 
     def __init__(self, what: str) -> None:
-        """Create the error for the missing part."""
+        """Create the error for the missing part of a document."""
         super().__init__(f"{what}: missing value")
 
 
 def problem_of(error: ApiError) -> str:
-    """Return the reason why a patch was refused, in the words of evanphx/json-patch."""
+    """Return the reason why a patch was refused, as worded by evanphx/json-patch."""
     reason = error.__cause__
     return str(reason if isinstance(reason, _DoesNotApply) else error)
 
@@ -70,9 +71,9 @@ def is_failed_test(error: ApiError) -> bool:
 def check_json_patch(operations: Any) -> tuple[str, ...]:
     """Check the form of a patch as field validation does, and return a problem for each unknown field.
 
-    This function serves `fieldValidation` Warn and Strict; with Ignore, it is not called. Raises `BadRequest` if a
-    field has the wrong type. Problems such as `json patch unknown field "[0].foo"` are returned, for a warning or an
-    error.
+    The function is called if `fieldValidation` is Warn or Strict, but not if it is Ignore. Raises `BadRequest` if a
+    field of the patch has the wrong type. Problems such as `json patch unknown field "[0].foo"` are returned, and the
+    caller reports them as a warning or an error.
     """
     _check_types(operations, "error decoding patch: ", "[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
     problems = []
@@ -97,7 +98,7 @@ def _check_types(operations: Any, prefix: str, whole: str, each: str) -> None:
 def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     """Return `document` changed by a decoded JSON patch.
 
-    Raises `BadRequest` if the patch is not a list of objects, and `RequestEntityTooLarge` for more than
+    Raises `BadRequest` if the patch is not a list of objects, and `RequestEntityTooLarge` if the patch has more than
     `MAX_OPERATIONS` operations. Raises `Invalid` if an operation fails, including a `test`; the message does not
     contain the failed operation.
     """
@@ -117,7 +118,7 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
 
 
 class _Patching:
-    """A document during a patch.
+    """A document to which a patch is being applied.
 
     Copied containers are tracked by identity, so that each container is copied only once.
     """
@@ -209,7 +210,7 @@ class _Patching:
         return container, key
 
     def _writable(self, path: str, missing: str) -> tuple[Any, str]:
-        """Return the result of `_readable`, but with a container that may be changed."""
+        """Return the result of `_readable`, but as a container that may be changed."""
         *parents, key = _tokens(path, missing)
         container = self.root = self._own(self.root)
         for token in parents:
@@ -239,7 +240,7 @@ _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
 
 @contextmanager
 def _within(words: str) -> Iterator[None]:
-    """Prefix the message of an error (`errors.Wrapf`)."""
+    """Return an error whose message has a prefix (`errors.Wrapf`)."""
     try:
         yield
     except _DoesNotApply as reason:
@@ -247,9 +248,9 @@ def _within(words: str) -> Iterator[None]:
 
 
 def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
-    """Return a path of an operation.
+    """Return a path that an operation contains.
 
-    If the path is missing, the error begins with `words`; with `tells`, it also contains the reason.
+    If the path is missing, the error message begins with `words`; if `tells` is set, it also contains the reason.
     """
     path = operation.get(name)
     if isinstance(path, str):
@@ -321,7 +322,7 @@ def _remove(container: Any, key: str) -> None:
 def same_json(one: Any, other: Any) -> bool:
     """Return whether two decoded values are the same JSON.
 
-    In contrast to `==`, true does not equal 1, and 1.0 does not equal 1.
+    In contrast to Python's `==`, true does not equal 1, and 1.0 does not equal 1.
     """
     if type(one) is not type(other):
         return False

@@ -1,6 +1,6 @@
 """Applies JSON merge patches (RFC 7386) as evanphx/json-patch v4 does.
 
-Objects are merged, null deletes a field, and other values replace it.
+Objects are merged, null deletes a field, and any other value replaces the field.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 def merge_patch(document: Unstructured, patch: Any, *, has_nulls: bool = True) -> Unstructured:
     """Return `document` changed by a decoded merge patch.
 
-    Pass `has_nulls=False` if the patch is known to contain no null.
+    Callers pass `has_nulls=False` if the patch is known to contain no null.
 
-    Raises `BadRequest` if the patch is a scalar. Raises `Invalid` if it is a list, which would replace the object.
+    Raises `BadRequest` if the merge patch is a scalar. Raises `Invalid` if the merge patch is a list, which would
+    replace the object.
     """
     if isinstance(patch, dict):
         return _merged(document, patch, without_nulls if has_nulls else _as_it_is)

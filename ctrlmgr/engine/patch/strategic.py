@@ -1,12 +1,12 @@
 """Applies strategic merge patches: the schema determines which lists are merged, and by which key.
 
-Guarantees: neither the object nor the patch is changed. Lists with the patch strategy `merge` are merged by their merge
-key, or as sets if they have no merge key; all other lists are replaced. The directives `$patch` (merge, replace,
-delete), `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` work as in Kubernetes.
+Guarantees: the functions change neither the object nor the patch. Lists with the patch strategy `merge` are merged by
+their merge key, or as sets if they have no merge key; all other lists are replaced. The directives `$patch` (merge,
+replace, delete), `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` work as in Kubernetes.
 
 Malformed directives raise `BadRequest`. Errors that Kubernetes returns without a status (a missing merge key, a wrong
 type, an unknown directive or field) raise `UnknownError` with Kubernetes' message. Source: apimachinery
-`pkg/util/strategicpatch/patch.go`; `element_order` merges and orders lists.
+`pkg/util/strategicpatch/patch.go`; the module `element_order` merges and orders lists.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
 def strategic_merge_patch(document: Unstructured, patch: Any, schema: Schema) -> Unstructured:
     """Apply a decoded strategic merge patch to `document`, whose structure is `schema`, and return the result.
 
-    Raises `BadRequest` if the patch is not an object or has malformed directives. Raises `Invalid` for lists of lists,
-    and `UnknownError` for errors that Kubernetes answers with a plain 500.
+    Raises `BadRequest` if the patch is not an object or has malformed directives. Raises `Invalid` if a list contains
+    lists, and `UnknownError` for errors to which Kubernetes responds with a plain 500.
     """
     if not isinstance(patch, dict | None):
         raise BadRequest(f"json: cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}")
@@ -141,7 +141,7 @@ def _list_name(key: str, prefix: str, malformed: str) -> str:
 
 
 def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
-    """Merge two lists: elements that the patch names are in the patch's order, other elements keep their positions."""
+    """Merge two lists; elements that the patch names are in the patch's order, others keep their positions."""
     if not original and not patch:
         return original
     merge_key = field.patch_merge_key
@@ -157,7 +157,7 @@ def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
 
 
 def _apply_special_elements(original: Items, patch: Items, merge_key: str) -> tuple[Items, Items]:
-    """Apply the elements that only contain `$patch` directives, and return both lists without these elements."""
+    """Apply the list elements that contain only `$patch` directives, and return both lists without these elements."""
     ordinary, replaced, deleted = [], False, set()
     for element in patch:
         directive = element.get(DIRECTIVE)

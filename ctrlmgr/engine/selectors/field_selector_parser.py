@@ -1,9 +1,9 @@
-"""Parses field selectors such as `metadata.name=web,status.phase!=Running`, as apimachinery's `fields.ParseSelector`.
+"""Parses field selectors such as `metadata.name=web,status.phase!=Running` (apimachinery's `fields.ParseSelector`).
 
-Guarantees: a selector matches exactly the objects that it matches in Kubernetes. `Strategy.fields` lists a kind's
-selectable fields in addition to name and namespace. Other fields are refused with Kubernetes' message for that kind
-(`Strategy.field_refusal`). In values, a backslash escapes the comma, the equals sign and itself. The time of a match
-depends on the fields of the kind, not on the number of terms.
+Guarantees: a selector matches exactly the objects that it matches in Kubernetes. The attribute `Strategy.fields` lists
+a kind's selectable fields in addition to name and namespace. Fields that are not selectable are refused with
+Kubernetes' message for that kind (`Strategy.field_refusal`). In values, a backslash escapes the comma, the equals sign
+and itself. The time that a match takes depends on the fields of the kind, not on the number of terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[^\\,=]*")
 
 
 class Term(NamedTuple):
-    """One condition: the field equals the value or, with `negated`, differs from the value."""
+    """A term: the field equals the value or, if `negated` is set, differs from the value."""
 
     field: str
     value: str
@@ -33,7 +33,7 @@ class Term(NamedTuple):
 
 
 class FieldSelector:
-    """A conjunction of terms; an empty selector matches everything."""
+    """A selector: a conjunction of terms; an empty selector matches everything."""
 
     __slots__ = ("_metadata", "_others", "name", "namespace", "terms")
 
@@ -41,9 +41,9 @@ class FieldSelector:
         """Compile `terms`."""
         self.terms = terms
         self.name = _required(terms, _NAME)
-        """The name that all matching objects have, None if several names are possible."""
+        """The name that all matching objects have; None if several names are possible."""
         self.namespace = _required(terms, _NAMESPACE)
-        """The namespace that all matching objects have, None if several namespaces are possible."""
+        """The namespace that all matching objects have; None if several namespaces are possible."""
         rules = _gathered(terms)
         self._metadata = tuple(rule for rule in rules if rule.field in (_NAME, _NAMESPACE))
         self._others = tuple(rule for rule in rules if rule.field not in (_NAME, _NAMESPACE))
@@ -51,7 +51,7 @@ class FieldSelector:
     @staticmethod
     @memoized(entries=1024, longest=1000)
     def parse(text: str) -> FieldSelector:
-        """Parse a selector; raises `BadRequest` with Kubernetes' message."""
+        """Parse a selector; raises `BadRequest`, with Kubernetes' message, if the selector is invalid."""
         check_length(text)
         return FieldSelector(tuple(_term(text, part) for part in sorted(_parts(text)) if part))
 
@@ -63,14 +63,18 @@ class FieldSelector:
     def check(self, fields: Container[str], refusal: Callable[[str], str]) -> None:
         """Raise `BadRequest` if the selector contains a field that is not selectable.
 
-        `fields` are the kind's own fields; `refusal` returns the message for any other field.
+        The argument `fields` contains the kind's own selectable fields; `refusal` returns the message for any other
+        field.
         """
         for rule in self._others:
             if rule.field not in fields:
                 raise BadRequest(refusal(rule.field))
 
     def matches(self, obj: Object, selectable: Selectable) -> bool:
-        """Return whether `obj` meets every term; `selectable` returns the values of its kind's own fields."""
+        """Return whether `obj` meets every term.
+
+        `selectable` returns the values of the kind's own selectable fields.
+        """
         for rule in self._metadata:
             key = obj.key
             if not rule.allows(key.name if rule.field == _NAME else key.namespace):
@@ -82,7 +86,7 @@ class FieldSelector:
 
 
 class _Rule(NamedTuple):
-    """All terms for one field, combined."""
+    """The combination of all terms for one field."""
 
     field: str
     wanted: frozenset[str]

@@ -9,10 +9,10 @@ from ctrlmgr.errors import BadRequest
 
 LONGEST: Final = 32 * 1024
 MOST_REQUIREMENTS: Final = 1000
-"""The maximum length of a selector in characters, and the maximum number of requirements.
+"""The maximum length of a label selector in characters, and the maximum number of its requirements.
 
-The server parses a selector twice for each request, before it has authenticated the user. Kubernetes has no limit, but
-typical selectors have about a hundred characters.
+The server parses a selector twice for each request, before it has authenticated the user. Kubernetes does not limit the
+length of selectors, but typical selectors have about a hundred characters.
 """
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Token(NamedTuple):
-    """A token: `kind` is a symbol, `in`, `notin`, `identifier` or `end`."""
+    """A token, whose `kind` is a symbol, `in`, `notin`, `identifier` or `end`."""
 
     kind: str
     text: str
@@ -37,7 +37,7 @@ class Tokens:
     __slots__ = ("_at", "_tokens")
 
     def __init__(self, tokens: list[Token]) -> None:
-        """Start at the first of `tokens`; the last token must be `END`."""
+        """Create a reader that starts at the first of `tokens`; the last token must be `END`."""
         self._tokens = tokens
         self._at = 0
 
@@ -46,9 +46,9 @@ class Tokens:
         return _as_value(self._tokens[self._at])
 
     def take(self, *, keywords: bool = False) -> Token:
-        """Return the next token and advance, except at the end.
+        """Return the next token and advance to the following token, except at the end.
 
-        With `keywords`, `in` and `notin` count as operators.
+        If `keywords` is set, `in` and `notin` count as operators.
         """
         token = self._tokens[self._at]
         self._at = min(self._at + 1, len(self._tokens) - 1)
@@ -87,7 +87,7 @@ def tokenize(text: str) -> Tokens:
 
 
 def _cut_symbols(run: str, tokens: list[Token]) -> None:
-    """Split a run of symbol characters; the longest known symbol has precedence."""
+    """Split a sequence of symbol characters into tokens; the longest known symbol has precedence."""
     at = 0
     while at < len(run):
         symbol = next(symbol for symbol in _SYMBOLS if run.startswith(symbol, at))

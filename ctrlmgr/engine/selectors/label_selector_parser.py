@@ -1,8 +1,8 @@
-"""Parses label selectors with the whole grammar of apimachinery's `labels.Parse`, and with its error messages.
+"""Parses label selectors with the whole grammar of apimachinery's `labels.Parse`and with the same error messages.
 
 Guarantees: a selector matches exactly the objects that it matches in Kubernetes, and invalid selectors are refused with
-Kubernetes' messages. The time of a match depends on the labels of the object, not on the number of requirements. A
-selector has at most `MOST_REQUIREMENTS`.
+Kubernetes' messages. The time that a match takes depends on the labels of the object, not on the number of
+requirements. A selector has at most `MOST_REQUIREMENTS` requirements.
 
     selector    = [ requirement *( "," requirement ) ]
     requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) VALUE | KEY ( "in" | "notin" ) "(" values ")"
@@ -36,7 +36,7 @@ class Requirement(NamedTuple):
 
 
 class LabelSelector:
-    """A conjunction of requirements; an empty selector matches everything."""
+    """A selector: a conjunction of requirements; an empty selector matches everything."""
 
     __slots__ = ("matches", "requirements")
 
@@ -44,12 +44,12 @@ class LabelSelector:
         """Create a selector from `requirements`, which must be valid, and compile it."""
         self.requirements = tuple(sorted(requirements))
         self.matches: Match = _conjunction(self.requirements)
-        """Returns whether labels meet every requirement."""
+        """A function that returns whether labels meet every requirement of the selector."""
 
     @staticmethod
     @memoized(entries=1024, longest=1000)  # memoized, because informers send the same few selectors repeatedly
     def parse(text: str) -> LabelSelector:
-        """Parse a selector; raises `BadRequest` with Kubernetes' message."""
+        """Parse a selector; raises `BadRequest`, with Kubernetes' message, if the selector is invalid."""
         check_length(text)
         return LabelSelector(_parse(tokenize(text)))
 
@@ -63,7 +63,7 @@ class LabelSelector:
 
 
 def _written(requirement: Requirement) -> str:
-    """Format a requirement as `labels.Requirement.String` does."""
+    """Return a requirement formatted as `labels.Requirement.String` does."""
     key, operator, values = requirement
     if operator in ("exists", "!"):
         return key if operator == "exists" else f"!{key}"
@@ -93,7 +93,7 @@ def _equality(key: str, value: str) -> Match:
 
 
 class _Rule:
-    """All requirements for one key, combined."""
+    """The combination of all requirements for one key."""
 
     __slots__ = ("above", "allowed", "below", "denied", "is_absent", "is_required")
 
@@ -121,7 +121,7 @@ class _Rule:
             self.below = bound if self.below is None else min(bound, self.below)
 
     def allows(self, value: str) -> bool:
-        """Return whether a label with this key may have a value."""
+        """Return whether a label with this key may have the given value."""
         if self.is_absent or value in self.denied or (self.allowed is not None and value not in self.allowed):
             return False
         return (self.above is None and self.below is None) or self._is_between(_integer(value))
@@ -133,7 +133,7 @@ class _Rule:
 
 
 def _rules(requirements: Sequence[Requirement]) -> Match:
-    """Compile requirements into a match that checks each label once, for any number of requirements."""
+    """Compile requirements into a function that checks each label once, for any number of requirements."""
     rules: dict[str, _Rule] = {}
     for key, operator, values in requirements:
         rules.setdefault(key, _Rule()).add(operator, values)

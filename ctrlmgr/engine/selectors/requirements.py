@@ -1,4 +1,4 @@
-"""Converts selectors to the form that authorizers receive: keys, operators and values.
+"""Converts selectors to the form in which authorizers receive them: keys, operators and values.
 
 Source: apiserver `pkg/endpoints/filters/authorization.go`.
 """

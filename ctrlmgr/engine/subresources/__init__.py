@@ -1,7 +1,7 @@
-"""Subresources whose bodies do not have the kind of the object: `scale`, `binding`, `eviction`.
+"""Subresources whose bodies have another kind than the object: `scale`, `binding`, `eviction`.
 
 Writes to other subresources (`status`, `finalize`, `approval`, `resize`, `ephemeralcontainers`) are partial writes of
-the object. These subresources use the engine's usual verbs; the strategy reads the subresource from
+the object. Subresources without a handler use the engine's usual verbs; the strategy reads the subresource from
 `Context.subresource`.
 """
 
@@ -19,6 +19,6 @@ SUBRESOURCES: Mapping[str, Handler] = {
     "eviction": EvictionHandler(),
     "scale": ScaleHandler(),
 }
-"""The handlers, by the subresource's name."""
+"""The handlers of subresources, by the subresource's name."""
 
 __all__ = ["SUBRESOURCES", "Handler"]

@@ -1,4 +1,4 @@
-"""`pods/NAME/binding` and `bindings`: a scheduler assigns a pod to a node."""
+"""`pods/NAME/binding` and `bindings`, with which a scheduler assigns a pod to a node."""
 
 from __future__ import annotations
 

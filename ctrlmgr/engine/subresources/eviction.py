@@ -1,10 +1,10 @@
-"""`pods/NAME/eviction`: deletes a pod if its PodDisruptionBudget allows that.
+"""`pods/NAME/eviction`, which deletes a pod if the pod's PodDisruptionBudget allows the deletion.
 
 Guarantees:
 - The pod's condition, its deletion and the decrement of the budget are in one append.
 - The error of a refused eviction contains the number of healthy pods, which the disruption controller counts. If the
-  controller has not yet processed a recent eviction, the request waits for the controller, for up to half a second
-  without any change.
+  controller has not yet processed a recent eviction, the request waits for the controller, until nothing has changed
+  for half a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAUSE = 0.02
 """The pause in seconds before a refused eviction is decided again, if nothing changes before."""
 
 _IDLE = 25
-"""The maximum number of these pauses."""
+"""The maximum number of pauses before an eviction is finally refused."""
 
 _LOOKS = 500
 """The maximum number of decisions about one eviction, even if the state keeps changing."""

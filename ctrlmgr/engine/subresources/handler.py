@@ -1,4 +1,7 @@
-"""The base class for handlers of subresources with their own kind of bodies; verbs are refused unless overridden."""
+"""The base class for handlers of subresources with their own kind of bodies.
+
+A verb is refused unless a subclass overrides it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 
 
 class Handler:
-    """A subresource whose kind differs from that of the object."""
+    """The handler of a subresource whose kind differs from that of the object."""
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the subresource."""
@@ -41,9 +44,9 @@ class Handler:
 
 
 def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
-    """Decode a body of another kind than the object's.
+    """Decode a body whose kind differs from that of the object.
 
-    Unknown fields are ignored, reported as warnings or refused, according to `fieldValidation`.
+    Unknown fields of the body are ignored, reported as warnings or refused, according to `fieldValidation`.
     """
     codec = engine.kinds.codec_for(gvk)
     fields, problems = codec.decode(body.data, body.media_type)
@@ -61,8 +64,9 @@ def admit_body(
 ) -> Operation[Unstructured]:
     """Run admission for a created body whose kind differs from the object's, such as a Binding.
 
-    `asked` is the kind in the URL if it is not that of the object (`bindings`). Returns the body after admission.
-    `body` itself is not changed, because the write may be attempted again.
+    The argument `asked` is the kind in the URL, if this is not the kind of the object (`bindings`). The function
+    returns the body as it is after admission. The argument `body` itself is not changed, because the write may be
+    attempted again.
     """
     ctx = request.context()
     body = deepcopy(body)

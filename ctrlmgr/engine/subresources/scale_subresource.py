@@ -1,4 +1,4 @@
-"""`/scale`: reads and sets the number of replicas of a workload, independent of its kind.
+"""The subresource `/scale`, which reads and sets the number of replicas of a workload, independent of its kind.
 
 Guarantees: a Scale has the uid and resourceVersion of its object. A write to a Scale is a write to the object, to which
 all rules of the object's kind apply; it changes only the replicas and their managers.
@@ -43,10 +43,10 @@ _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS = ("spec", "replicas")
 _UNKNOWN_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/apiserver/customresource_handler.go:781"'
 _UNSET = -(2**31)
-"""The number of replicas of an object that does not set it."""
+"""The number of replicas in the Scale of an object that sets no number."""
 
 NewScale = Callable[[Unstructured], Unstructured]
-"""Returns the new Scale, given the current Scale."""
+"""A function that returns the new Scale, given the current Scale."""
 
 
 class ScaleHandler(Handler):
@@ -94,7 +94,7 @@ class ScaleHandler(Handler):
 
 
 def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
-    """Decode a Scale; for a custom kind, all errors have the same generic message, as in Kubernetes."""
+    """Decode a Scale; for a custom kind, all errors about a Scale have the same generic message, as in Kubernetes."""
     try:
         return decode(engine, _SCALE, body, request)
     except BadRequest as error:
@@ -122,7 +122,10 @@ def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str 
 
 
 def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _Facet) -> Unstructured:
-    """Return the object with the replicas of its new Scale, which `facet` stores. The object is changed in place."""
+    """Return the object with the number of replicas in its new Scale, which is stored in `facet`.
+
+    The object is changed in place.
+    """
     scaling, version = _scaling(request.plan.kind), request.plan.kind.gvk.api_version
     metadata = obj["metadata"]
     entries, paths = metadata.get("managedFields") or [], scaling.paths
@@ -149,8 +152,8 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _
 class _Facet:
     """The Scale that admission receives when a client writes it.
 
-    Admission gets the Scale in the form in which the client sent it, and may change it. For example, the Scale in a PUT
-    without uid and version has neither.
+    Admission gets a Scale in the form in which the client sent it, and may change it. For example, if the Scale in a
+    PUT has no uid and no resourceVersion, admission sees neither.
     """
 
     kind = _SCALE
@@ -162,7 +165,7 @@ class _Facet:
         self._is_custom = request.plan.kind.scaling is not None
 
     def keep(self, wanted: Unstructured, live: Unstructured) -> None:
-        """Create a facet with the Scale that was sent (or that a patch produced) and the current Scale."""
+        """Create the facet with the Scale that was sent (or that a patch produced) and the current Scale."""
         self._wanted, self._live = wanted, live
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
@@ -192,7 +195,10 @@ def _scale_of(engine: Requests, target: Target, obj: Object) -> Object:
 
 
 def scale_of(kind: Kind, obj: Unstructured) -> Unstructured:
-    """Return the Scale of an object of a scalable kind; raises `UnknownError` if a value is not a number."""
+    """Return the Scale of an object of a scalable kind.
+
+    Raises `UnknownError` if the number of replicas is not a number.
+    """
     return _scale(obj, _scaling(kind))
 
 
@@ -216,7 +222,7 @@ def _scaling(kind: Kind) -> Scaling:
 
 
 class _Workload:
-    """The scaling of Kubernetes' built-in kinds."""
+    """The way in which Kubernetes' built-in kinds are scaled."""
 
     def __init__(self, api_version: str) -> None:
         self.paths: Mapping[str, Sequence[str]] = {api_version: _REPLICAS}
@@ -242,6 +248,6 @@ def _validate(scale: Unstructured) -> None:
 
 
 def _selector(selector: Unstructured) -> str:
-    """Return a selector as a query; it is a LabelSelector, or a map in a ReplicationController."""
+    """Return a selector in the form of a query; the argument is a LabelSelector, or a ReplicationController's map."""
     is_map = not selector.keys() <= {"matchLabels", "matchExpressions"}
     return selector_text({"matchLabels": selector} if is_map else selector)

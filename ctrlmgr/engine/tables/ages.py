@@ -1,4 +1,4 @@
-"""Formats ages as kubectl does: `5s`, `3m20s`, `2d4h`, `400d`.
+"""Formats ages as kubectl does, for example `5s`, `3m20s`, `2d4h`, `400d`.
 
 The format is that of apimachinery's `pkg/util/duration` (HumanDuration).
 """
@@ -19,7 +19,7 @@ class Ages(NamedTuple):
     now: datetime
 
     def since(self, timestamp: str | None) -> str:
-        """Return the age of a timestamp (RFC 3339), `<unknown>` without a timestamp."""
+        """Return the age of a timestamp (RFC 3339); `<unknown>` if there is no timestamp."""
         if not timestamp:
             return UNKNOWN
         return human_duration(self.now - datetime.fromisoformat(timestamp))
@@ -31,7 +31,7 @@ def ages_at(now: int) -> Ages:
 
 
 def human_duration(duration: timedelta) -> str:
-    """Format a duration with at most two units; short durations are formatted more exactly."""
+    """Format a duration with at most two units; short durations are formatted more precisely."""
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""Rows and cells that several kinds share."""
+"""Functions that compute rows and cells which several kinds have in their tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.engine.tables.table_printer import Fields, Row, age
 
 
 def aged(*cells: Callable[[Fields], Any]) -> Row:
-    """Return a row of these cells, with the object's age as the last cell."""
+    """Return a row of the given cells, with the object's age as the last cell."""
 
     def row(fields: Fields, ages: Ages) -> list[Any]:
         return [*(cell(fields) for cell in cells), age(fields, ages)]
@@ -20,7 +20,7 @@ def aged(*cells: Callable[[Fields], Any]) -> Row:
 
 
 def text(*path: str | int, nothing: Any = "") -> Callable[[Fields], Any]:
-    """Return a function for a cell that shows the value at a path, or `nothing` if it is missing."""
+    """Return a function that computes a cell, which shows the value at a path, or `nothing` if the value is missing."""
 
     def cell(fields: Fields) -> Any:
         value = at(fields, *path)
@@ -30,12 +30,12 @@ def text(*path: str | int, nothing: Any = "") -> Callable[[Fields], Any]:
 
 
 def length(name: str) -> Callable[[Fields], int]:
-    """Return a cell that shows the length of the list at a dotted path."""
+    """Return a function that computes a cell, which shows the length of the list at a dotted path."""
     return lambda fields: len(at(fields, *name.split(".")) or ())
 
 
 def flag(*path: str, default: bool = False) -> Callable[[Fields], bool]:
-    """Return a cell that shows the boolean at a path, or `default`."""
+    """Return a function that computes a cell, which shows the boolean at a path, or `default` if it is missing."""
 
     def cell(fields: Fields) -> bool:
         value = at(fields, *path)
@@ -45,17 +45,17 @@ def flag(*path: str, default: bool = False) -> Callable[[Fields], bool]:
 
 
 def replicas(fields: Fields) -> int:
-    """Return the number of desired replicas."""
+    """Return the number of desired replicas in an object's spec."""
     return int(at(fields, "spec", "replicas") or 0)
 
 
 def status_count(fields: Fields, name: str) -> int:
-    """Return a number of the status, 0 if it is missing."""
+    """Return a number in the status of an object; 0 if the number is missing."""
     return int(at(fields, "status", name) or 0)
 
 
 def counted(name: str, *more: str) -> Row:
-    """Return a row with the total length of some lists or maps, and the age."""
+    """Return a row with the total length of some lists or maps, and with the object's age."""
 
     def row(fields: Fields, ages: Ages) -> list[Any]:
         return [sum(len(fields.get(each) or ()) for each in (name, *more)), age(fields, ages)]

@@ -1,7 +1,7 @@
-"""A kind's table columns and the functions that compute their cells, as data.
+"""The columns of a kind's table, and the functions that compute the cells, as data.
 
-Guarantees: an object is decoded once for each row. A missing field is printed as in Kubernetes, and never causes an
-error.
+Guarantees: an object is decoded once for each row. A missing field of an object is printed as in Kubernetes, and never
+causes an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNSET = "<unset>"
 
 Fields = Mapping[str, Any]
 Row = Callable[[Fields, Ages], Iterable[Any]]
-"""Returns the cells of an object."""
+"""A function that returns the cells of an object."""
 
 
 class RowCondition(msgspec.Struct, frozen=True):
@@ -42,22 +42,24 @@ class Column(msgspec.Struct, frozen=True):
     """The format of the values: `name` for the column with the object's name."""
     description: str = ""
     priority: int = 0
-    """The priority of the column: 0 is always shown, greater values only in wide output."""
+    """The priority of the column: a column with priority 0 is always shown, and columns with greater values only in
+    wide output.
+    """
 
 
 class TableDefinition(Protocol):
-    """The columns of a kind, and the function that computes their cells."""
+    """The columns of a kind, and the function that computes the cells of these columns."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns, in order."""
+        """The columns of the table, from left to right."""
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
-        """Return the cells of `obj` at a time (microseconds since 1970), which are JSON values, mostly strings."""
+        """Return the cells of `obj` at a time (microseconds since 1970); the cells are JSON values, mostly strings."""
 
     @property
     def conditions(self) -> Callable[[Object], Sequence[RowCondition]] | None:
-        """Returns the conditions of a row; None if rows have no conditions."""
+        """A function that returns the conditions of a row; None if rows have no conditions."""
 
 
 class Printer(NamedTuple):
@@ -66,7 +68,7 @@ class Printer(NamedTuple):
     columns: Sequence[Column]
     row: Row
     named: bool = True
-    """Whether the object's name precedes the cells of `row`."""
+    """Whether the name of the object is placed before the cells of `row`."""
     conditions: Callable[[Object], Sequence[RowCondition]] | None = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:

@@ -1,1 +1,4 @@
-"""Validation rules that several kinds share, with Kubernetes' messages. The functions do no I/O and have no state."""
+"""Validation rules that apply to several kinds, with Kubernetes' messages.
+
+The functions of this package do no I/O and have no state.
+"""

@@ -1,9 +1,9 @@
-"""Validates certificate requests (PKCS#10) and certificates as Kubernetes does: PEM around DER.
+"""Validates certificate requests (PKCS#10) and certificates as Kubernetes does; both are PEM blocks that contain DER.
 
-A request must be signed with the requester's key.
+A certificate request must be signed with the requester's key.
 
 Rules come from Kubernetes' `pkg/apis/certificates/helpers.go` (ParseCSR) and `validation/validation.go`, and from Go's
-`encoding/pem` and `crypto/x509`. Error messages are those of Go, except for messages that name Go's internals.
+`encoding/pem` and `crypto/x509`. Error messages are the same as in Go, except for messages that name Go's internals.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class Block(NamedTuple):
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """Yield the PEM blocks of a text and skip other text; the time is linear in the text's length.
+    """Yield the PEM blocks of a string, and skip everything else; the time is linear in the length of the string.
 
-    Each line is examined for an end at most once. A block that contains the beginning of another block is not decoded.
+    At most once, each line is checked for the end of a block. A block that contains the beginning of another block is
+    not decoded.
     """
     at = end = after = 0
     last = b""
@@ -57,7 +58,10 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _next_line(text: bytes, prefix: bytes, at: int) -> int:
-    """Return the index of the next line with a prefix, -1 if no line has it; `at` must be the beginning of a line."""
+    """Return the index of the next line with a prefix; -1 if no line has the prefix.
+
+    `at` must be the beginning of a line.
+    """
     if text.startswith(prefix, at):
         return at
     found = text.find(b"\n" + prefix, at)
@@ -80,7 +84,7 @@ def _after_headers(text: bytes, at: int) -> int:
 
 
 def problem(request: bytes) -> str:
-    """Return the error in a request (`spec.request`), empty if the request is valid."""
+    """Return the error in a certificate request (`spec.request`); empty if the request is valid."""
     block = next(blocks(request), None)
     if block is None or block.type != _REQUEST:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -88,7 +92,7 @@ def problem(request: bytes) -> str:
 
 
 def certificate_problem(certificates: bytes) -> str:
-    """Return the error in the certificates of `status.certificate`, empty if the certificates are valid."""
+    """Return the error in the certificates of `status.certificate`; empty if the certificates are valid."""
     count = 0
     for block in blocks(certificates):
         if block.type != _CERTIFICATE:
@@ -102,9 +106,10 @@ def certificate_problem(certificates: bytes) -> str:
 
 
 def authorities_problem(certificates: bytes) -> str:
-    """Return the reason why certificates contain no valid authority; empty if one is valid, or without certificates.
+    """Return the reason why certificates contain no valid authority.
 
-    Source: Go's `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`, `createErrorParsingCAData`.
+    Empty if one authority is valid, or if there are no certificates. Source: Go's `x509.CertPool.AppendCertsFromPEM`
+    and client-go `transport/transport.go`(`createErrorParsingCAData`).
     """
     if not certificates:
         return ""

@@ -1,4 +1,4 @@
-"""Validates the conditions of a status: meta/v1 Conditions.
+"""Validates the conditions in a status (meta/v1 Condition).
 
 Rules come from apimachinery's `pkg/apis/meta/v1/validation/validation.go`, `ValidateConditions`.
 """

@@ -1,12 +1,12 @@
-"""Parses and validates IP addresses and CIDRs as Kubernetes does, with its messages.
+"""Parses and validates IP addresses and CIDRs as Kubernetes does, with Kubernetes' messages.
 
 Guarantees:
-- `parse_ip` and `parse_cidr` accept the same strings as `netutils.ParseIPSloppy` and `ParseCIDRSloppy`. This includes
-  leading zeros and IPv4-mapped IPv6 addresses, because old objects contain them. A mapped address is returned as an
-  IPv4 address.
+- `parse_ip` and `parse_cidr` accept the same strings as `netutils.ParseIPSloppy` and `ParseCIDRSloppy`. The accepted
+  strings include addresses with leading zeros and IPv4-mapped IPv6 addresses, because old objects contain such
+  addresses. An IPv4-mapped IPv6 address is returned as an IPv4 address.
 - The `validate_` functions refuse leading zeros and mapped addresses in new values (KEP-4858, enabled since 1.36). The
-  functions for legacy fields accept a value that the field already had. The functions for other fields also require the
-  canonical form of RFC 5952.
+  functions for legacy fields accept a value that the field already had. The functions for fields that are not legacy
+  fields also require the canonical form of RFC 5952.
 
 Rules come from apimachinery's `pkg/util/validation/ip.go` and `pkg/apis/core/validation`.
 """
@@ -45,7 +45,7 @@ _zeros_first = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 
 
 class Network(NamedTuple):
-    """A CIDR: the address as written, and the length of the network prefix in bits."""
+    """A CIDR: the address as it was written, and the number of bits in the network prefix."""
 
     address: IPAddress
     length: int
@@ -62,7 +62,7 @@ class Network(NamedTuple):
 
 @memoized(entries=4096, longest=_LONGEST)  # memoized, because several rules parse the same address within a request
 def parse_ip(text: str) -> IPAddress | None:
-    """Return the address that a string represents, None if it is invalid."""
+    """Return the address that a string represents; None if the string is invalid."""
     if ":" not in text:
         return _parse_ipv4(text)
     if "%" in text:
@@ -82,7 +82,7 @@ def _parse_ipv4(text: str) -> IPv4Address | None:
 
 
 def canonical_ip(text: str) -> str | None:
-    """Return the address in `text` in canonical form (RFC 5952), None if it is invalid."""
+    """Return the address in `text` in canonical form (RFC 5952); None if the string is invalid."""
     if is_canonical_ipv4(text):
         return text
     address = parse_ip(text)
@@ -95,12 +95,12 @@ def is_canonical_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """Return whether `text` is an IPv6 address that does not map an IPv4 address."""
+    """Return whether `text` is an IPv6 address that is not IPv4-mapped."""
     return ":" in text and isinstance(parse_ip(text), IPv6Address)
 
 
 def _is_mapped(text: str) -> bool:
-    """Return whether an address that `parse_ip` accepts is an IPv4 address written as IPv6."""
+    """Return whether an address that `parse_ip` accepts is an IPv4-mapped IPv6 address."""
     return ":" in text and not is_ipv6(text)
 
 
@@ -128,13 +128,13 @@ def _is_usual(text: str) -> bool:
 def is_usual(text: str) -> bool:
     """Return whether an address is valid by all rules of this module, including those for endpoints.
 
-    This is fast for long lists.
+    The check is fast even for long lists.
     """
     return len(text) <= _LONGEST and _is_usual(text)
 
 
 def validate_legacy_ip(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
-    """Validate an address in a legacy field; values that the field already had are accepted."""
+    """Validate an address in a legacy field; any value that the field already had is accepted."""
     return [] if value in existing else _strict_ip(path, value)
 
 
@@ -159,7 +159,7 @@ def _strict_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def validate_endpoint_ip(path: Path, value: str) -> list[FieldError]:
-    """Validate the address of an endpoint: it must not be unspecified, loopback or link-local."""
+    """Validate the address of an endpoint, which must not be unspecified, loopback or link-local."""
     address = parse_ip(value)
     if address is None:
         return [invalid(path, value, "must be a valid IP address")]
@@ -177,7 +177,7 @@ def validate_endpoint_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def _is_link_local_multicast(address: IPAddress) -> bool:
-    """Return the result of Go's `IsLinkLocalMulticast`: true for 224.0.0.0/24, and for ff?2 with any flags."""
+    """Return the result of Go's `IsLinkLocalMulticast`, which is true for 224.0.0.0/24, and for ff?2 with any flags."""
     packed = address.packed
     if len(packed) == 4:
         return packed[:3] == b"\xe0\x00\x00"
@@ -201,7 +201,7 @@ def ip_warnings(path: Path, value: str) -> list[str]:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Return the network that a string represents, None if it is invalid."""
+    """Return the network that a string represents; None if the string is invalid."""
     written, _, length = text.partition("/")
     address = parse_ip(written)
     match = _number(length)
@@ -216,7 +216,7 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def validate_legacy_cidr(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
-    """Validate a CIDR in a legacy field; values that the field already had are accepted."""
+    """Validate a CIDR in a legacy field; any value that the field already had is accepted."""
     return [] if value in existing else _strict_cidr(path, value)
 
 
@@ -230,7 +230,7 @@ def validate_cidr(path: Path, value: str) -> list[FieldError]:
 
 
 def validate_interface_address(path: Path, value: str) -> list[FieldError]:
-    """Validate an interface's address with the length of its network prefix, in canonical form."""
+    """Validate an interface's address with the length of its network prefix; it must be in canonical form."""
     written, _, length = value.partition("/")
     address = parse_ip(written)
     if address is None or parse_cidr(value) is None:
@@ -241,10 +241,11 @@ def validate_interface_address(path: Path, value: str) -> list[FieldError]:
 
 
 def canonical_network(text: str) -> tuple[int, int, int] | None:
-    """Return version, address and prefix length of a CIDR that is valid by all rules of this module.
+    """Return the IP version, the address and the prefix length of a CIDR that is valid by all rules of this module.
 
-    Return None if this quick check is not sufficient; the CIDR may still be valid. The check takes a tenth of the time
-    of `parse_cidr`, because policies have lists of tens of thousands of CIDRs.
+    If the quick check is not sufficient, the function returns None, although the CIDR may still be valid. The quick
+    check takes a tenth of the time of `parse_cidr`; this matters because policies have lists of tens of thousands of
+    CIDRs.
     """
     match = _canonical_ipv4_cidr(text)
     if match is None:

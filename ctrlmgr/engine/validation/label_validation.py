@@ -10,7 +10,10 @@ from ctrlmgr.engine.validation import name_formats
 
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Validate keys and values; as in Kubernetes, errors contain the path of the map, not that of the entry."""
+    """Validate the keys and values of labels.
+
+    As in Kubernetes, errors contain the path of the map, not of the entry.
+    """
     errors: list[FieldError] = []
     for key, value in labels.items():
         if problems := name_formats.qualified_name(key):
@@ -28,9 +31,10 @@ def validate_label_name(key: str, path: Path) -> list[FieldError]:
 def validate_label_selector(
     selector: Mapping[str, Any] | None, path: Path, *, invalid_values_allowed: bool = False
 ) -> list[FieldError]:
-    """Validate a meta/v1 LabelSelector; None selects nothing and is valid.
+    """Validate a meta/v1 LabelSelector; None is valid and selects nothing.
 
-    `invalid_values_allowed` skips the validation of values in expressions, for objects that already had invalid values.
+    The argument `invalid_values_allowed` skips the validation of values in expressions, for objects that already had
+    invalid values.
     """
     if not selector:
         return []
@@ -48,7 +52,10 @@ def validate_requirement(
     invalid_values_allowed: bool = False,
     unknown_operator_allowed: bool = False,
 ) -> list[FieldError]:
-    """Validate one requirement of a label selector; with `unknown_operator_allowed`, unknown operators are valid."""
+    """Validate one requirement of a label selector.
+
+    If `unknown_operator_allowed` is set, unknown operators are valid.
+    """
     errors: list[FieldError] = []
     operator = requirement.get("operator", "")
     values = requirement.get("values") or ()

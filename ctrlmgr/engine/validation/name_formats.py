@@ -1,10 +1,11 @@
 """Validates names, labels, keys and ports: one function for each format, which returns Kubernetes' error messages.
 
 Guarantees:
-- A function returns Kubernetes' messages for a value, byte for byte and in Kubernetes' order; if the value is valid, it
-  returns no messages.
+- Each function returns Kubernetes' messages for a value, byte for byte and in Kubernetes' order; if the value is valid,
+  it returns no messages.
 - Lengths are counted in bytes of UTF-8, as in Go.
-- Validating a valid value costs one match of one regular expression, and for a repeated value one cache look-up.
+- Validating a valid value costs one match of one regular expression, and validating a repeated value costs one cache
+  look-up.
 
 Functions of type `NameCheck` validate the names of a kind's objects; `Strategy.name_check` is one of them.
 
@@ -23,12 +24,12 @@ from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 
 Check: TypeAlias = Callable[[str], list[str]]
-"""Returns the error messages for a value."""
+"""A function that returns the error messages for a value."""
 
 NameCheck: TypeAlias = Callable[[str, bool], list[str]]
-"""Returns the error messages for an object's name.
+"""A function that returns the error messages for an object's name.
 
-The flag is set if the value is a `generateName`, which is only a prefix.
+The argument of type bool is set if the value is a `generateName`, which is only a prefix.
 """
 
 EMPTY = "must be non-empty"
@@ -54,7 +55,10 @@ _ENTRIES = 4096
 
 
 def _caching(check: Check) -> Check:
-    """Return a check that caches valid values; a value is cached when it is checked for the second time."""
+    """Return a validation function that caches valid values.
+
+    A value is cached when it is checked for the second time.
+    """
     cache: BoundedCache[str, bool] = BoundedCache(f"names.{check.__name__}", entries=_ENTRIES, largest=SUBDOMAIN_LENGTH)
     is_right, counts = cache.peek, cache.counts
     is_seen = SecondHitFilter(_ENTRIES)
@@ -74,9 +78,9 @@ def _caching(check: Check) -> Check:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that matches a whole string.
+    """Return a function that matches whole strings against a pattern.
 
-    Its groups do not capture, which is faster than Kubernetes' patterns.
+    The groups of the pattern do not capture, so it is faster than Kubernetes' pattern.
     """
     return re.compile(pattern.replace("(", "(?:")).fullmatch
 
@@ -127,12 +131,12 @@ _ENV_WORDS = "a valid environment variable name must consist only of printable A
 
 
 def too_long(limit: int, unit: str = "characters") -> str:
-    """Return the message for a value of more than `limit` bytes (Go's older code says characters)."""
+    """Return the message for a value of more than `limit` bytes, which Go's older messages call characters."""
     return f"must be no more than {limit} {unit}"
 
 
 def mismatch(words: str, pattern: str, *examples: str) -> str:
-    """Return the message for a value that `pattern` does not match (Go's `RegexError`)."""
+    """Return the message for a value that does not match Kubernetes' pattern `pattern` (Go's `RegexError`)."""
     if not examples:
         return f"{words} (regex used for validation is '{pattern}')"
     shown = " or ".join(f"'{example}', " for example in examples)
@@ -140,7 +144,7 @@ def mismatch(words: str, pattern: str, *examples: str) -> str:
 
 
 def out_of_range(low: int, high: int) -> str:
-    """Return the message for a number outside of `low` to `high`."""
+    """Return the message for a number that is not between `low` and `high`."""
     return f"must be between {low} and {high}, inclusive"
 
 
@@ -151,7 +155,7 @@ def length(value: str) -> int:
 
 @_caching
 def dns1123_label(value: str) -> list[str]:
-    """Validate a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
+    """Validate a label of a domain name, such as `my-name` or `123-abc`, of at most 63 bytes."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
     if not _is_label(value):
         dotted = _is_subdomain(value) is not None
@@ -162,7 +166,7 @@ def dns1123_label(value: str) -> list[str]:
 
 @_caching
 def dns1123_subdomain(value: str) -> list[str]:
-    """Validate a domain name in lower case: `example.com`; at most 253 bytes."""
+    """Validate a domain name in lower case, such as `example.com`, of at most 253 bytes."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_subdomain(value):
         problems.append(mismatch(_SUBDOMAIN_WORDS, _SUBDOMAIN, "example.com"))
@@ -178,7 +182,7 @@ def dns1123_subdomain_with_underscore(value: str) -> list[str]:
 
 
 def dns1035_label(value: str) -> list[str]:
-    """Validate a label that starts with a letter: `my-name`, `abc-123`."""
+    """Validate a label that starts with a letter, such as `my-name` or `abc-123`."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
     if not _is_label_1035(value):
         problems.append(mismatch(_LABEL_1035_WORDS, _LABEL_1035, "my-name", "abc-123"))
@@ -186,7 +190,7 @@ def dns1035_label(value: str) -> list[str]:
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
-    """Validate `*.example.com` (RFC 1034, 4.3.3)."""
+    """Validate a wildcard domain name such as `*.example.com` (RFC 1034, 4.3.3)."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_wildcard(value):
         problems.append(mismatch(_WILDCARD_WORDS, _WILDCARD, "*.example.com"))
@@ -195,7 +199,7 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
 
 @_caching
 def qualified_name(value: str) -> list[str]:
-    """Validate a label key, a finalizer or a condition type: `name` or `example.com/name`."""
+    """Validate a label key, a finalizer or a condition type, such as `name` or `example.com/name`."""
     if len(value) <= LABEL_LENGTH and _is_qualified(value):  # the usual case, in which neither part can be too long
         return []
     prefix, slash, name = value.rpartition("/")
@@ -226,7 +230,7 @@ def _key_prefix(value: str) -> list[str]:
 
 @_caching
 def label_value(value: str) -> list[str]:
-    """Validate a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
+    """Validate a label's value, which is empty or has up to 63 bytes that start and end with a letter or digit."""
     problems = [too_long(LABEL_LENGTH, "bytes")] if length(value) > LABEL_LENGTH else []
     if not _is_value(value):
         problems.append(mismatch(_VALUE_WORDS, _VALUE, "MyValue", "my_value", "12345"))
@@ -234,7 +238,7 @@ def label_value(value: str) -> list[str]:
 
 
 def config_map_key(value: str) -> list[str]:
-    """Validate a key of a ConfigMap's or Secret's data, which is a file name once it is mounted."""
+    """Validate a key of a ConfigMap's or Secret's data, which becomes a file name if the object is mounted."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_config_key(value):
         problems.append(mismatch(_CONFIG_KEY_WORDS, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
@@ -248,30 +252,33 @@ def _leaves_directory(value: str) -> list[str]:
 
 
 def env_var_name(value: str) -> list[str]:
-    """Validate an environment variable's name: any printable ASCII except `=` (KEP-4369)."""
+    """Validate an environment variable's name, which may contain printable ASCII characters except `=` (KEP-4369)."""
     if not value:
         return [f"environment variable name {EMPTY}"]
     return [] if _is_printable_ascii(value) else [_ENV_WORDS]
 
 
 def port_number(value: int) -> list[str]:
-    """Validate a port: 1 to 65535."""
+    """Validate a port number, which must be between 1 and 65535."""
     return [] if 1 <= value <= 65535 else [out_of_range(1, 65535)]
 
 
 def in_range(value: int, low: int, high: int) -> list[str]:
-    """Validate that a number is in an inclusive range."""
+    """Validate that a number is within a range that includes its bounds."""
     return [] if low <= value <= high else [out_of_range(low, high)]
 
 
 def user_id(value: int) -> list[str]:
-    """Validate a Unix uid or gid: 31 bits (`IsValidUserID`, `IsValidGroupID`)."""
+    """Validate a Unix uid or gid, which must fit into 31 bits (`IsValidUserID`, `IsValidGroupID`)."""
     return in_range(value, 0, 0x7FFFFFFF)
 
 
 @_caching
 def port_name(value: str) -> list[str]:
-    """Validate a port's name: up to 15 of `a-z0-9-`, with a letter, no two adjacent hyphens, none at the ends."""
+    """Validate a port's name, which has up to 15 characters of `a-z0-9-` and at least one letter.
+
+    Hyphens must be between two other characters.
+    """
     problems = [too_long(PORT_NAME_LENGTH)] if length(value) > PORT_NAME_LENGTH else []
     if not _is_port_name(value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -285,13 +292,13 @@ def port_name(value: str) -> list[str]:
 
 
 def percent(value: str) -> list[str]:
-    """Validate a percentage: `93%`."""
+    """Validate a percentage such as `93%`."""
     words = "a valid percent string must be a numeric string followed by an ending '%'"
     return [] if _is_percent(value) else [mismatch(words, _PERCENT, "1%", "93%")]
 
 
 def http_header_name(value: str) -> list[str]:
-    """Validate an HTTP header's name."""
+    """Validate the name of an HTTP header."""
     words = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return [] if _is_header(value) else [mismatch(words, _HEADER, "X-Header-Name")]
 
@@ -324,5 +331,5 @@ def any_name(name: str, is_prefix: bool = False) -> list[str]:
 
 
 def _as_whole(prefix: str) -> str:
-    """Replace a hyphen at the end of a prefix, because a suffix follows it (Go's `maskTrailingDash`)."""
+    """Replace a hyphen at the end of a prefix, because a generated suffix follows it (Go's `maskTrailingDash`)."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix

@@ -1,10 +1,10 @@
 """Validates object metadata, on creation and on update, for every kind.
 
-Guarantees: the errors equal those of Kubernetes, in the same order and number. A 422 response lists a cause once for
-each of Kubernetes' layers that finds it (the message contains it once), so callers must keep all passes:
+Guarantees: the errors equal Kubernetes' errors, in the same order and number. A 422 response lists a cause once for
+each of Kubernetes' layers that finds it, although the message contains it only once, so callers must keep all passes:
 
-- `validate_metadata` for a new object: the kind's own pass, including its `name_check`.
-- `update_errors` for a changed object: the generic layer's pass, then the kind's.
+- `validate_metadata` for a new objectmakes the kind's own pass, including the kind's `name_check`.
+- `update_errors` for a changed object makes the pass of the generic layer, and then the kind's own passes.
 
 The metadata to validate is in the kind's decoded form: types are correct, times have Kubernetes' form, and nulls may be
 absent. Rules come from apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer
@@ -32,7 +32,7 @@ ORPHAN = "orphan"
 FOREGROUND_DELETION = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
 _SHORT = FIELD_MANAGER_LENGTH // 4
-"""A name of at most this many characters cannot exceed the limits in bytes."""
+"""A name with at most this many characters cannot exceed the limits in bytes."""
 _COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
 _LONGEST = 4096
 """The maximum size of memoized collections, in bytes of JSON."""
@@ -64,9 +64,9 @@ def update_errors(
 ) -> list[FieldError]:
     """Return the errors of a changed object's metadata.
 
-    `compared` is whether the kind itself also compares metadata, in addition to the generic layer
-    (`Strategy.compares_metadata`). `revalidated` is the number of times that this update repeats the validation of a
-    creation: `Strategy.revalidates` for the object itself, 0 for a subresource.
+    The argument `compared` says whether the kind itself also compares metadata, in addition to the generic layer
+    (`Strategy.compares_metadata`). The argument `revalidated` is the number of times that this update repeats the
+    validation of a creation: `Strategy.revalidates` for the object itself, or 0 for a subresource.
     """
     collections = _validate_collections(new, METADATA)
     changes = collections if _is_unchanged(new, old) else _validate_changes(new, old, METADATA) + collections
@@ -89,7 +89,8 @@ def validate_metadata(
 ) -> list[FieldError]:
     """Return the errors of a new object's metadata; its name must have been generated already.
 
-    `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own (`Strategy.any_finalizer`).
+    The argument `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own
+    (`Strategy.any_finalizer`).
     """
     errors = _validate_identity(metadata, namespaced, name_check, path)
     errors += _validate_collections(metadata, path)
@@ -124,9 +125,9 @@ def _validate_namespace(namespace: str, namespaced: bool, path: Path) -> list[Fi
 
 
 def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the fields with equal rules on creation and update.
+    """Validate the fields whose rules are the same for creation and update.
 
-    Results are memoized, because collections often repeat.
+    Results are memoized, because many objects have equal collections.
     """
     said = _encode([metadata.get(field) for field in _COLLECTIONS])
     errors = [] if len(said) <= _LONGEST and _are_right(said) else _validate_said(metadata, path)
@@ -142,7 +143,10 @@ def _are_right(said: bytes) -> bool:
 
 
 def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the collections that clients set; skip absent collections, because most objects have only few."""
+    """Validate the collections of metadata that clients set.
+
+    Absent collections are skipped, because most objects have only few.
+    """
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += validate_labels(labels, path.child("labels"))
@@ -156,7 +160,7 @@ def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Validate annotations: keys follow the rules of label keys, ignoring case; 256 KiB in total."""
+    """Validate annotations: keys follow the rules of label keys, ignoring case, and the total is at most 256 KiB."""
     errors = [invalid(path, key, each) for key in annotations for each in name_formats.qualified_name(key.lower())]
     if (
         sum(name_formats.length(key) + name_formats.length(value) for key, value in annotations.items())
@@ -167,7 +171,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[Fie
 
 
 def validate_owner_references(owners: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate owner references: complete, not to an Event, at most one controller."""
+    """Validate owner references: each must be complete and must not name an Event, and at most one is a controller."""
     errors: list[FieldError] = []
     controller = ""
     for owner in owners:
@@ -216,19 +220,19 @@ def _known_finalizers(metadata: Mapping[str, Any], path: Path) -> list[FieldErro
 
 
 def known_finalizer(name: str, path: Path) -> list[FieldError]:
-    """Validate that a finalizer is `domain/name` or one of Kubernetes' own (`validateKubeFinalizerName`)."""
+    """Validate that a finalizer is `domain/name` or one of Kubernetes' own finalizers (`validateKubeFinalizerName`)."""
     if "/" in name or name in _STANDARD_FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def validate_finalizer(name: str, path: Path) -> list[FieldError]:
-    """Validate a finalizer in another field: Namespace's spec.finalizers."""
+    """Validate a finalizer in a field other than metadata.finalizers, such as a Namespace's spec.finalizers."""
     return [invalid(path, name, each) for each in name_formats.qualified_name(name)] + known_finalizer(name, path)
 
 
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
-    """Validate a field manager's name: up to 128 printable characters."""
+    """Validate a field manager's name, which has up to 128 printable characters."""
     errors = [too_long(path, FIELD_MANAGER_LENGTH)] if name_formats.length(manager) > FIELD_MANAGER_LENGTH else []
     if manager.isprintable():
         return errors
@@ -242,7 +246,7 @@ def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
 
 
 def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the entries of metadata.managedFields of a request."""
+    """Validate the entries of metadata.managedFields in a request."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         if _is_usual(entry):
@@ -261,9 +265,11 @@ def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) ->
 
 
 def _is_usual(entry: Mapping[str, Any]) -> bool:
-    """Return whether a quick check shows that an entry is valid: the server made it, and its manager is short.
+    """Return whether a quick check shows that an entry is valid.
 
-    Most entries pass this check.
+    An entry is valid if the server created it and its manager's name is short.
+
+    Most entries pass the quick check.
     """
     manager = entry.get("manager", "")
     return (
@@ -276,9 +282,9 @@ def _is_usual(entry: Mapping[str, Any]) -> bool:
 
 
 def _is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether metadata is unchanged, except for its version and managedFields.
+    """Return whether metadata is unchanged, except for its resourceVersion and managedFields.
 
-    Returns False for an object that is being deleted.
+    The function returns False for an object that is being deleted.
     """
     if not new.get("resourceVersion") or old.get("deletionTimestamp"):
         return False

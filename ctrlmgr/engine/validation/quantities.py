@@ -37,12 +37,12 @@ HUGE_PAGES = "hugepages-"
 
 
 def is_huge_pages(name: str) -> bool:
-    """Return whether a resource is memory in huge pages of some size: `hugepages-2Mi`."""
+    """Return whether a resource is memory in huge pages of some size, such as `hugepages-2Mi`."""
     return name.startswith(HUGE_PAGES)
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource is Kubernetes' own: its name has no domain, or one of Kubernetes' domains."""
+    """Return whether Kubernetes defines a resource, whose name then has no domain or one of Kubernetes' domains."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -54,12 +54,12 @@ def is_extended(name: str) -> bool:
 
 
 def is_overcommittable(name: str) -> bool:
-    """Return whether limits of a resource may exceed requests."""
+    """Return whether limits of a resource may exceed the requests."""
     return is_native(name) and not is_huge_pages(name)
 
 
 def is_standard_for_quota(name: str) -> bool:
-    """Return whether a name without a domain is allowed in a ResourceQuota."""
+    """Return whether a resource name without a domain is allowed in a ResourceQuota."""
     return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
@@ -68,7 +68,7 @@ def _is_counted(name: str) -> bool:
 
 
 def validate_resource_name(name: str, path: Path) -> list[FieldError]:
-    """Validate the name of any resource: a qualified name, and one of Kubernetes' names if it has no domain."""
+    """Validate a resource's name, which must be qualified and, if it has no domain, one of Kubernetes' names."""
     errors = [invalid(path, name, each) for each in name_formats.qualified_name(name)]
     if not errors and "/" not in name and name not in _STANDARD and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -95,9 +95,9 @@ def validate_quota_resource_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
-    """Validate an amount of a resource: not negative, and an integer if the resource is counted.
+    """Validate an amount of a resource, which must not be negative, and must be an integer if the resource is counted.
 
-    `amount` is a quantity (`ValidateResourceQuantityValue`).
+    The argument `amount` is a quantity (`ValidateResourceQuantityValue`).
     """
     billionths = quantity.parse(amount)
     errors = [invalid(path, amount, "must be greater than or equal to 0")] if billionths < 0 else []
@@ -107,5 +107,8 @@ def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
 
 
 def validate_amounts(amounts: Mapping[str, str] | None, path: Path) -> list[FieldError]:
-    """Validate the amounts of a node's resources; their paths are those of fields, such as `status.capacity.cpu`."""
+    """Validate the amounts of a node's resources.
+
+    The paths of errors are those of fields, such as `status.capacity.cpu`.
+    """
     return [error for name, each in (amounts or {}).items() for error in validate_amount(name, each, path.child(name))]

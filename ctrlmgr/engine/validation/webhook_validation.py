@@ -1,4 +1,4 @@
-"""Validates the addresses of webhooks: URLs, references to Services, certificates of authorities.
+"""Validates the addresses of webhooks: URLs, references to Services, and certificates of authorities.
 
 Source: apiserver `pkg/util/webhook/validation.go`; client-go `transport` for the errors of certificates.
 """
@@ -19,7 +19,7 @@ DEFAULT_PORT = 443
 
 
 def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[FieldError]:
-    """Validate the URL of a webhook: https, a host, and nothing except a path."""
+    """Validate the URL of a webhook, which has the scheme https, a host, and otherwise at most a path."""
     try:
         parsed = go_url.parse(url)
     except ValueError as error:
@@ -39,9 +39,9 @@ def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[Field
 
 
 def validate_service(path: Path, service: Mapping[str, Any], *, name: str, namespace: str) -> list[FieldError]:
-    """Validate a reference to a Service.
+    """Validate a webhook's reference to a Service.
 
-    Callers pass name and namespace, because Kubernetes mixes them up in some places.
+    Callers pass name and namespace, because Kubernetes interchanges them in some places.
     """
     errors: list[FieldError] = []
     if not name:
@@ -73,6 +73,9 @@ def _validate_path(path: Path, url_path: str) -> list[FieldError]:
 
 
 def validate_ca_bundle(path: Path, bundle: str) -> list[FieldError]:
-    """Validate certificates of authorities: PEM, in base64 as in JSON. An empty bundle is valid."""
+    """Validate the certificates of authorities, which are PEM encoded in base64.
+
+    An empty bundle of certificates is valid.
+    """
     problem = authorities_problem(base64.b64decode(bundle))
     return [invalid(path, bundle, f"unable to load root certificates: {problem}")] if problem else []

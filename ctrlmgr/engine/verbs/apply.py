@@ -18,7 +18,7 @@ from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 
 def apply(request: Request, patch: Patch) -> Operation[Answer]:
-    """Apply the body; an apply without a subresource creates the object if it does not exist."""
+    """Apply the object in the body; an apply without a subresource creates the object if it does not exist."""
     applying = _Applying(request, patch)
     new = None if request.target.subresource else applying.new
     return decide_and_append(
@@ -34,7 +34,7 @@ class _Applying:
         self._patch = patch
 
     def new(self) -> Unstructured:
-        """Return the object to create if it does not exist."""
+        """Return the object to create if the applied object does not exist."""
         fields = self._merged(None)
         if uid := metadata_of(fields).get("uid"):
             detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"

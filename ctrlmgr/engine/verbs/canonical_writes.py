@@ -1,15 +1,16 @@
 """Writes objects that are already in their final form, as the built-in controllers compute them.
 
-The full path decodes a body against its schema, sets defaults, validates it and encodes it again. For an object in the
-schema's canonical form, all these steps change nothing, and take more time than the rest of the write. Therefore these
-steps are skipped for a client that promises canonical objects (`EngineClient`, `canonical`). Tests verify the promise:
-they write the controllers' objects through the full path and compare.
+The full path of a write decodes a body against its schema, sets defaults, validates it and encodes it again. For an
+object in the schema's canonical form, all these steps change nothing, but take more time than the rest of the write.
+Therefore decoding, defaulting and validation are skipped for a client that promises canonical objects (`EngineClient`,
+`canonical`). Tests verify this promise by writing the controllers' objects through the full path and comparing the
+results.
 
 Guarantees, as on the full path:
-- Admission decides about the write. If admission needs the object, the write takes the full path.
-- The server sets uid, creation time and deletion time; managedFields name the owners of the fields.
-- A write is conditional on the revision that the caller read. An update that changes nothing appends nothing. A
-  terminating object is removed when it has no finalizers any more.
+- Admission decides about every write. If admission needs the object, the write takes the full path.
+- The server sets the uid, the creation time and the deletion time; managedFields name the owners of the fields.
+- Every write is conditional on the revision that the caller read. An update that changes nothing appends nothing. A
+  terminating object is removed when it has no more finalizers.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
 
 
 def _current(request: Request, obj: Object) -> Object:
-    """Return the stored object; raises `Conflict` if it does not have the revision that the caller read."""
+    """Return the stored object; raises `Conflict` if the object does not have the revision that the caller read."""
     current = request.current()
     if current is None:
         raise not_found(request.plan.resource, obj.name)

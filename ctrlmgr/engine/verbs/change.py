@@ -35,9 +35,10 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.golang.go_numbers import parse_uint
 
 Update = Callable[[Context, Object], Unstructured]
-"""Returns the new state: complete, in the stored version, with defaults and managed fields.
+"""A function that returns the new state of an object: complete, in the stored version, with defaults and managed
+fields.
 
-Its metadata.resourceVersion is the version that the client read, if the client sent one.
+The metadata.resourceVersion of the new state is the version that the client read, if the client sent one.
 """
 
 _NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
@@ -72,10 +73,10 @@ def decide_change(
 ) -> Operation[Decision]:
     """Decide a change of the stored object.
 
-    `uid`, if given, is the uid that the object must have. If the object does not exist, `new` returns the object to
-    create (with `managed`, including its managed fields); without `new`, this raises `NotFound`. Admission receives the
-    object, or the `facet` of the object. With `admitted`, admission is not called, because it has already accepted the
-    write in another form.
+    If `uid` is given, the object must have this uid. If the object does not exist, `new` returns the object to create,
+    which includes managed fields if `managed` is set. If `new` is None, `NotFound` is raised. Admission receives the
+    object, or the `facet` of the object. If `admitted` is set, the engine does not call admission, because admission
+    has already accepted the write in another form.
     """
     current = _found(request, uid, may_create=new is not None)
     if current is None:
@@ -103,7 +104,10 @@ def decide_change(
 
 
 def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
-    """Return the stored object, None if it must be created. Raises `NotFound`, and `Conflict` for another uid."""
+    """Return the stored object; None if the object must be created.
+
+    Raises `NotFound` if the object does not exist and must not be created, and `Conflict` if it has another uid.
+    """
     current = request.current()
     if current is None and not may_create:
         raise not_found(request.plan.resource, request.target.name)
@@ -114,7 +118,7 @@ def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
 
 
 def _make(request: Request, ctx: Context, current: Object, update: Update) -> Operation[Unstructured]:
-    """Return the new state, decoded and defaulted, for admission."""
+    """Return the new state of the object, decoded and with defaults, as admission receives it."""
     fields = yield from request.converting(lambda: update(ctx, current))
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
@@ -135,7 +139,7 @@ def _admit(
 def _judge(
     request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: AdmissionForm | None
 ) -> Operation[None]:
-    """Run validating admission on the complete object, or on the `facet` of both states if that is given."""
+    """Run validating admission on the complete object, or on the `facet` of both states if a facet is given."""
     attributes.object = fields
     if facet is not None:
         attributes.object, attributes.old = facet.shown(fields), facet.shown(old)
@@ -143,10 +147,10 @@ def _judge(
 
 
 def _seen(request: Request, current: Object) -> Operation[None]:
-    """Convert the stored object into the served version and keep the result.
+    """Convert the stored object into the served version, and keep the conversion for later steps.
 
-    If a webhook begins to fail later, Kubernetes still has this conversion, and fails only at the conversion back to
-    the stored version.
+    If a webhook begins to fail later, Kubernetes still has the earlier conversion, and fails only at the conversion
+    back to the stored version.
     """
     try:
         yield from request.shown(current)
@@ -175,9 +179,9 @@ def _taken(attributes: Attributes, fields: Unstructured, facet: AdmissionForm | 
 
 
 def parse_version(text: str) -> int:
-    """Return a resourceVersion as a number, 0 if it is empty.
+    """Return a resourceVersion as a number; 0 if it is empty.
 
-    Raises `UnknownError`, as Kubernetes does, if it is malformed.
+    Raises `UnknownError`, as Kubernetes does, if the resourceVersion is malformed.
     """
     if not text:
         return 0
@@ -188,7 +192,10 @@ def parse_version(text: str) -> int:
 
 
 def _other_uid(request: Request, uid: str, found: str) -> str:
-    """Return the error of etcd3 storage for another uid; it contains the key, with a prefix for custom kinds."""
+    """Return the error of etcd3 storage for an object with another uid.
+
+    The message contains the key, with a prefix for custom kinds.
+    """
     target, kind = request.target, request.plan.kind
     before = ("", "registry", kind.resource.group) if kind.is_custom else ("",)
     path = kind.registry_path or kind.resource.plural
@@ -211,7 +218,10 @@ def _check_version(request: Request, metadata: Mapping[str, Any], current: Objec
 
 
 def _prepare(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> None:
-    """Set the server's fields, and let the strategy prepare the object; the client never sets the generation."""
+    """Set the fields that the server owns, and let the strategy prepare the object.
+
+    The client never sets the generation.
+    """
     strategy, metadata, before = ctx.kind.strategy, metadata_of(new), old["metadata"]
     _check_version(request, metadata, current)
     check_namespace(request, metadata)  # checked again, because admission may have changed it
@@ -309,7 +319,7 @@ def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Objec
 
 
 def _remove(request: Request, ctx: Context, obj: Object, current: Object) -> Decision:
-    """Delete the object, in the state that was last stored; the response contains the updated object."""
+    """Decide the deletion of the object in its last stored state; the response contains the updated object."""
     warnings = request.all_warnings(ctx)
     shown = obj.at(current.revision)
     if request.options.dry_run:

@@ -1,7 +1,8 @@
 """Creates an object: computes the proposal that adds it (apiserver `registry/rest/create.go`, `Store.create`).
 
-Guarantees: the server sets uid, creation time and deletion time, and ignores the values that the client sent. A
-generated name is a name that no object has. An object is created only if admission and its namespace allow this.
+Guarantees: the server sets the uid, the creation time and the deletion time, and ignores the client's values for these
+fields. A generated name is a name that no other object of the kind has. An object is created only if admission and the
+namespace allow the creation.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 NAME_ATTEMPTS = 8
-"""The maximum number of generated names to try (`maxNameGenerationCreateAttempts`)."""
+"""The maximum number of generated names that are tried (`maxNameGenerationCreateAttempts`)."""
 
 _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
 def create(request: Request, body: Body) -> Operation[Answer]:
-    """Create the object in the body; raises `AlreadyExists`."""
+    """Create the object in the body; raises `AlreadyExists` if an object has the same name."""
     bodies = Bodies(request, body)
     bodies.read()
 
@@ -47,9 +48,9 @@ def create(request: Request, body: Body) -> Operation[Answer]:
 
 
 def decide_create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
-    """Decide the creation of an object; the decoded `fields` are changed.
+    """Decide the creation of an object; the decoded object `fields` is changed in place.
 
-    `managed` is whether `fields` already contains managed fields, as after an apply.
+    The argument `managed` says whether `fields` already contains managed fields, as after an apply.
     """
     ctx = request.context()
     fields = _default(request, ctx, fields, managed=managed)
@@ -85,7 +86,7 @@ def _free_name(request: Request, base: str) -> str:
 
 
 def _prepare(request: Request, ctx: Context, attributes: Attributes) -> Unstructured:
-    """Set the server's fields, and let the strategy prepare the object after admission."""
+    """Set the fields that the server owns, and let the strategy prepare the object after admission."""
     fields, strategy = attributes.fields, ctx.kind.strategy
     metadata = fields["metadata"]
     deduplicate_owners(metadata, ctx.warnings, after_admission=True)
@@ -114,7 +115,7 @@ def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
 
 
 def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, namespaced: bool) -> list[FieldError]:
-    """Return the errors of a new object: those of its kind or, if there are none, those of the generic layer."""
+    """Return the errors of a new object: its kind's errors or, if there are none, the generic layer's errors."""
     metadata, errors = fields["metadata"], list[FieldError]()
     if strategy.checks_metadata:
         errors += validate_metadata(

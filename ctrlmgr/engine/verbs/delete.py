@@ -1,8 +1,8 @@
-"""Deletes an object: converts the decision of `engine.deletion` to proposals that mark the object or remove it.
+"""Deletes an object: converts a decision of `engine.deletion` to proposals that mark or remove the object.
 
-Guarantees: one append contains the removal of an object and the release of its allocations. An object with a grace
-period of zero is marked and removed in one append. Thus watchers receive both events, and no other write can be in
-between.
+Guarantees: a single append contains the removal of an object and the release of its allocations. An object with a grace
+period of zero is marked and removed in one append. Therefore watchers receive both events, and no other write can occur
+between them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 
 
 def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
-    """Delete the object: remove it now, or mark it to be removed after its last finalizer and its grace period."""
+    """Delete the object: remove it now, or mark it for removal after its last finalizer and its grace period."""
     if options.propagation_policy is None and options.orphan_dependents is None:
         request.warnings += request.plan.strategy.default_propagation_warnings
 
@@ -35,10 +35,10 @@ def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
 def decide_delete(
     request: Request, options: DeleteOptions, changed: Object | None = None, *, admitted: bool = False
 ) -> Operation[Decision]:
-    """Decide the deletion of the stored object, which is removed or remains for now.
+    """Decide the deletion of the stored object, which is either removed now or marked as terminating.
 
-    `changed` replaces the object's last state. `admitted` is whether admission has already accepted the write of which
-    this deletion is a part.
+    The argument `changed` replaces the object's last state. The argument `admitted` says whether admission has already
+    accepted the write of which this deletion is a part.
     """
     plan = request.plan
     current = request.current()

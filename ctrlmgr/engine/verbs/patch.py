@@ -1,4 +1,4 @@
-"""PATCH: each attempt applies the patch to the newest state of the object, in the served version."""
+"""The verb PATCH: each attempt applies the patch to the newest state of the object, in the served version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.engine.writes.write_context import Request
 
 
 def patch(request: Request, patch: Patch) -> Operation[Answer]:
-    """Patch the object; raises `NotFound` if it does not exist."""
+    """Patch the object; raises `NotFound` if the object does not exist."""
 
     def patched(ctx: Context, current: Object) -> Unstructured:
         plan = request.plan

@@ -2,12 +2,12 @@
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
 - For the resourceVersion "", a read returns the newest state that any process has written, and for "0" the state in
-  memory. For a number, it returns a state that is not older, or with `Exact` the state at exactly that revision. A read
-  of a future revision waits up to three seconds.
-- All pages of a list are from the state of the first page. If that state has been compacted, the 410 error contains a
-  token to continue with the newest state.
-- A read of a namespace never returns objects of a deleted namespace with the same name; a read of its revisions raises
-  `Expired`.
+  memory. If the resourceVersion is a number, a read returns a state that is not older or, if `Exact` is requested, the
+  state at exactly that revision. A read of a future revision waits up to three seconds.
+- All pages of a list show the state of the first page. If the state of the first page has been compacted, the 410 error
+  contains a token with which the client can continue with the newest state.
+- A read of a namespace never returns objects of a deleted namespace with the same name; a read of revisions of the
+  deleted namespace raises `Expired`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.golang.go_numbers import parse_uint
 
 PATIENCE = 3.0
-"""Maximum wait for a future revision, in seconds (`blockTimeout`)."""
+"""The maximum wait for a future revision, in seconds (`blockTimeout`)."""
 
 _BATCH = 1000
-"""The number of namespace events that are read from the log at once."""
+"""The number of namespace events that are read from the log in one call."""
 
 
 class _Objects(Protocol):
@@ -52,14 +52,14 @@ class _Objects(Protocol):
 
 
 class _Range(NamedTuple):
-    """The objects of a list with pages: the objects in a span of paths, at a revision."""
+    """The collection of a paged list: the objects in a span of paths, at a revision."""
 
     objects: _Objects
     revision: Revision
 
 
 def get(around: CallInputs, target: Target, options: GetOptions) -> Operation[Object]:
-    """Return an object in the served version; raises `NotFound`."""
+    """Return an object in the served version; raises `NotFound` if the object does not exist."""
     state = around.view
     kind, namespace, name, _ = target
     version = options.resource_version
@@ -78,7 +78,7 @@ def get(around: CallInputs, target: Target, options: GetOptions) -> Operation[Ob
 def list_objects(
     cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions, random: Random
 ) -> Operation[Listing]:
-    """Return a list, or a page of one."""
+    """Return a list, or one page of a list."""
     selection = Selection(kind, namespace, options.labels, options.fields)
     span = _span(selection)
     if options.continue_token:
@@ -99,10 +99,10 @@ def list_objects(
 def start_watch(
     cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions, random: Random
 ) -> Operation[Start]:
-    """Return the start of a watch.
+    """Return the start of a watch, with the initial objects if the client requests them.
 
     Raises `RequestTimeout` if the log does not reach the revision of the initial objects in time. Raises `Expired` if
-    the start has been compacted.
+    the start revision of the watch has been compacted.
     """
     selection = Selection(kind, namespace, options.labels, options.fields)
     version, initial = options.resource_version, options.send_initial_events
@@ -124,7 +124,10 @@ def start_watch(
 
 
 def history(log: EventLog, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
-    """Return changes of the selection's kind that are older than the changes in the cacher; raises `Expired`."""
+    """Return changes of the selection's kind that are older than the changes in the cacher.
+
+    Raises `Expired` if such changes have been compacted.
+    """
     result: History = yield Read(lambda: read_history(log, selection.kind.storage, revision, limit))
     return result
 
@@ -181,13 +184,13 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
 
 
 def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, revision: Revision) -> Operation[None]:
-    """Raise `Expired` for a compacted revision, or a revision before the namespace was created again.
+    """Raise `Expired` if the revision is compacted, or precedes the creation of the current namespace.
 
     A revision is compacted if the log has removed events before it, or if it is older than the oldest revision that
     clients may read.
 
-    The cacher may still hold a compacted revision. The read is refused nevertheless, so that all servers return the
-    same answer, also after a restart.
+    The cacher may still hold a compacted revision. A read of a compacted revision is refused even then, so that all
+    servers return the same answer, even after a restart.
     """
     if revision >= cacher.revision:
         return
@@ -201,7 +204,10 @@ def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, 
 
 
 def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: Revision) -> Operation[None]:
-    """Raise `Expired` if a namespace of this name, perhaps of another tenant, was deleted after `revision`."""
+    """Raise `Expired` if a namespace with this name was deleted after `revision`.
+
+    The deleted namespace may have belonged to another tenant.
+    """
     now = cacher.get(NAMESPACES, Key("", namespace))
     if now is None or now.revision <= revision:
         return
@@ -213,7 +219,7 @@ def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: 
 def _beginning(log: EventLog, namespace: Object, revision: Revision) -> Revision:
     """Return the revision at which the last earlier namespace with this name was deleted.
 
-    Return `revision` if no such namespace was deleted after it.
+    The function returns `revision` if no namespace with this name was deleted later.
     """
     then = log.get(NAMESPACES, namespace.key, at=revision)
     if then is not None and then.uid == namespace.uid:

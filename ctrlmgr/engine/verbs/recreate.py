@@ -1,8 +1,8 @@
 """Replaces an object by a new object with the same name: a deletion and a creation in one append.
 
-Guarantees: deletion and creation are decided, admitted and validated like separate requests, the creation as if the
-object were already deleted. There is no revision at which no object has the name. If the object has finalizers or a
-grace period, it is marked as terminating and remains, and no new object is created.
+Guarantees: deletion and creation are decided, admitted and validated like separate requests; the creation is decided as
+if the object were already deleted. At every revision, an object has the name. If the object has finalizers or a grace
+period, it is marked as terminating and remains, and no new object is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.eventlog.event import EventType
 
 
 class _Without:
-    """A view of a state in which one object is missing."""
+    """A view of the state that omits one object."""
 
     def __init__(self, state: State, resource: Resource, key: Key) -> None:
         self._state = state
@@ -50,7 +50,8 @@ def recreate(
 ) -> Operation[Decision]:
     """Decide the deletion of the stored object and the creation of `fields()`.
 
-    If the object remains, nothing is created. Raises the errors of the deletion and of the creation.
+    If the stored object remains as terminating, no object is created. Raises the errors of the deletion and of the
+    creation.
     """
     going = yield from decide_delete(deletion, options)
     if not any(each.type is EventType.DELETED for each in going.proposals):

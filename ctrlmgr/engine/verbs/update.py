@@ -1,4 +1,4 @@
-"""PUT: the body replaces the object (apiserver `endpoints/handlers/update.go`)."""
+"""The verb PUT: the body replaces the stored object (apiserver `endpoints/handlers/update.go`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.engine.writes.write_context import Bodies, Request
 
 
 def update(request: Request, body: Body) -> Operation[Answer]:
-    """Replace the object by the body, or create it if its kind allows that."""
+    """Replace the object by the object in the body, or create it if its kind allows this."""
     target, bodies = request.target, Bodies(request, body)
     bodies.read()
     check_place(request, bodies.first)
@@ -25,7 +25,7 @@ def update(request: Request, body: Body) -> Operation[Answer]:
         return plan.owned(live, bodies.take(), request.manager, request.now, target.subresource)
 
     def new() -> Unstructured:
-        """Return the object to create; its resourceVersion is ignored (etcd3 `updateState`)."""
+        """Return the object to create; the resourceVersion in the body is ignored (etcd3 `updateState`)."""
         fields = bodies.take()
         parse_version(metadata_of(fields).pop("resourceVersion", ""))
         return fields

@@ -2,10 +2,10 @@
 
 Guarantees:
 - **Consistent.** After `step`, the state of every resource is exactly the state at `revision`.
-- **Single-threaded.** One thread owns the cacher (the server's event loop, or a test). This module uses no locks and
-  makes no copies.
-- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
-  thread can call `read_missing`, and the owner passes the result to `take`.
+- **Single-threaded.** One thread owns the cacher: the thread of the server's event loop, or that of a test. Because of
+  this, the module uses no locks and makes no copies.
+- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. If events
+  are missing, any thread can call `read_missing`, and the owner passes the result to `take`.
 - **Cheap reads.** Reading an object takes one look-up, and reading a list one slice. The cost of reading the changes of
   a resource does not depend on other resources. The duration of `step` depends only on the number of new events.
 - **Bounded.** At least the newest `window` events are kept as changes, and at most a quarter more than that. The log
@@ -34,14 +34,14 @@ _EMPTY = ResourceStore()
 
 
 class State(NamedTuple):
-    """The objects of a log at a revision, by resource."""
+    """A snapshot: the objects of a log at a revision, by resource."""
 
     revision: Revision
     stores: Mapping[Resource, ResourceStore]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> State:
-        """Sort a snapshot by resource; the caller owns the stores in the result."""
+        """Sort a snapshot by resource; the caller owns the stores in the sorted snapshot."""
         with collector_paused():
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
@@ -63,7 +63,7 @@ class Index(Protocol):
         """Replace all indexed objects of a resource by `objects`."""
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record the new state of an object; None if it was deleted."""
+        """Record the new state of an object; None means that it was deleted."""
 
 
 class _Following:
@@ -77,13 +77,13 @@ class _Following:
 
 
 class Cacher:
-    """The state on which requests are decided; implements `strategy.View`."""
+    """The state on which decisions about requests are based; it implements `strategy.View`."""
 
     def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000, is_past: bool = False) -> None:
-        """Create a cacher, and load the log's snapshot; `feed` must belong to that log.
+        """Create a cacher, and load the log's snapshot; `feed` must belong to the same log.
 
-        With `is_past`, clients may read every revision of the log, including revisions that the log's own servers did
-        not serve any more.
+        If `is_past` is set, clients may read every revision of the log, including revisions that the servers of this
+        log no longer served.
         """
         self._log = log
         self._feed = feed
@@ -96,9 +96,11 @@ class Cacher:
         self.revision: Revision = 0
         """The revision of the state, which contains exactly the events up to this revision."""
         self.oldest: Revision = 0
-        """The revision after which the cacher holds all changes; only the log has older changes."""
+        """The revision after which the cacher holds all changes; older changes are only in the log."""
         self.is_behind = False
-        """Whether the feed has lost the next events. If so, `step` makes no progress until `take` is called."""
+        """Whether the feed has lost the next events. If the feed has lost events, `step` makes no progress until `take`
+        is called.
+        """
         self.take(State.of(log.snapshot()))
 
     def step(self) -> int:
@@ -117,8 +119,8 @@ class Cacher:
     def read_missing(self) -> Sequence[Event] | State:
         """Read from the log the events that the feed has lost; the result is for `take`.
 
-        If the log was compacted, read the whole state. This method blocks and does not change the cacher, so it may run
-        on another thread. Raises the log's errors.
+        If the log was compacted, the whole state is read. This method blocks and does not change the cacher, so it may
+        run on another thread. Raises the log's errors if the events cannot be read.
         """
         with suppress(Expired):
             if events := self._log.events_after(self.revision, limit=_BATCH):
@@ -128,8 +130,8 @@ class Cacher:
     def take(self, missing: Sequence[Event] | State) -> None:
         """Apply the result of `read_missing`; the next `step` determines whether further events are missing.
 
-        If the result is a whole state, the recent changes are dropped. Callers of `changes_after` must then read from
-        the log, which raises `Expired`.
+        If the result is a whole state, the cacher drops its recent changes. Callers of `changes_after` must read from
+        the log after that, which raises `Expired`.
         """
         if not isinstance(missing, State):
             self._apply(missing)
@@ -142,13 +144,13 @@ class Cacher:
                 self._tell(resource, following)
 
     def feed(self, index: Index) -> None:
-        """Update an index with the state from now on, on this thread; a resource can have only one index."""
+        """From now on, update an index with the state, on the cacher's thread; a resource can have only one index."""
         for resource in index.resources:
             self._indices[resource] = index
             index.reset(resource, self.list(resource))
 
     def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
-        """Call `listener` now, and on this thread whenever objects of a resource may have changed."""
+        """Call `listener` now, and later on the cacher's thread whenever objects of a resource may have changed."""
         following = _Following(listener)
         self._followed.append((resource, following))
         self._tell(resource, following)
@@ -184,21 +186,21 @@ class Cacher:
             store.forget(self.oldest)
 
     def oldest_for_clients(self) -> Revision:
-        """Return the oldest revision that clients may read, 0 if clients may read all revisions of the log."""
+        """Return the oldest revision that clients may read; 0 if clients may read all revisions of the log."""
         return 0 if self._is_past else oldest_for_clients(self)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, or None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
         store = self._stores.get(resource)
         return store.get(key) if store is not None else None
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace, or of all if it is None, in etcd's order."""
+        """Return the objects of one namespace, in etcd's order; a namespace of None means all namespaces."""
         store = self._stores.get(resource)  # this case is frequent, because admission lists many kinds without objects
         return store.list(Span.of(namespace)) if store else []
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of `resources`, 0 if no object has changed."""
+        """Return the revision of the last change of any of `resources`; 0 if no object has changed."""
         stores = self._stores
         if stores.keys().isdisjoint(resources):  # the usual case for webhook configurations
             return 0
@@ -209,13 +211,19 @@ class Cacher:
         return self._stores.get(resource, _EMPTY).list(span)
 
     def at(self, revision: Revision, resource: Resource, span: Span) -> PastRange | None:
-        """Return the state of a span at a revision up to `self.revision`; None if only the log contains the state."""
+        """Return the state of the objects in a span at a revision up to `self.revision`.
+
+        None if only the log contains the state.
+        """
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).at(revision, span)
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
-        """Return up to `limit` changes of one resource after a revision; None if only the log contains some of them."""
+        """Return up to `limit` changes of one resource after a revision.
+
+        None if some of these changes are only in the log.
+        """
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).changes_after(revision, limit)

@@ -1,6 +1,6 @@
-"""Reads changes that the cacher no longer holds from the log; the calling thread may block.
+"""Reads from the log the changes that the cacher no longer holds; the calling thread may block.
 
-Guarantees: the changes equal those that the cacher held earlier, including `old`.
+Guarantees: the changes equal the changes that the cacher held earlier, including `old`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from ctrlmgr.informer.informer import Change
 
 
 class History(NamedTuple):
-    """A range of one resource's changes."""
+    """A range of the changes of one resource."""
 
     changes: Sequence[Change]
     whole: bool
-    """Whether the range extends to the last change that the log had."""
+    """Whether the range extends to the last change that the log had when it was read."""
 
 
 def read_history(log: EventLog, resource: Resource, revision: Revision, limit: int) -> History:
-    """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed one of them."""
+    """Return up to `limit` changes after `revision`.
+
+    Raises `Expired` if compaction has removed one of these changes.
+    """
     events = log.events_after(revision, resource=resource, limit=limit)
     # Before an object's first event in this range, its state is that at `revision`.
     changed = {event.key for event in events if event.type is not EventType.ADDED}

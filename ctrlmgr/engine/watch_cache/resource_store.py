@@ -1,8 +1,9 @@
-"""The objects of one resource in etcd's order, and the changes that led to them.
+"""The objects of one resource in etcd's order, and the recent changes that led to these objects.
 
 Guarantees: `get`, `list` and the indexes agree after every `apply`; changes are in the order of their revisions.
-Objects are sorted by path: `namespace/name` as one string, or the name of a cluster-scoped object. This is the order in
-which Kubernetes lists objects. It differs from the order by (namespace, name) if a namespace contains a hyphen.
+Objects are sorted by path: `namespace/name` as one string, or the name of a cluster-scoped object. The order by path is
+the order in which Kubernetes lists objects. The order by path differs from the order by (namespace, name) if a
+namespace contains a hyphen.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ def path_of(key: Key) -> str:
 
 
 class Span(NamedTuple):
-    """The paths from `start` (included) to `end` (excluded); an empty `end` means no upper bound."""
+    """A span: the paths from `start` (included) to `end` (excluded); an empty `end` means no upper bound."""
 
     start: str = ""
     end: str = ""
 
     @classmethod
     def of(cls, namespace: str | None) -> Span:
-        """Return the span of a namespace, or of all objects if it is None."""
+        """Return the span of a namespace, or the span of all objects if the namespace is None."""
         return cls(f"{namespace}/", f"{namespace}0") if namespace else EVERYWHERE  # "0" is the character after "/"
 
     @classmethod
@@ -41,7 +42,7 @@ class Span(NamedTuple):
         return cls(path, path + "\0")
 
     def after(self, start: str) -> Span:
-        """Return the part of the span at `start` or later."""
+        """Return the part of the span whose paths are at or after `start`."""
         return Span(max(self.start, start), self.end)
 
     def __contains__(self, path: object) -> bool:
@@ -52,12 +53,12 @@ EVERYWHERE = Span()
 
 
 class ResourceStore:
-    """The objects and recent changes of one resource; only one thread may use it."""
+    """The objects and recent changes of one resource; only one thread may use the store."""
 
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
     def __init__(self, objects: Iterable[Object] = (), newest: Revision = 0) -> None:
-        """Create a store with `objects`, in any order; none of them has changed after revision `newest`."""
+        """Create a store with `objects`, in any order; none of the objects has changed after revision `newest`."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
         pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
         self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects, sorted by path
@@ -71,15 +72,15 @@ class ResourceStore:
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, or None if it does not exist."""
+        """Return the object with this key; None if it does not exist."""
         return self._objects.get(key)
 
     def list(self, span: Span) -> Sequence[Object]:
-        """Return the objects in a span, in order, as a new list."""
+        """Return the objects in a span, in etcd's order, as a new list."""
         return self._in_order.list(span.start, span.end)
 
     def apply(self, event: Event) -> None:
-        """Apply an event that is newer than all before it."""
+        """Apply an event that is newer than all events applied before."""
         obj = event.object
         key = obj.key
         old = self._objects.get(key)
@@ -107,12 +108,12 @@ class ResourceStore:
         return self._changes[at : at + limit]
 
     def forget(self, revision: Revision) -> None:
-        """Drop the changes up to and including `revision`."""
+        """Remove the changes up to and including `revision`."""
         at = bisect_right(self._revisions, revision)
         del self._changes[:at], self._revisions[:at]
 
     def at(self, revision: Revision, span: Span) -> PastRange:
-        """Return the state of a span at a revision; the store must still hold all changes since then."""
+        """Return the state of a span at a revision; the store must still hold all changes since that revision."""
         undone: dict[str, Object | None] = {}
         at = bisect_right(self._revisions, revision)
         for change in reversed(self._changes[at:]):  # in this order, `old` of the oldest change remains in the end
@@ -123,7 +124,7 @@ class ResourceStore:
 
 
 class PastRange:
-    """A range of a store with some changes undone; read it before the store changes again."""
+    """A range of a store with some changes undone; callers must read the range before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
         """Create a range of the objects in a span, but with the earlier objects at the paths in `undone`."""
@@ -139,7 +140,7 @@ class PastRange:
         return self._merged()
 
     def _merged(self) -> Iterator[Object]:
-        """Merge the current objects and the earlier objects, in order."""
+        """Merge the current objects and the earlier objects, in the order of their paths."""
         undone = self._undone
         earlier = sorted(((path, obj) for path, obj in undone.items() if obj is not None), key=itemgetter(0))
         at, end = 0, len(earlier)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ctrlmgr.api.object import Object
 
 BLOCK = 2000
-"""A block is split when it has twice this number of objects."""
+"""The number of objects in a block after a split; a block is split when it has twice this number."""
 
 
 class SortedObjects:
@@ -45,7 +45,7 @@ class SortedObjects:
         return max(bisect_right(self._firsts, path) - 1, 0)
 
     def put(self, path: str, obj: Object) -> None:
-        """Insert an object, or replace the object at its path."""
+        """Insert an object, or replace the object that has the same path."""
         if not self._firsts:
             self._firsts, self._paths, self._blocks = [path], [[path]], [[obj]]
             self._count = 1
@@ -82,7 +82,10 @@ class SortedObjects:
             del self._paths[number], self._blocks[number], self._firsts[number]
 
     def list(self, start: str, end: str) -> list[Object]:
-        """Return the objects from `start` on and before `end` ("": to the last), in order, as a new list."""
+        """Return the objects from `start` on and before `end`, in order, as a new list.
+
+        An empty `end` means no upper bound.
+        """
         if len(self._blocks) == 1:
             first, last = _bounds(self._paths[0], start, end)
             return self._blocks[0][first:last]
@@ -98,7 +101,7 @@ class SortedObjects:
     def items(self, start: str, end: str) -> Iterator[tuple[str, Object]]:
         """Yield paths and objects from `start` on and before `end`, in order.
 
-        The collection must not change meanwhile.
+        The collection must not change during the iteration.
         """
         for number, first, last in self._stretches(start, end):
             paths, block = self._paths[number], self._blocks[number]
@@ -106,7 +109,7 @@ class SortedObjects:
                 yield paths[at], block[at]
 
     def _stretches(self, start: str, end: str) -> Iterator[tuple[int, int, int]]:
-        """Yield (block, first, last) for each block that overlaps a span: its index, and the span's bounds in it."""
+        """For each block that overlaps a span, yield the index of the block and the bounds of the span in the block."""
         if not self._firsts:
             return
         last = bisect_left(self._firsts, end) if end else len(self._firsts)

@@ -1,9 +1,9 @@
 """Selects the changes that a watch sends, and the type of each event.
 
 Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher starts with the objects that its selection
-matches. If it applies the events of `transition`, it always has exactly the matching objects. An object that begins to
-match is sent as ADDED. An object that no longer matches is sent as DELETED in its last matching state, with the
-revision of the change.
+matches. If the watcher applies the events of `transition`, it always has exactly the matching objects. An object that
+begins to match is sent as ADDED. An object that no longer matches is sent as DELETED in its last matching state, but
+with the revision of the change.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Selection:
         labels: LabelSelector = LabelSelector(),  # noqa: B008  # immutable
         fields: FieldSelector = FieldSelector(),  # noqa: B008  # immutable
     ) -> None:
-        """Create a selection from a namespace (None: from all namespaces)."""
+        """Create a selection from a namespace; None means all namespaces."""
         self.kind = kind
         self.namespace = namespace
         self.labels = labels
         self.fields = fields
         self.filter = _filter(kind, labels, fields)
-        """Returns whether an object in the namespace is selected; None if all objects are selected."""
+        """A function that returns whether an object in the namespace is selected; None if all objects are selected."""
         self.is_everything = namespace is None and self.filter is None
 
     def matches(self, obj: Object) -> bool:
@@ -52,7 +52,7 @@ class Selection:
         return self.filter is None or self.filter(obj)
 
     def transition(self, change: Change) -> tuple[str, Object] | None:
-        """Return the event type and the object to send to a watcher; None to send nothing."""
+        """Return the event type and the object that are sent to a watcher; None if nothing is sent."""
         old, new = change.old, change.new
         was = old is not None and self.matches(old)
         if new is not None and self.matches(new):
@@ -62,7 +62,7 @@ class Selection:
         return None
 
     def shown(self, obj: Object) -> Object:
-        """Return `obj` in the requested version."""
+        """Return `obj` in the API version that the client requested."""
         return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
 
 
@@ -86,7 +86,10 @@ def converted_transitions(
 
 
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
-    """Return a filter for both selectors; None if the selectors select all objects."""
+    """Return a filter that applies the label selector and the field selector.
+
+    None if the selectors select all objects.
+    """
     by_labels, selectable = labels.matches, kind.strategy.selectable
     if fields.is_empty:
         return None if labels.is_empty else lambda obj: by_labels(obj.labels)
@@ -96,7 +99,7 @@ def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callabl
 
 
 class Start(NamedTuple):
-    """The start of a watch: ADDED for each of `initial`, then the changes after `revision`."""
+    """The start of a watch, which sends ADDED for each object in `initial`, and then the changes after `revision`."""
 
     selection: Selection
     initial: Sequence[Object]

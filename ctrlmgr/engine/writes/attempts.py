@@ -2,8 +2,9 @@
 
 Guarantees:
 - The log checks the revision of each proposal, so an append is always based on the current stored state.
-- A write is never refused, or answered as unchanged, because of an outdated state. Before such an answer, the cacher is
-  updated to the log's head. If its state has changed, the write is decided again (etcd3 `GuaranteedUpdate`).
+- A write is never refused, or answered as unchanged, because of an outdated state. Before a write is refused or
+  answered as unchanged, the cacher is updated to the log's head. If the cacher's state has changed, the write is
+  decided again (etcd3 `GuaranteedUpdate`).
 - The number of attempts is limited: after `limit` conflicts, the write is refused with the log's error.
 """
 
@@ -31,11 +32,13 @@ RETRIES = 5
 """The maximum number of attempts of an update that conflicts with other writes (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
-"""The maximum number of attempts of a write that many others conflict with, such as for one of the last addresses."""
+"""The maximum number of attempts of a write with which many other writes conflict, such as an allocation of one of the
+last addresses.
+"""
 
 
 ADMISSION = "admission"
-"""The controller name in the log's cause for a write that admission changed."""
+"""The name of the controller in the cause that the log stores for a write that admission has changed."""
 
 
 class Decision(NamedTuple):
@@ -43,7 +46,7 @@ class Decision(NamedTuple):
 
     code: int
     proposals: Sequence[Proposal] = ()
-    """The proposals; empty if nothing changes."""
+    """The proposals to append; empty if the write changes nothing."""
     shown: int | None = None
     """The index of the proposal whose event contains the object of the response; None if it is `object` or `status`."""
     object: Object | None = None
@@ -51,7 +54,7 @@ class Decision(NamedTuple):
     status: Unstructured | None = None
     warnings: Sequence[str] = ()
     late: Sequence[DeferredProposals] = ()
-    """Proposals that are computed at the moment of the append."""
+    """Proposals that are computed when the write is appended."""
     changed_by: Sequence[Changer] = ()
     """The plugins and webhooks that changed the object."""
 
@@ -98,9 +101,11 @@ def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
 
 @lru_cache(maxsize=256)
 def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
-    """Return one cause for all writes with the same changers, because one row for each write would cost too much.
+    """Return one cause for all writes that the same plugins and webhooks changed.
 
-    The log keeps the first cause with this id, with the time `now`.
+    One row in the log for each write would cost too much.
+
+    The log keeps the first cause with this id, together with the time `now`.
     """
     what = ", ".join(dict.fromkeys(each.what for each in changed_by))
     triggers = tuple(sorted({each.revision for each in changed_by if each.revision}))
@@ -110,11 +115,12 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide a write; decide it again if the first decision, on an outdated state, refused it or changed nothing.
+    """Decide a write.
 
-    If another process refused the write, this is final. If the write has called other processes, it is decided again
-    only if the object itself has changed, as in Kubernetes (etcd3 `GuaranteedUpdate`). A dry run, which never appends,
-    is decided on the newest state from the beginning.
+    Decide it again if the first decision, made on an outdated state, refused the write or changed nothing. If another
+    process, such as a webhook, refused the write, the refusal is final. If the write has called other processes, the
+    write is decided again only if the object itself has changed, as in Kubernetes (etcd3 `GuaranteedUpdate`). A dry
+    run, which never appends, is decided on the newest state from the beginning.
     """
     if request.options.dry_run:
         yield REFRESH
@@ -144,9 +150,9 @@ def _version(request: Request) -> Revision:
 
 
 def _refuse_if_taken(request: Request, decision: Decision) -> None:
-    """Raise `AlreadyExists` if another object was created with the name of a creation that called webhooks.
+    """Raise `AlreadyExists` if another object was created with the same name while the creation called webhooks.
 
-    Without this check, a new decision would call the webhooks again, with the same result.
+    If this were not checked, a new decision would call the webhooks again, with the same result.
     """
     if not request.asked or request.upserts or decision.shown is None:
         return

@@ -1,4 +1,4 @@
-"""Checks the metadata of a body against its request: the namespace, the name and the owners.
+"""Checks the metadata in a body against the request: the namespace, the name and the owners.
 
 Source: apiserver `pkg/endpoints/handlers/create.go` (`dedupOwnerReferences`) and `patch.go`.
 """
@@ -19,7 +19,10 @@ _AFTER_ADMISSION = _WARNING.replace("entries;", "entries after mutating admissio
 
 
 def check_namespace(request: Request, metadata: dict[str, Any]) -> None:
-    """Set the object's namespace to that of the request; raises `BadRequest` if the object has another namespace."""
+    """Set the object's namespace to the namespace of the request.
+
+    Raises `BadRequest` if the object has another namespace.
+    """
     if not request.plan.kind.namespaced:
         metadata.pop("namespace", None)
         return
@@ -30,7 +33,7 @@ def check_namespace(request: Request, metadata: dict[str, Any]) -> None:
 
 
 def check_place(request: Request, fields: Unstructured) -> None:
-    """Raise `BadRequest` if the object's name or namespace differs from that in the URL."""
+    """Raise `BadRequest` if the object's name or namespace differs from the name or namespace in the URL."""
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     name, asked = metadata.get("name") or "", request.target.name
@@ -41,7 +44,10 @@ def check_place(request: Request, fields: Unstructured) -> None:
 
 
 def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool = False) -> None:
-    """Drop repeated owner references, and add a warning; its text depends on `after_admission`, as in Kubernetes."""
+    """Drop repeated owner references, and add a warning.
+
+    The text of the warning depends on `after_admission`, as in Kubernetes.
+    """
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return

@@ -1,4 +1,4 @@
-"""Runs several writes at the same time: each is decided separately, and the log commits their appends as one group.
+"""Runs several writes at once: each write is decided separately, and the log commits their appends as one group.
 
 Guarantees: the outcome of each write is the same as if it ran alone. A write that is refused or decided again does not
 affect the other writes. Commands that are not plain appends run in the order of the writes.

@@ -1,7 +1,7 @@
-"""Formats values in errors in the form that the request's body contains.
+"""Formats values in error messages in the form that the request's body contains.
 
-Go distinguishes an empty list or map (`[]`, `{}`) from an absent one (`null`). ctrlmgr's decoded objects do not, so the
-value for an error is read from the body.
+Go distinguishes an empty list or map (`[]`, `{}`) from an absent one (`null`). The decoded objects of ctrlmgr do not
+make this distinction, so the value for an error is read from the body.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 def restore_empty_values(errors: list[FieldError], body: Body | None) -> list[FieldError]:
     """Replace `null` in errors, in place, by `[]` or `{}` if the body contains this value.
 
-    Only JSON bodies are read.
+    Only bodies in JSON are read for this purpose.
     """
     if body is None or body.media_type != JSON or not any(each.body.startswith(_NULL) for each in errors):
         return errors
@@ -43,7 +43,7 @@ def _shown(error: FieldError, sent: Any) -> FieldError:
 
 
 def _at(value: Any, path: str) -> Any:
-    """Return the value at a path of fields, None if it is missing."""
+    """Return the value at a path of fields; None if the value is missing."""
     for field, index, key in _STEP.findall(path):
         if isinstance(value, dict):
             value = value.get(field or index or key)

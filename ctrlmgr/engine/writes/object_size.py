@@ -1,9 +1,9 @@
-"""The maximum size of an object in the log.
+"""Limits the size of the objects that writes store in the log.
 
 Guarantees: no write makes an object larger than `MOST_STORED` bytes, including the effects of defaults, admission,
-patches and conversions. If an object is already larger, for example after an import, writes may keep its size or make
-it smaller, and it can be deleted. Terminating objects and status writes are allowed some extra bytes, so that an object
-of maximum size can still be deleted.
+patches and conversions. If an object is already larger, for example after an import, writes may keep the object's size
+or make it smaller, and it can be deleted. Terminating objects and status writes are allowed some extra bytes, so that
+an object of maximum size can still be deleted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 MOST_STORED: Final = 3 * 1024 * 1024
 """The maximum size of an object in the log, in bytes of its JSON.
 
-The limit in Kubernetes is etcd's --max-request-bytes, 1.5 MiB. For built-in kinds it applies to protobuf, which
-contains no field names; JSON is up to twice as long. A request may not be larger than this maximum either.
+The corresponding limit in Kubernetes is etcd's --max-request-bytes, 1.5 MiB. For built-in kinds, Kubernetes' limit
+applies to protobuf, which contains no field names; JSON is up to twice as long. A request may not be larger than the
+maximum size of an object either.
 """
 _ROOM: Final = 64 * 1024
-"""The extra bytes for a write that marks a deletion or sets a status."""
+"""The extra bytes that are allowed for a write that marks a deletion or sets a status."""
 
 
 def refuse_large(state: State, proposals: Sequence[Proposal], subresource: str) -> None:

@@ -1,7 +1,8 @@
 """Decodes and applies the body of a PATCH (apiserver `endpoints/handlers/patch.go`).
 
 Guarantees: each attempt applies the patch to the newest state, in the served version. The error that the object does
-not exist (404) takes precedence over errors in the patch, and these take precedence over errors in the new state (422).
+not exist (404) takes precedence over errors in the patch, and errors in the patch take precedence over errors in the
+new state (422).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Patched(NamedTuple):
-    """An object after a patch, in the version of the patch."""
+    """An object to which a patch was applied, in the API version of the patch."""
 
     fields: Unstructured
     warnings: Sequence[str]
@@ -46,9 +47,11 @@ class Patch:
     """One patch in the form in which it was sent; it is decoded when it is applied."""
 
     def __init__(self, body: Body, options: WriteOptions) -> None:
-        """Create a patch from a body; raises `UnsupportedMediaType` if its type is unknown."""
+        """Create a patch from a body; raises `UnsupportedMediaType` if the media type of the body is unknown."""
         self.is_apply = body.media_type == APPLY_PATCH
-        """Whether the patch is a server-side apply; if so, callers must use `applied`, otherwise `apply`."""
+        """Whether the patch is a server-side apply; callers must use `applied` for a server-side apply, and `apply` for
+        other patches.
+        """
         if not self.is_apply and body.media_type not in _KINDS:
             raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self._body = body
@@ -56,17 +59,18 @@ class Patch:
 
     @property
     def size(self) -> int:
-        """An estimate of the work for the patch, in bytes, because a few `copy` operations may create megabytes."""
+        """An estimate of the work that the patch causes, in bytes; a few `copy` operations may create megabytes."""
         data = self._body.data
         may_copy = self._body.media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data)
         return len(data) + (MAX_COPIED if may_copy else 0)
 
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
-        """Return `live` with the patch applied, decoded as its kind. `live` is not changed; unchanged parts are shared.
+        """Return the object that results if the patch is applied to `live`, decoded as its kind.
 
-        `schema` is the schema for strategic merge patches; None if the kind does not accept these. Raises `BadRequest`
-        for a malformed patch. Raises `Invalid` if applying the patch fails, or if the result is not a valid object of
-        this kind.
+        The argument `live` is not changed, but the result shares unchanged parts with it. The argument `schema` is the
+        schema for strategic merge patches; None if the kind does not accept such patches. Raises `BadRequest` if the
+        patch is malformed. Raises `Invalid` if applying the patch fails, or if the patched object is not a valid object
+        of this kind.
         """
         patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
@@ -81,7 +85,7 @@ class Patch:
         return Patched(fields, problems if self._directive == "Warn" else ())
 
     def applied(self) -> Patched:
-        """Return the body of an apply, which is YAML; raises `BadRequest`."""
+        """Return the body of an apply, which is YAML; raises `BadRequest` if the YAML cannot be decoded."""
         try:
             fields, repeated = yaml_document.decode(self._body.data)
         except ValueError as error:
@@ -91,14 +95,20 @@ class Patch:
         return Patched(fields, repeated)
 
     def check_applied(self, repeated: Sequence[str]) -> Sequence[str]:
-        """Return the warnings for the body of an apply, or raise `BadRequest`; must be called after the merge."""
+        """Return the warnings for the body of an apply, or raise `BadRequest`.
+
+        The caller must call this after the merge.
+        """
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
         return split_warnings(repeated) if self._directive == "Warn" else ()
 
 
 def split_warnings(problems: Iterable[str]) -> list[str]:
-    """Return problems as separate warnings; those of a YAML document are split into lines (`parseYAMLWarnings`)."""
+    """Return problems as separate warnings.
+
+    The problems of a YAML document are split into lines (`parseYAMLWarnings`).
+    """
     found: list[str] = []
     for each in problems:
         found += [line.strip() for line in each.removeprefix(_YAML_ERRORS).split("\n")]
@@ -142,7 +152,7 @@ def _strategic(
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
-    """Decode a patch; search for repeated keys only if the client requires field validation."""
+    """Decode a patch, and search for repeated keys only if the client requires field validation."""
     strict_json.refuse_many(data)
     try:
         value = strict_json.decode(data)

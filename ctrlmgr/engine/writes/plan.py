@@ -1,8 +1,8 @@
-"""The compiled form of a kind for the engine: its codecs, its field manager, its served and stored versions.
+"""The plan of a kind, which is its compiled form: codecs, field manager, and served and stored versions.
 
 A kind may be stored as another kind (`events.k8s.io` Events as core Events), or in another version. Bodies and patches
-are in the served version. All later steps, from defaults to validation to the log, use the stored version. Custom kinds
-(`Kind.converts_last`) stay in the served version until they are encoded for the log.
+of requests are in the served version. All steps after decoding (defaults, validation, append) use the stored version.
+Custom kinds (`Kind.converts_last`) stay in the served version until they are encoded for the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Plan:
-    """The compiled form of one kind; `resource` is the name for clients, and `storage` the name in the log."""
+    """The compiled form of one kind; `resource` is its name for clients, and `storage` is its name in the log."""
 
     __slots__ = (
         "_encode",
@@ -72,7 +72,7 @@ class Plan:
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version.
 
-        Unknown fields are refused, reported as warnings or ignored, according to the options.
+        Unknown fields of the body are refused, reported as warnings or ignored, according to the options.
         """
         try:
             fields, problems = self.codec.decode(body.data, body.media_type)
@@ -105,10 +105,11 @@ class Plan:
     def owned(
         self, live: Unstructured | None, fields: Unstructured, manager: str, now: str, subresource: str
     ) -> Unstructured:
-        """Return a decoded object in the form to store: with defaults and managed fields.
+        """Return a decoded object in the form that is stored, with defaults and managed fields.
 
-        `live` is the object before the write, in the served version; None on creation. `fields` is changed in place.
-        Both may share unchanged parts, because `live` already has its defaults.
+        The argument `live` is the object before the write, in the served version; None if the object is created. The
+        argument `fields` is changed in place. The objects `fields` and `live` may share unchanged parts, because `live`
+        already has its defaults.
         """
         if self._to_storage is None:
             keeps_spec = live is not None and fields.get("spec") is live.get("spec")
@@ -144,13 +145,13 @@ class Plan:
         return fields
 
     def encode(self, fields: Unstructured) -> Object:
-        """Return the encoded object for `fields`, which are in the strategy's version and not stored yet."""
+        """Encode `fields`, an object in the strategy's version that is not stored yet."""
         if self._to_stored is not None:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
     def made(self, fields: Unstructured) -> Object:
-        """Return the result of `encode`, but without decoding the metadata again."""
+        """Return the result of `encode`, but avoid decoding the metadata again."""
         if self._to_stored is not None:
             return self.encode(fields)
         return Object(self.storage, self._encode(fields), 0, _known(fields["metadata"]))
@@ -161,7 +162,7 @@ class Plan:
 
 
 def _known(metadata: Unstructured) -> ObjectMeta | None:
-    """Return metadata in the form that will be stored; None if a field is empty, because encoding may omit it."""
+    """Return metadata in the form that will be stored; None if a field is empty, because the encoder may omit it."""
     if not all(metadata.values()):
         return None
     known = msgspec.convert(metadata, ObjectMeta)

@@ -30,7 +30,7 @@ class Requests(Protocol):
 
     @property
     def around(self) -> CallInputs:
-        """The view and the random source that a conversion needs."""
+        """The view of the state and the random source, which conversions need."""
 
     def plan(self, kind: Kind) -> Plan:
         """Return the plan of a kind."""
@@ -40,7 +40,7 @@ class Requests(Protocol):
 
 
 class Request:
-    """A write in progress; `warnings` apply to every attempt."""
+    """A write in progress; `warnings` contains the warnings that apply to every attempt."""
 
     __slots__ = (
         "_attempt",
@@ -83,15 +83,15 @@ class Request:
         self.warnings: list[str] = []
         self.admission = admission
         self.is_of_collection = False
-        """Whether the write deletes one object of a collection, which the client did not name."""
+        """Whether the write deletes an object as part of a collection, so that the client did not name the object."""
         self.upserts = False
         """Whether the write is an update or an apply that creates a missing object."""
         self.annotations: dict[str, str] = {}
-        """Annotations of the audit event."""
+        """Annotations that are added to the audit event."""
         self.asked: set[str] = set()
         """The other processes that this write has called."""
         self.sent: Body | None = None
-        """The body of the request, if it is an object."""
+        """The body of the request, if the body is an object."""
         self._attempt: Context | None = None
 
     def current(self) -> Object | None:
@@ -100,7 +100,7 @@ class Request:
 
     @property
     def around(self) -> CallInputs:
-        """The view and the random source that a conversion needs."""
+        """The view of the state and the random source, which conversions need."""
         return CallInputs(self.state, self.random)
 
     def converting(self, call: Callable[[], T]) -> Operation[T]:
@@ -110,7 +110,7 @@ class Request:
         return (yield from converting(call, self.around))
 
     def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
-        """Return a stored object in the served version; with `anew`, do not use cached conversions."""
+        """Return a stored object in the served version; if `anew` is set, do not use cached conversions."""
         if not self.plan.kind.calls_out:
             return self.plan.shown(obj)
         return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
@@ -141,7 +141,7 @@ class Request:
         old: Unstructured | None = None,
         body_kind: GroupVersionKind | None = None,
     ) -> Attributes:
-        """Return the admission attributes of this attempt, which share warnings and companions with `ctx`."""
+        """Return the admission attributes of the current attempt, which share warnings and companions with `ctx`."""
         target, kind = self.target, self.plan.kind
         name = target.name
         if not name and obj is not None:
@@ -173,7 +173,7 @@ class Request:
 
     @property
     def manager(self) -> str:
-        """The field manager of this write."""
+        """The field manager of the write."""
         return self.options.field_manager or self.requester.manager
 
     def all_warnings(self, ctx: Context | None = None) -> Sequence[str]:
@@ -185,7 +185,7 @@ class Request:
 
 
 class Bodies:
-    """The body of a request, which is decoded again for each attempt, because an attempt changes the object."""
+    """The body of a request; it is decoded again for each attempt, because an attempt changes the decoded object."""
 
     def __init__(self, request: Request, body: Body) -> None:
         """Create the body for the attempts of `request`."""
@@ -194,15 +194,15 @@ class Bodies:
         self._body = body
         self._taken = False
         self.first: Unstructured = {}
-        """The object, after `read` has decoded it."""
+        """The object in the body, after `read` has decoded it."""
 
     def read(self) -> None:
-        """Decode the body for the first attempt; raises the decoder's errors."""
+        """Decode the body for the first attempt; raises the decoder's errors if the body is invalid."""
         request, body = self._request, self._body
         self.first = request.plan.decode(body, request.options, request.warnings)
 
     def take(self) -> Unstructured:
-        """Return the object for one attempt, which may change it."""
+        """Return the object for one attempt, which may change the object."""
         if not self._taken:
             self._taken = True
             return self.first
