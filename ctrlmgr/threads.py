@@ -1,4 +1,7 @@
-"""The only module that starts threads. The threads are named and daemonic, and their exceptions are logged."""
+"""The only module of ctrlmgr that starts threads.
+
+The threads have names and are daemonic, and their exceptions are logged.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
     """Call `act` with each item on up to `at_once` threads, and return the results in the order of the items.
 
-    All calls have ended when this returns, or when it raises the first exception of `act`.
+    All calls have ended when `in_parallel` returns, or when it raises the first exception of `act`.
     """
     with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:
         return [*pool.map(act, items)]

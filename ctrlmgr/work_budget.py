@@ -1,7 +1,7 @@
-"""Limits the work that clients' input can cause, in steps of about 0.3 µs.
+"""Limits the work that clients' input can cause, counted in steps of about 0.3 µs.
 
-`bounded(steps)` sets a budget of steps for this thread, and `spend(steps)` subtracts from it. Without a budget, steps
-are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
+`bounded(steps)` sets a budget of steps for this thread, and `spend(steps)` subtracts from it. If no budget is set,
+steps are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 
 class TooMuchWork(Exception):
-    """A computation exceeds its budget of steps."""
+    """Raised if a computation exceeds its budget of steps."""
 
     def __init__(self) -> None:
-        """Set the message for logs; callers that catch this error use their own messages."""
+        """Set the message for logs; callers that catch this error show their own messages."""
         super().__init__("takes too many steps")
 
 
@@ -27,7 +27,7 @@ _meter = _Meter()
 
 
 def spend(steps: int) -> None:
-    """Subtract steps from the budget of this thread; raises `TooMuchWork` if it is exceeded."""
+    """Subtract steps from the budget of this thread; raises `TooMuchWork` if the budget is exceeded."""
     left = _meter.left
     if left is None:
         return
@@ -38,7 +38,7 @@ def spend(steps: int) -> None:
 
 @contextmanager
 def bounded(steps: int) -> Iterator[None]:
-    """Limit the steps in this block to `steps` and to the rest of the outer budget, which these steps reduce too."""
+    """Limit the steps in this block to `steps` and to the remaining outer budget, which they also reduce."""
     before = _meter.left
     _meter.left = given = steps if before is None else min(steps, before)
     try:

@@ -25,15 +25,15 @@ from ctrlmgr.http.tunnel import Side
 
 
 class BodyTooLarge(CtrlmgrError):
-    """Raised if the body is larger than the application allows."""
+    """The body is larger than the application allows."""
 
 
 class BodyTooSlow(CtrlmgrError):
-    """Raised if the body has not arrived in the time that the application allows."""
+    """The body has not arrived in the time that the application allows."""
 
 
 class TooManyBodies(CtrlmgrError):
-    """Raised if the bodies of all requests together exceed the server's memory budget."""
+    """The bodies of all requests together exceed the server's memory budget."""
 
 
 class Wire(BodyWriter, Protocol):

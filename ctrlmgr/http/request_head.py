@@ -34,7 +34,7 @@ _HEADER_COST = 160
 
 
 class Malformed(CtrlmgrError):
-    """Raised if the input is not a valid request; `status` is the status code and reason phrase of the response."""
+    """The input is not a valid request; `status` is the status code and reason phrase of the answer."""
 
     def __init__(self, status: str) -> None:
         """Create an error to which the server responds with `status`."""

@@ -29,7 +29,7 @@ _TURN = 4
 
 
 class Disconnected(CtrlmgrError):
-    """Raised if the client has disconnected, or has not read for too long."""
+    """The client has disconnected, or has not read for too long."""
 
 
 class Framing(Enum):

@@ -33,7 +33,7 @@ READING: Final = frozenset({"get", "list", "watch"})
 
 
 class Overloaded(TooManyRequests):
-    """Raised if a request exceeds the limits: Too many requests, please try again later."""
+    """Too many requests, please try again later."""
 
     def __init__(self, retry_after: int = 1) -> None:
         """Create the error; its response asks the client to wait for `retry_after` seconds."""

@@ -1,9 +1,9 @@
-"""Servers with known ports: the subcommands of agnhost, the image of Kubernetes' tests and documentation.
+"""The servers whose ports are known: the subcommands of agnhost, the image of Kubernetes' tests.
 
-Guarantees: the ports of all other containers are unknown, and their probes pass. `containerPort` does not say where a
-container listens: Kubernetes treats it as information only (`ContainerPort` in core/v1 types.go).
+Guarantees: the ports of all other containers are unknown, and their network probes pass. The ports in `containerPort`
+are not used, because Kubernetes treats them as information only (`ContainerPort` in core/v1 types.go).
 
-The ports and flags are those of `test/images/agnhost`.
+The ports and flags are those of agnhost's source, `test/images/agnhost`.
 """
 
 from __future__ import annotations
@@ -22,32 +22,31 @@ _PORTS: Final[Mapping[str, Mapping[str, int]]] = {
     "serve-hostname": {"--port": 9376},
     "test-webserver": {"--port": 80},
 }
-"""The flags of each subcommand that set its ports, with their default values; the flag "" stands for a port without a
-flag.
+"""The flags of each subcommand that set its ports, with their default values; the flag "" means a port without a flag.
 """
 _HEALTHY_FOR: Final = 10.0
-"""Seconds for which `liveness` answers /healthz with 200; after that it answers with 500."""
+"""Seconds for which `liveness` responds to /healthz with 200; after that it responds with 500."""
 
 
 class Server(NamedTuple):
-    """The known properties of a server."""
+    """The known properties of a server in a container."""
 
     ports: frozenset[int]
     """The ports on which the server listens."""
     sickens_at: float | None = None
-    """Seconds after the server's start from which /healthz answers with 500; None if it never does."""
+    """Seconds after the server's start from which on /healthz responds with 500; None if it never does."""
 
     def answers(self, port: int, path: str, seconds: float) -> bool:
-        """Return whether a request succeeds `seconds` after the start.
+        """Return whether a request succeeds `seconds` after the server's start.
 
-        With an empty `path`, only a connection is made.
+        If `path` is empty, only a connection is made.
         """
         is_sick = self.sickens_at is not None and seconds > self.sickens_at and path.startswith("/healthz")
         return port in self.ports and not is_sick
 
 
 def server_of(image: str, words: Sequence[str]) -> Server | None:
-    """Return the server that an image runs with the words of a command; None if the server is unknown."""
+    """Return the server that an image runs with the words of a command; None if the container is no known server."""
     if image != IMAGE:
         return None
     arguments = [*words[1:]] if words and words[0].rsplit("/", 1)[-1] == IMAGE else [*words]

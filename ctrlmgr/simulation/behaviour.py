@@ -1,7 +1,7 @@
-"""The behaviour of simulated containers: phrases in annotations of pods, and in a file of rules.
+"""Defines the behaviour of simulated containers, from phrases in annotations of pods and in a file of rules.
 
-Guarantees: a phrase has one meaning, or it is refused with a reason. Without phrases, the container's command and known
-facts about its image determine the behaviour.
+Guarantees: a phrase either has exactly one meaning, or is refused with a reason. If there are no phrases, the
+container's command and known facts about its image determine the behaviour.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.container_usage import Usage, read_usage
 
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
-"""The prefix of annotations of pods; a container's name follows, or `pod` for all containers."""
+"""The prefix of pods' annotations with phrases; a container's name follows, or `pod` for all containers."""
 NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
-"""The annotation of a node with the node's behaviour."""
+"""The annotation of a node that describes the node's behaviour."""
 
 DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
-"""A duration in a phrase: a number with an optional unit, seconds by default."""
+"""Matches a duration in a phrase: a number with an optional unit, which is seconds by default."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _EXIT: Final = re.compile(rf"exit (\d+)(?: after {DURATION})?")
 _FAIL: Final = re.compile(rf"fail (\d+) times?(?: after {DURATION})?")
@@ -34,19 +34,22 @@ _STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {DURATION}")
 
 
 class ContainerExit(NamedTuple):
-    """An exit code, and the seconds until the exit."""
+    """An exit of a container: the exit code, and the seconds until the exit."""
 
     code: int = 0
     after: float = 0.0
 
 
 class Behaviour(NamedTuple):
-    """The behaviour of a container; a property that is None is not determined. Times are in seconds."""
+    """The behaviour of a container; a property of None is not determined by phrases.
+
+    Times in a behaviour are in seconds.
+    """
 
     exit_code: int | None = None
     exits_after: float = 0.0
     failures: int | None = None
-    """The number of failures before the other properties of the behaviour apply."""
+    """The number of runs that fail before the other properties of the behaviour apply."""
     is_oom: bool = False
     never_ready: bool = False
     ready_after: float | None = None
@@ -56,14 +59,14 @@ class Behaviour(NamedTuple):
     """The duration of a graceful stop, in seconds."""
     ignores_stop: bool = False
     unknown: ContainerExit | None = None
-    """How unknown commands end; None means that they run forever."""
+    """How unknown commands end; None means that an unknown command runs forever."""
     cpu: Usage | None = None
-    """The CPU that the container uses; None stands for the default."""
+    """The CPU that the container uses; None means the default."""
     memory: Usage | None = None
-    """The memory that the container uses; None stands for the default."""
+    """The memory that the container uses; None means the default."""
 
     def over(self, other: Behaviour) -> Behaviour:
-        """Return this behaviour; properties that are None are taken from `other`."""
+        """Return this behaviour, with the properties of `other` in place of properties that are None."""
         said: dict[str, Any] = self._asdict()
         nothing = Behaviour()._asdict()
         changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
@@ -74,7 +77,7 @@ class Behaviour(NamedTuple):
         return self._replace(pull_takes=(self.pull_takes or usual) + seconds) if seconds else self
 
     def after(self, seconds: float) -> Behaviour:
-        """Return this behaviour with times relative to the moment `seconds` after the container's start."""
+        """Return this behaviour with times that count from `seconds` after the container's start."""
         if not seconds:
             return self
         ready = None if self.ready_after is None else self.ready_after + seconds
@@ -85,7 +88,10 @@ NOTHING: Final = Behaviour()
 
 
 def read(text: str) -> Behaviour:
-    """Return the behaviour that phrases, separated by semicolons, describe; raises ValueError for an unknown phrase."""
+    """Return the behaviour that phrases, separated by semicolons, describe.
+
+    Raises ValueError if a phrase is unknown.
+    """
     found = NOTHING
     for phrase in filter(None, (" ".join(each.split()) for each in text.split(";"))):
         found = (_usage(phrase) or _phrase(phrase.lower())).over(found)
@@ -93,9 +99,9 @@ def read(text: str) -> Behaviour:
 
 
 def read_ending(text: str) -> ContainerExit | None:
-    """Return the end that `exit CODE after TIME` describes, or None for `run`.
+    """Return the exit that the phrase `exit CODE after TIME` describes; None for `run`.
 
-    Raises ValueError for any other text.
+    Raises ValueError if the text is neither of these phrases.
     """
     found = read(text)
     if found.exit_code is None and found == NOTHING:
@@ -106,9 +112,9 @@ def read_ending(text: str) -> ContainerExit | None:
 
 
 def _usage(phrase: str) -> Behaviour | None:
-    """Return a behaviour with the usage of a resource, None for any other phrase.
+    """Return a behaviour with the resource usage that a phrase describes; None if the phrase is not about usage.
 
-    Raises ValueError for a wrong usage.
+    Raises ValueError if the phrase describes an invalid usage.
     """
     found = read_usage(phrase)
     if found is None:
@@ -155,7 +161,7 @@ _PATTERNS: Final = ("namespace", "pod", "container", "image")
 
 
 class Subject(NamedTuple):
-    """The container whose fields are compared with rules."""
+    """A container, with the fields that rules match."""
 
     namespace: str = ""
     pod: str = ""
@@ -170,11 +176,14 @@ class BehaviourSource(Protocol):
     """A source of behaviours: a rule or a script."""
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour of a container, None if the source has none; raises ValueError with the problem."""
+        """Return the behaviour of a container, None if this source has none.
+
+        Raises ValueError with the problem if a rule is invalid.
+        """
 
 
 class Rule(NamedTuple):
-    """A rule: patterns of fields, like those for file names, and the behaviour of the containers that match."""
+    """A rule: glob patterns of fields, and the behaviour of the containers whose fields match."""
 
     namespace: str
     pod: str
@@ -183,7 +192,7 @@ class Rule(NamedTuple):
     behaviour: Behaviour
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour, None if the rule does not match the container."""
+        """Return the behaviour of a container; None if the rule does not match the container."""
         pairs = (
             (subject.namespace, self.namespace),
             (subject.pod, self.pod),
@@ -194,7 +203,7 @@ class Rule(NamedTuple):
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
-    """Return the rules in a file.
+    """Return the rules that a file contains.
 
     Raises `SettingsError` with the line of the first invalid rule and the reason.
     """
@@ -207,9 +216,9 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
 
 
 def compose(path: Path, setting: str = "") -> yaml.Node | None:
-    """Return the YAML in a file, None if the file is empty.
+    """Return the YAML document in a file; None if the file is empty.
 
-    Raises `SettingsError` with the line of the error, or with the `setting` if the file cannot be read.
+    Raises `SettingsError` with the line of the error in the YAML, or with `setting` if the file cannot be read.
     """
     try:
         return yaml.compose(path.read_text(encoding="utf-8"))
@@ -223,7 +232,7 @@ def compose(path: Path, setting: str = "") -> yaml.Node | None:
 
 
 def place_of(path: Path, node: yaml.Node, field: str = "") -> str:
-    """Return the position `FILE:LINE` of a field of a table, or of the whole table if the field is missing."""
+    """Return the position `FILE:LINE` of a field of a mapping, or of the whole mapping if the field is missing."""
     fields = node.value if isinstance(node, yaml.MappingNode) else ()
     found = next((key for key, _ in fields if key.value == field), node)
     return f"{path}:{found.start_mark.line + 1}"
@@ -257,7 +266,8 @@ class ReadBehaviour(NamedTuple):
 def behaviour_for(subject: Subject, rules: Iterable[BehaviourSource]) -> ReadBehaviour:
     """Return the behaviour of a container.
 
-    The container's own annotation has precedence, then its pod's annotation, then the first matching rule.
+    The container's own annotation has precedence, followed by its pod's annotation, and then by the first matching
+    rule.
     """
     found, problems = NOTHING, []
     for name in (subject.container, "pod"):

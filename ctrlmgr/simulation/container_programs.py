@@ -1,8 +1,9 @@
 """Computes a run of a container, from the container's behaviour or from its command.
 
-Guarantees: an exit in the behaviour takes precedence. Without such an exit, the small shell computes the effects of the
-command. Without a command, an image that contains only a shell exits at once, and an image of a known server runs
-forever. `Behaviour.unknown` says how unknown images and commands end.
+Guarantees: an exit that the behaviour specifies takes precedence. If the behaviour specifies no exit, the small shell
+computes the effects of the container's command. If the container has no command, an image that contains only a shell
+exits at once, and an image of a known server runs forever. `Behaviour.unknown` says how unknown images and commands
+end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def image_name(image: str) -> str:
 
 
 def pulls(image: str) -> bool:
-    """Return whether an image can be pulled."""
+    """Return whether an image can be pulled in the simulation."""
     last = image.rsplit("/", 1)[-1]
     _, _, tag = last.partition(":")
     return tag not in _MISSING_TAGS and "nonexistent" not in tag and not image.startswith(_PRIVATE)
@@ -68,7 +69,7 @@ def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
 
 
 def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """Return why a container's volumes cannot be mounted, "" if they can be.
+    """Return the reason why a container's volumes cannot be mounted; "" if they can be mounted.
 
     Variables in `subPathExpr` are expanded.
     """
@@ -93,7 +94,7 @@ def execute(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Run:
-    """Compute the run with this `number` (from 0) of a container; `files` is changed as the run changes files."""
+    """Compute the run of a container with this `number` (from 0); `files` is changed as the run changes files."""
     if behaviour.failures is not None and number < behaviour.failures:
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
@@ -116,7 +117,7 @@ def words_of(container: Mapping[str, Any]) -> list[str]:
 
 
 def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Return whether a container is a task, which does not restart after a success."""
+    """Return whether a container is a task, which is not restarted after a success."""
     spec = pod["spec"]
     own = container.get("restartPolicy")
     if own:

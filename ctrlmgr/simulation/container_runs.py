@@ -1,6 +1,6 @@
-"""One run of a container: its end, exit code and termination message.
+"""Computes one run of a container: its end, exit code and termination message.
 
-Guarantees: a run ends at the earliest of its own exit, a failed probe, a lack of memory, and a stop.
+Guarantees: a run ends at its own exit, a failed probe, a lack of memory or a stop, whichever is the earliest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Container = Mapping[str, Any]
 
 
 class Span(NamedTuple):
-    """One run of a container; if `end` is None, the run continues."""
+    """One run of a container; if `end` is None, the run has no known end."""
 
     start: float
     end: float | None
@@ -31,14 +31,14 @@ class Span(NamedTuple):
     verdicts: Verdicts
 
     def lines(self, until: float) -> list[Line]:
-        """Return the lines that the run writes until a moment of the pod's life."""
+        """Return the lines that the run writes until a time in the pod's life."""
         last = until if self.end is None else min(until, self.end)
         found = [each._replace(at=self.start + each.at) for each in self.run.lines]
         return [each for each in found if each.at <= last]
 
 
 class ContainerStop(NamedTuple):
-    """When the pod's containers are stopped, and the grace period in seconds."""
+    """The time at which the pod's containers are stopped, and the grace period in seconds."""
 
     at: float
     grace: float
@@ -61,7 +61,7 @@ def run_of(
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
-    """Return a run with its end, which comes when its command exits, a probe kills it, or the pod is stopped."""
+    """Return a run with its end, which is when its command exits, a probe kills it, or the pod is stopped."""
     over = None if run.ends_at is None else start + run.ends_at
     code = run.code
     reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")

@@ -1,10 +1,11 @@
-"""Stores in the id of a container the time since when the container's present behaviour applies.
+"""Stores in a container's id the time from which on the container's current behaviour applies.
 
-Each call computes a pod's life from its beginning. A changed behaviour (another image or annotation) must not change
-the past. So the container id stores the time from which to compute the life, and the behaviour for it. Like the ids of
-real container runtimes, it has 64 hexadecimal digits.
+Each call of the simulation computes a pod's lifecycle from its beginning. A change of the behaviour (another image or
+annotation) must not change the past of a container. Therefore the container id contains the time from which on the
+lifecycle is computed, and a digest of the behaviour. Like the ids of real container runtimes, it has 64 hexadecimal
+digits.
 
-Guarantees: all functions are pure; an id of any other form is read as None.
+Guarantees: all functions are pure; a container id of any other form is decoded as None.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LARGEST: Final = 16**_TIME - 1
 
 
 def digest(*parts: str) -> str:
-    """Return a digest of these texts as 64 hexadecimal digits."""
+    """Return a digest of these strings as 64 hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -34,14 +35,14 @@ class Memory(NamedTuple):
     first: float
     """The start of the first run with this behaviour."""
     restarts: int = 0
-    """The number of restarts before that run."""
+    """The number of restarts of the container before that run."""
     told: float = 0.0
-    """Seconds after the start of that run at which the behaviour was changed to this one."""
+    """The seconds after the start of that run at which the behaviour changed to the current one."""
     current: float = 0.0
     """The start of the run to which the id belongs."""
 
     def identify(self, identity: str) -> str:
-        """Return an id with these contents; `identity` is a digest that makes the id unique."""
+        """Return a container id with these contents; `identity` is a digest that makes the id unique."""
         times = "".join(
             f"{min(round(each * 1000), _LARGEST):0{_TIME}x}" for each in (self.first, self.told, self.current)
         )
@@ -50,7 +51,7 @@ class Memory(NamedTuple):
 
 
 def remembered(container_id: str) -> Memory | None:
-    """Return the contents of an id, None for any other id."""
+    """Return the contents of a container id; None for an id of any other form."""
     text = container_id.removeprefix(_SCHEME)
     if text == container_id or len(text) != _DIGITS:
         return None
@@ -67,6 +68,6 @@ def remembered(container_id: str) -> Memory | None:
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:
     """Return a digest of a container's image and behaviour.
 
-    The duration of the image pull is included only before the container runs.
+    The duration of the image pull is part of the digest only before the container runs.
     """
     return digest(container.get("image", ""), repr(behaviour._replace(pull_takes=None)))[:_RECIPE]

@@ -1,7 +1,7 @@
-"""The resource usage of simulated containers, in phrases such as `cpu 120m + 30m*sin`.
+"""The resource usage of simulated containers, described in phrases such as `cpu 120m + 30m*sin`.
 
-Guarantees: a usage is a function of time alone, so every reader sees the same value at a moment. A usage is never
-negative.
+Guarantees: a usage is a function of time alone, so every reader gets the same value for the same time. A resource usage
+is never negative.
 
 | term | amount at a moment |
 |---|---|
@@ -27,15 +27,15 @@ _PHRASE: Final = re.compile(r"(cpu|memory):? (.+)")
 
 
 class Term(NamedTuple):
-    """One term of a usage: a constant or a wave."""
+    """One term of a resource usage: a constant or a wave."""
 
     amount: int
     """In billionths."""
     period: float = 0.0
-    """The period of a wave in seconds; 0 stands for a constant."""
+    """The period of a wave in seconds; 0 means a constant."""
 
     def at(self, seconds: float) -> float:
-        """Return the amount of the term at a moment."""
+        """Return the amount of the term at a given time."""
         return self.amount * math.sin(2 * math.pi * seconds / self.period) if self.period else self.amount
 
 
@@ -45,14 +45,14 @@ class Usage(NamedTuple):
     terms: tuple[Term, ...]
 
     def at(self, seconds: float) -> int:
-        """Return the usage at a moment, in billionths."""
+        """Return the resource usage at a given time, in billionths."""
         return max(round(sum(term.at(seconds) for term in self.terms)), 0)
 
 
 def read_usage(phrase: str) -> tuple[str, Usage] | None:
-    """Return the resource in a phrase and its usage, None for another phrase.
+    """Return the resource and the usage that a phrase describes; None if the phrase is not about usage.
 
-    Raises ValueError for an invalid usage.
+    Raises ValueError if the usage in the phrase is invalid.
     """
     match = _PHRASE.fullmatch(phrase)
     if match is None:

@@ -1,7 +1,7 @@
 """Computes the status of a pod on a simulated node, as its kubelet would report it (`desired_status`).
 
-Guarantees: conditions have the same order, reasons and messages as a kubelet's. A condition keeps its last transition
-time while its status is unchanged. Conditions that other clients write (PodScheduled, readiness gates,
+Guarantees: conditions have the order, reasons and messages of a kubelet's conditions. A condition keeps its last
+transition time while its status is unchanged. Conditions that other clients write (PodScheduled, readiness gates,
 DisruptionTarget) are kept.
 """
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """A status, the seconds until the status changes next (None: never), and whether all containers have stopped."""
+    """A pod status, the seconds until it changes next (None if never), and whether all containers have stopped."""
 
     status: dict[str, Any]
     changes_in: float | None
@@ -51,10 +51,10 @@ def desired_status(
     shared: Shared | None = None,
     network: Network = OPEN,
 ) -> Desired:
-    """Return the status of a pod `now` seconds after its node accepted it.
+    """Return the status of a pod, `now` seconds after its node accepted the pod.
 
-    `clock` formats such a number of seconds as a timestamp. `shared` contains the changes of other pods in shared
-    volumes. `network` answers the pod's connections.
+    `clock` formats a number of seconds since the acceptance as a timestamp. `shared` contains the changes of other pods
+    in shared volumes. `network` simulates the pod's connections.
     """
     life = live(pod, asked, now, end, shared, network)
     before = pod.get("status") or {}
@@ -82,7 +82,7 @@ def desired_status(
 
 
 def _whole(pod: Mapping[str, Any], life: Life) -> dict[str, Any]:
-    """Return the allocated pod-level resources, if the pod runs."""
+    """Return the resources that are allocated at pod level, if the pod runs."""
     resources = pod["spec"].get("resources") or {}
     if not resources or not any(each.spans for each in life.main):
         return {}
@@ -152,7 +152,7 @@ def _container(
 
 
 def _ephemeral(status: dict[str, Any]) -> dict[str, Any]:
-    """Return the status of an ephemeral container: it has no probes and no resources, and is never ready."""
+    """Return the status of an ephemeral container, which has no probes and no resources, and is never ready."""
     kept = {field: each for field, each in status.items() if field not in _NOT_EPHEMERAL}
     return {**kept, "ready": False}
 
@@ -180,7 +180,7 @@ def _states(
 
 
 def _before(life: ContainerLife, clock: Callable[[float], str]) -> dict[str, Any]:
-    """Return the end of the run that precedes the computed runs."""
+    """Return the end of the run before the computed runs."""
     if life.killed_at is None:
         return dict(life.recorded.get("lastState") or {})
     fields = {

@@ -1,12 +1,12 @@
-"""The devices of simulated nodes: read from a file of nodes, and published as ResourceSlices.
+"""The devices of simulated nodes, which are read from the file of nodes and published as ResourceSlices.
 
     devices:
       gpu.example.com:
       - {name: gpu, count: 4, attributes: {model: h100, numa: 0}, capacity: {memory: 80Gi}}
 
-A driver has a list of devices. With `count`, the devices have the names `NAME-0`, `NAME-1` and so on. The other fields
-are those of a device in a ResourceSlice, with plain values for attributes and capacities. A node has one pool with one
-slice for each driver.
+In the file, each driver has a list of devices. If a device has a `count`, it describes several devices with the names
+`NAME-0`, `NAME-1` and so on. All other fields are those of a device in a ResourceSlice, with plain values for
+attributes and capacities. A node has one pool, with one slice, for each driver.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Devices = Mapping[str, Sequence[Mapping[str, Any]]]
 """The devices of a node, by driver."""
 
 _MOST: Final = 128
-"""The maximum number of devices in a slice (`ResourceSliceMaxDevices`)."""
+"""The maximum number of devices in a ResourceSlice (`ResourceSliceMaxDevices`)."""
 
 
 def read_devices(given: Any) -> Devices:
-    """Return the devices of a node from the file of nodes; raises `ValueError` with the first error."""
+    """Return the devices that the file of nodes describes for a node; raises `ValueError` with the first error."""
     if not isinstance(given, dict):
         raise ValueError("`devices` is a table of drivers, each with a list of devices")
     found = {str(driver): [*_devices_of(str(driver), each)] for driver, each in given.items()}

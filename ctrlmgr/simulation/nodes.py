@@ -1,7 +1,7 @@
-"""Simulated nodes: their templates, and the status of each node.
+"""Simulated nodes: the templates from which they are created, and the status of each node.
 
-Guarantees: a label marks simulated nodes, and only these are simulated. An error in a file of nodes is reported with
-its line and reason. Fields that other clients write into a node's status (such as extended resources) are kept.
+Guarantees: only nodes with a certain label are simulated. An error in a file of nodes is reported with its line and
+reason. Fields that other clients write into a node's status (such as extended resources) are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARK: Final = SIMULATED
 """The label that marks simulated nodes; its value is "true"."""
 CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
-"""The range from which nodes get their addresses."""
+"""The CIDR from which simulated nodes get their addresses."""
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
 FEATURES: Final = (
@@ -36,7 +36,9 @@ FEATURES: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""The features that a kubelet of that version declares; admission refuses changes that a node does not support."""
+"""The features that a kubelet of the simulated version declares; admission refuses changes that a node does not
+support.
+"""
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
 _SLOWNESS: Final = 10.0
@@ -54,7 +56,7 @@ _PRESSURES: Final = {
 
 
 class Template(NamedTuple):
-    """A node to create."""
+    """A simulated node that is to be created."""
 
     name: str
     labels: Mapping[str, str] = {}
@@ -65,7 +67,7 @@ class Template(NamedTuple):
 
 
 def templates(text: str) -> list[Template]:
-    """Return the nodes that a number or a file describes; raises `SettingsError`."""
+    """Return the nodes that a number or a file describes; raises `SettingsError` if the file is invalid."""
     if not text:
         return []
     if text.isdecimal():
@@ -141,7 +143,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
 
 
 def _validate(template: Template) -> tuple[str, str] | None:
-    """Return the first invalid field of a node and its error; None if the API would accept the node."""
+    """Return the first invalid field of a node and its error; None if the API server would accept the node."""
     node = new_node(template)
     errors = validate_metadata(node["metadata"], namespaced=False, name_check=subdomain_name) + validate_node(node)
     if not errors:
@@ -171,7 +173,7 @@ def new_node(template: Template) -> dict[str, Any]:
 
 
 def is_lost(annotations: Mapping[str, str]) -> bool:
-    """Return whether a node behaves as if its machine did not exist any more."""
+    """Return whether a node behaves as if its machine had disappeared."""
     return "lost" in _told(annotations)
 
 
@@ -197,9 +199,9 @@ def _told(annotations: Mapping[str, str]) -> list[str]:
 
 
 def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool = True) -> dict[str, Any]:
-    """Return the status of a node at `now`; with `beats`, the timestamps of its heartbeats are renewed.
+    """Return the status of a node at `now`; if `beats` is set, the timestamps of its heartbeats are renewed.
 
-    Existing capacity is kept, so that a user can give a node other resources.
+    Capacity in the existing status is kept, so that a user can give a node other resources.
     """
     before = node.get("status") or {}
     told = _told(node["metadata"].get("annotations") or {})
@@ -281,7 +283,7 @@ def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: 
 
 
 def lease(name: str, uid: str, now: str) -> dict[str, Any]:
-    """Return the Lease that a kubelet renews as a heartbeat; `now` is a MicroTime."""
+    """Return the Lease that a kubelet renews as its heartbeat; `now` is a MicroTime."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "kind": "Lease",

@@ -1,15 +1,16 @@
-"""The life of a pod: everything that has happened to its containers until now.
+"""Computes the lifecycle of a pod, which is everything that has happened to its containers until now.
 
-Guarantees, those of the kubelet as far as they are visible from outside:
-- Init containers run one after the other, and sidecars keep running; then all containers start.
-- A container that exits restarts if the pod's restart policy says so. The first restart is immediate, the second after
-  10 s; the delay then doubles up to five minutes. After a run of ten minutes, the delay is reset.
+The guarantees are those of the kubelet, as far as they are visible from outside:
+- Init containers run one after the other, and sidecars keep running; afterwards all containers start.
+- A container that exits is restarted if the pod's restart policy requires it. The first restart is immediate, and the
+  second follows after 10 s; the delay then doubles up to five minutes. After a run of ten minutes, the restart delay is
+  reset.
 - If a pod is deleted, or its deadline has passed, its containers are stopped. A stopped container ends at once, after
-  its `preStop` sleep, or, if it ignores the signal, after the grace period.
-- Ephemeral containers start once they are added, and never start again. They end with the pod.
+  its `preStop` sleep or, if it ignores the signal, after the grace period.
+- Ephemeral containers start once they are added, and never start again. Ephemeral containers end together with the pod.
 
-Seconds count from the time when the node accepted the pod. Each call computes the whole life again, so no state is
-kept.
+Seconds count from the time at which the node accepted the pod. Each call computes the whole lifecycle again, so no
+state is kept between calls.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
 _ROUNDS: Final = 5
-"""The maximum number of times that a life is computed, for containers that wait for each other's files."""
+"""The maximum number of times that a lifecycle is computed, because containers may wait for each other's files."""
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
-"""The reasons of waiting that a user must correct."""
+"""The reasons of waiting containers that a user must resolve."""
 
 ScriptedContainer = Callable[[Container], Behaviour]
 """A function that returns the behaviour of a container."""
@@ -44,12 +45,12 @@ ScriptedContainer = Callable[[Container], Behaviour]
 
 @dataclass
 class ContainerLife:
-    """The life of a container: its runs, and why it does not run."""
+    """The lifecycle of a container: its runs, and the reason why it does not run."""
 
     container: Container
     spans: list[Span] = field(default_factory=list)
     waits_for: str = "ContainerCreating"
-    """Why the container does not run; empty if it has exited and restarts at once."""
+    """The reason why the container does not run; empty if the container has exited and restarts at once."""
     message: str = ""
     pulled: bool = False
     is_done: bool = False
@@ -57,9 +58,9 @@ class ContainerLife:
     memory: Memory | None = None
     """The time from which `spans` are computed."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    """The recorded status of the container; `spans` are the runs after it."""
+    """The recorded status of the container, after which the runs in `spans` follow."""
     killed_at: float | None = None
-    """When the recorded run was stopped, to restart the container with a changed behaviour."""
+    """The time at which the recorded run was stopped to restart the container with a changed behaviour."""
     is_kept: bool = False
     """Whether the recorded status is final, because the container ended before its behaviour changed."""
     next_change: float | None = None
@@ -73,25 +74,25 @@ class ContainerLife:
 
     @property
     def has_run(self) -> bool:
-        """Return whether the container has run."""
+        """Return whether the container has run at least once."""
         return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:
-        """Return the current run at a moment, None if there is none."""
+        """Return the run of the container at a given time; None if it does not run then."""
         last = self.spans[-1] if self.spans else None
         return last if last is not None and (last.end is None or last.end > now) else None
 
     def ended(self, now: float) -> list[Span]:
-        """Return the runs that have ended at a moment."""
+        """Return the runs that have ended at a given time."""
         return [each for each in self.spans if each.end is not None and each.end <= now]
 
     def is_ready(self, now: float) -> bool:
-        """Return whether the container is ready at a moment."""
+        """Return whether the container is ready at a given time."""
         span = self.running(now)
         return span is not None and span.verdicts.is_ready(now - span.start)
 
     def is_started(self, now: float) -> bool:
-        """Return whether the container runs and its startup probe has passed."""
+        """Return whether the container runs at a given time and its startup probe has passed."""
         span = self.running(now)
         return (
             span is not None and span.verdicts.started_at is not None and now >= span.start + span.verdicts.started_at
@@ -100,19 +101,19 @@ class ContainerLife:
 
 @dataclass
 class Life:
-    """The life of a pod."""
+    """The computed lifecycle of a pod."""
 
     init: list[ContainerLife]
     main: list[ContainerLife]
     is_initialized: bool = False
     ended_at: float | None = None
-    """The time when the pod ended, in success or failure; None if it has not ended."""
+    """The time at which the pod succeeded or failed; None if it has not ended."""
     reason: str = ""
     message: str = ""
     next_change: float | None = None
     ephemeral: list[ContainerLife] = field(default_factory=list)
     told: Sequence[tuple[str, str, Entry]] = ()
-    """The writes of the pod's containers to shared volumes: place, path and change."""
+    """The writes of the pod's containers to shared volumes: the place, the path and the change of each."""
 
     @property
     def containers(self) -> Sequence[ContainerLife]:
@@ -130,7 +131,7 @@ def is_sidecar(container: Container) -> bool:
 
 
 class _Pod:
-    """The data that all runs of a pod's containers use."""
+    """The data that all runs of a pod's containers have in common."""
 
     def __init__(
         self, pod: Mapping[str, Any], asked: ScriptedContainer, now: float, volumes: Volumes, network: Network
@@ -174,10 +175,10 @@ def live(
     shared: Shared | None = None,
     network: Network = OPEN,
 ) -> Life:
-    """Compute the life of a pod up to `now` seconds after its node accepted it.
+    """Compute the lifecycle of a pod up to `now` seconds after its node accepted the pod.
 
-    `end` is the pod's deletion, None without one. `shared` contains the changes of other pods in shared volumes.
-    `network` answers the connections of the pod's containers.
+    `end` is the stop of the pod because of its deletion; None if the pod is not deleted. `shared` contains the changes
+    of other pods in shared volumes. `network` simulates the connections of the pod's containers.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
@@ -203,7 +204,7 @@ def _live(
     others: Shared | None,
     network: Network,
 ) -> Life:
-    """Compute a life; repeat this while the writes of a container may change another container."""
+    """Compute a lifecycle; repeat this as long as the writes of a container may change another container."""
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
@@ -247,7 +248,10 @@ def _lived(common: _Pod, end: ContainerStop | None) -> Life:
 
 
 def _ephemeral(common: _Pod, container: Container, stop: ContainerStop | None) -> ContainerLife:
-    """Compute the life of an ephemeral container. It starts now if it has not started, because no field says when."""
+    """Compute the lifecycle of an ephemeral container.
+
+    If the ephemeral container has not started, it starts now, because no field contains the time of its start.
+    """
     now, begin = common.now, None
     if now >= SANDBOX_TAKES and (stop is None or now < stop.at):
         recorded = common.recorded.get(container["name"]) or {}
@@ -257,14 +261,14 @@ def _ephemeral(common: _Pod, container: Container, stop: ContainerStop | None) -
 
 
 def _sooner(end: ContainerStop | None, common: _Pod, over: float | None) -> ContainerStop | None:
-    """Return the earlier one of a pod's deletion and of `over`, the end of its main containers."""
+    """Return the earlier of a pod's deletion and `over`, the end of its main containers."""
     if over is None or (end is not None and end.at <= over):
         return end
     return ContainerStop(over, float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0))
 
 
 def _end_sidecars(found: Life, common: _Pod, end: ContainerStop | None) -> None:
-    """Stop the sidecars of a pod whose main containers have ended."""
+    """Stop the sidecars of a pod whose main containers have all ended."""
     sooner = _sooner(end, common, found.ended_at or 0.0)
     for index, life in enumerate(found.init):
         if is_sidecar(life.container) and life.spans:
@@ -273,7 +277,7 @@ def _end_sidecars(found: Life, common: _Pod, end: ContainerStop | None) -> None:
 
 
 def _goes_on(life: ContainerLife, container: Container, common: _Pod) -> tuple[float | None, float | None]:
-    """Return when the next container begins (None: not yet), and when the pod failed (None: it has not failed)."""
+    """Return when the next container begins, and when the pod failed; None if that has not happened yet."""
     if is_sidecar(container):
         span = life.spans[-1] if life.spans else None
         if span is None or span.verdicts.started_at is None:
@@ -301,9 +305,9 @@ def _container(
     init: bool,
     policy: str = "",
 ) -> ContainerLife:
-    """Compute the life of a container that may start at `begin`; None means that it may not start yet.
+    """Compute the lifecycle of a container that may start at `begin`; None means that the container may not start yet.
 
-    `policy` is its restart policy, by default the pod's.
+    `policy` is the restart policy of the container, by default the pod's.
     """
     life = ContainerLife(container, waits_for=common.first_wait)
     common.volumes.keep(life.name)
@@ -393,7 +397,7 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
 def _run(
     life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: ContainerStop | None, policy: str
 ) -> None:
-    """Add the runs of a container, from its stored state `memory` to the present."""
+    """Add the runs of a container, from its stored state `memory` to the current time."""
     container, failures, start = life.container, 0, memory.first
     variables = variables_of(common.pod, container)
     while True:

@@ -1,8 +1,9 @@
-"""Probes: computes when a container is started, when it is ready, and when a probe kills it.
+"""Computes from a container's probes when it is started, when it is ready, and when a probe kills it.
 
-Guarantees: a probe runs after its initial delay and then once per period. A network probe passes, unless the container
+Guarantees: a probe runs after its initial delay, and then once per period. A network probe passes, unless the container
 runs a known server and the port is wrong (`agnhost_servers`). The result of an exec probe is computed from the
-container's files at that time; a probe with an unknown command passes. Seconds count from the container's start.
+container's files at that time; a probe with an unknown command passes. Seconds count from the start of the container's
+run.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ Container = Mapping[str, Any]
 
 
 class VerdictChange(NamedTuple):
-    """A change of a probe's result."""
+    """A change of the result of a probe."""
 
     at: float
     passes: bool
 
 
 class Verdicts(NamedTuple):
-    """The results of all probes of one run of a container."""
+    """The results of all probes in one run of a container."""
 
     started_at: float | None
-    """When the startup probe passes; None if it never does."""
+    """The time at which the startup probe passes; None if it never does."""
     ready: tuple[VerdictChange, ...]
     dies_at: float | None
-    """When the liveness probe or startup probe kills the container; None if neither does."""
+    """The time at which the liveness probe or the startup probe kills the container; None if neither does."""
 
     def is_ready(self, seconds: float) -> bool:
         """Return whether the container is ready `seconds` after its start."""
@@ -53,7 +54,7 @@ def judge(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Verdicts:
-    """Compute the results of all probes of a run, which has these `files` and this `network`."""
+    """Compute the results of all probes of a run, whose files are `files` and whose network is `network`."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each - files.start for each in files.changes()]
     if (change := network.next_change(files.start)) is not None:
@@ -98,7 +99,7 @@ def _readiness(
 
 
 def _gives_up(probe: Mapping[str, Any]) -> float:
-    """Return when the container is killed because its startup probe never passes."""
+    """Return the time at which the container is killed because its startup probe never passes."""
     period = float(probe.get("periodSeconds") or 10)
     return float(probe.get("initialDelaySeconds") or 0) + period * (int(probe.get("failureThreshold") or 3) - 1)
 
@@ -111,9 +112,9 @@ def verdicts(
     *,
     initially: bool,
 ) -> list[VerdictChange]:
-    """Return the changes of a probe's result; after the last of `changes`, nothing changes any more.
+    """Return the changes of a probe's result; after the last of `changes`, the result stays the same.
 
-    If a probe has no result (None), it is ignored (`pkg/kubelet/prober/worker.go`).
+    A probe run without a result (None) is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
     wanted = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
@@ -143,7 +144,7 @@ def answers(
     variables: Mapping[str, str],
     network: Network,
 ) -> bool | None:
-    """Return whether a probe passes `seconds` after the container's start; None if the probe cannot run."""
+    """Return whether a probe passes `seconds` after the container's start; None if the probe cannot be run."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
         seen = files.copied(files.start + seconds)
@@ -162,7 +163,7 @@ def answers(
 
 
 def _port(container: Container, port: Any) -> int | None:
-    """Return the number of a port; a port name must be declared by the container."""
+    """Return the number of a port; a port name must be one that the container declares."""
     if isinstance(port, int):
         return port
     found = (each["containerPort"] for each in container.get("ports") or () if each.get("name") == port)

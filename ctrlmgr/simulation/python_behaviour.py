@@ -1,13 +1,13 @@
-"""Rules in Python: a file with a function `behaviour` that returns the behaviour of a container.
+"""Rules that are written in Python, in a file with a function `behaviour` that returns the behaviour of a container.
 
     def behaviour(container):
         if container.image.startswith("example.com/batch:"):
             return "exit 1 after 30s" if container.chance < 0.2 else "exit 0 after 30s"
 
-Guarantees: a file that cannot be run, or does not contain the function, is refused with the line and reason. Errors of
-the function, and unknown phrases that it returns, are reported like errors in annotations; the container then behaves
-as without the rule. The function is called whenever a pod is computed, and must always return the same result for the
-same container.
+Guarantees: a file that cannot be run, or does not define the function, is refused with the line and the reason. Errors
+that the function raises, and unknown phrases that it returns, are reported like errors in annotations; the container
+then behaves as without the rule. The function is called whenever a pod is computed, and must always return the same
+result for the same container.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ class Scripted:
     """The rule that a Python file defines."""
 
     def __init__(self, path: Path, function: Callable[[ScriptedContainer], Any]) -> None:
-        """Use `function`, which the file `path` defines."""
+        """Create the rule from `function`, which the file `path` defines."""
         self._path = path
         self._function = function
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour of a container, None if there is none; raises ValueError with the file and reason."""
+        """Return the behaviour of a container, None if the function returns none.
+
+        Raises ValueError with the file and reason if it fails.
+        """
         try:
             phrases = self._function(ScriptedContainer(subject))
         except Exception as error:  # any error in the user's file is reported
@@ -51,10 +54,10 @@ class Scripted:
 
 
 class ScriptedContainer:
-    """The argument of the user's function: one container."""
+    """A container, as the argument of the user's function."""
 
     def __init__(self, subject: Subject) -> None:
-        """Copy the fields of `subject`."""
+        """Copy the fields that the container `subject` has."""
         self.namespace = subject.namespace
         """The namespace of the container's pod."""
         self.pod = subject.pod
@@ -72,16 +75,16 @@ class ScriptedContainer:
 
     @property
     def chance(self) -> float:
-        """A number from 0 up to, but not including, 1.
+        """A random number from 0 up to, but not including, 1.
 
-        The number differs between containers, and is the same in every run.
+        The random number differs between containers, but is the same in every run of a container.
         """
         digest = blake2b(f"{self.namespace}/{self.pod}/{self.container}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) / _CHANCES
 
 
 def read_script(path: Path) -> Scripted:
-    """Run a file and return its rule; raises `SettingsError` with the line and reason."""
+    """Run a file and return its rule; raises `SettingsError` with the line and reason if the file is invalid."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,12 +1,12 @@
-"""Simulated files: the files in a container's root and in its mounted volumes, at each moment.
+"""Simulates the files in a container's root and in its mounted volumes, at each time.
 
-Guarantees: other containers see a write to a volume from the time of the write. A container's root is empty at the
-start of each run. The files of an emptyDir volume exist as long as its pod, and those of a hostPath volume as long as
-its node. The files of a claim exist as long as the claim. Other pods can write to hostPath volumes and claims
-(`Shared`). A `downwardAPI` volume contains fields of its pod. The content of other volumes (ConfigMaps, Secrets, …) is
-not simulated: every file exists and is empty.
+Guarantees: other containers see a write to a volume from the time of the write on. A container's root is empty at the
+start of each run. The files of an emptyDir volume exist as long as the volume's pod, and the files of a hostPath volume
+as long as the node. The files of a PersistentVolumeClaim exist as long as the claim. Other pods can write to hostPath
+volumes and PersistentVolumeClaims (`Shared`). A `downwardAPI` volume contains fields of the volume's pod. The content
+of other volumes (ConfigMaps, Secrets, …) is not simulated: every file exists and is empty.
 
-Times are seconds of the pod's life.
+Times are in seconds of the pod's life.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.simulation.pod_fields import files_of
 
 OTHERS: Final = ""
-"""The author of changes that other pods made, and of a volume's initial content."""
+"""The author of changes that other pods made, and of the initial content of a volume."""
 
 
 class Entry(NamedTuple):
-    """A change of a file by a container: the file was written, or removed (then there is no text)."""
+    """A change of a file by a container, which wrote the file or removed it (then the text is None)."""
 
     at: float
     author: str
@@ -33,22 +33,22 @@ class Entry(NamedTuple):
 
 
 class Shared(Protocol):
-    """The changes of other pods in volumes that they share with this one."""
+    """The changes that other pods have made in volumes that they share with this pod."""
 
     def of(self, place: str) -> Iterable[tuple[str, float, str | None]]:
-        """Return the changes of files at a place: path, time and text (None: removed)."""
+        """Return the changes of files at a place: path, time and text (None if the file was removed)."""
 
 
 class Journal:
     """The files of a volume or of a container's root, with all changes of these files."""
 
     def __init__(self, *, is_opaque: bool = False) -> None:
-        """Start without files; if `is_opaque`, every file exists and is empty."""
+        """Create a journal without files; if `is_opaque` is set, every file exists and is empty."""
         self._default = "" if is_opaque else None
         self._entries: dict[str, list[Entry]] = {}
 
     def read(self, path: str, now: float) -> str | None:
-        """Return the content of a file at a moment, None if it does not exist."""
+        """Return the content of a file at a given time; None if the file does not exist then."""
         entries = self._entries.get(path, ())
         found = bisect_right(entries, now, key=attrgetter("at"))
         return entries[found - 1].text if found else self._default
@@ -59,12 +59,12 @@ class Journal:
         entries.insert(bisect_right(entries, entry.at, key=attrgetter("at")), entry)
 
     def keep(self, author: str, until: float) -> None:
-        """Remove an author's changes after a moment, because the author had ended at that moment."""
+        """Remove the changes that an author made after a given time, because the author had ended at that time."""
         for path, entries in self._entries.items():
             self._entries[path] = [each for each in entries if each.author != author or each.at <= until]
 
     def paths(self, now: float) -> Iterator[str]:
-        """Yield the files that exist at a moment."""
+        """Yield the files that exist at a given time."""
         return (path for path in self._entries if self.read(path, now) is not None)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
@@ -78,11 +78,11 @@ class Volume(NamedTuple):
     journal: Journal
     folder: str = ""
     is_shared: bool = False
-    """Whether other pods can see the volume as well."""
+    """Whether other pods can also see the volume."""
 
 
 class Mount(NamedTuple):
-    """A volume that is mounted in a container, at a path without a final slash."""
+    """A volume that is mounted in a container, at a path without a trailing slash."""
 
     path: str
     volume: Volume
@@ -95,7 +95,7 @@ class Volumes:
     def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
         """Read the volumes of a pod.
 
-        `shared` contains the changes of other pods up to `now`, None if there are none.
+        `shared` contains the changes of other pods up to `now`; None if there are none.
         """
         self._pod = pod
         self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
@@ -107,7 +107,7 @@ class Volumes:
         """The next time at which the pod reads a shared file, which other pods may have changed by then."""
 
     def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mount]:
-        """Return the mounts of a container; deeper paths are first."""
+        """Return the mounts of a container, with the deepest paths first."""
         found = []
         for each in container.get("volumeMounts") or ():
             volume = self._volume(each["name"])
@@ -123,16 +123,16 @@ class Volumes:
             self.next_look = at if self.next_look is None else min(at, self.next_look)
 
     def keep(self, author: str, until: float = -1.0) -> None:
-        """Remove a container's changes after a moment; by default all its changes."""
+        """Remove the changes that a container made after a given time; by default, remove all its changes."""
         for journal in self._journals():
             journal.keep(author, until)
 
     def written(self) -> dict[int, list[tuple[str, Entry]]]:
-        """Return all changes, to compare two computations."""
+        """Return all changes, so that two computations can be compared."""
         return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
 
     def shared_changes(self) -> list[tuple[str, str, Entry]]:
-        """Return this pod's changes in shared volumes: place, path and change."""
+        """Return this pod's changes in shared volumes: the place, the path and the change of each."""
         found = ((place, path, each) for place, journal in self._places.items() for path, each in journal.entries())
         return [each for each in found if each[2].author != OTHERS]
 
@@ -179,18 +179,18 @@ def is_sharing(pod: Mapping[str, Any]) -> bool:
 
 
 def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with variables `$(NAME)` replaced by their values."""
+    """Return a string in which variables `$(NAME)` are replaced by their values."""
     for name, value in variables.items():
         text = text.replace(f"$({name})", value)
     return text
 
 
 class ReadOnly(Exception):
-    """The file cannot be written; the argument is its path."""
+    """Raised if a file cannot be written; the argument is the file's path."""
 
 
 class Files(MutableMapping[str, str]):
-    """The files that one run of a container sees, by absolute path; `now` is the time of reads."""
+    """The files that one run of a container can read, by absolute path; `now` is the time of the reads."""
 
     def __init__(
         self,
@@ -201,25 +201,25 @@ class Files(MutableMapping[str, str]):
         *,
         is_read_only: bool = False,
     ) -> None:
-        """Begin a run of the container `author`; with `is_read_only`, its root cannot be written."""
+        """Begin a run of the container `author`; if `is_read_only` is set, its root cannot be written."""
         self.start = self.now = start
         self._author = author
         self._mounts = [*mounts, Mount("", Volume(Journal()), is_read_only)]
         self._volumes = volumes
         self.writes = 0
-        """The number of writes."""
+        """The number of writes to files in the run."""
         # The changes in a copy, by path; None means that the file was removed.
         self._changed: dict[str, str | None] | None = None
 
     def at(self, now: float) -> dict[str, str]:
-        """Return the files at a moment."""
+        """Return the files at a given time."""
         self.now = now
         return dict(self)
 
     def copied(self, now: float, changed: Mapping[str, str | None] | None = None) -> Files:
-        """Return a copy of the files at a moment; changes of the copy have no effect on these files.
+        """Return a copy of the files at a given time; changes of the copy have no effect on these files.
 
-        `changed` are changes of an earlier copy: the new text of each path, None for a removed file.
+        `changed` contains the changes of an earlier copy: the new text of each path, None for a removed file.
         """
         found = copy(self)
         found.start = found.now = now
@@ -237,9 +237,9 @@ class Files(MutableMapping[str, str]):
         return sorted({each for each in found if each > self.start})
 
     def next_change(self, after: float) -> float | None:
-        """Return when files may change after a moment, None if never.
+        """Return the next time at which files may change; None if they never change.
 
-        Shared files may change at any time for which the changes of other pods are not known yet.
+        Shared files may change at any time for which the changes by other pods are not known yet.
         """
         found = [each for each in self.changes() if each > after]
         if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):

@@ -1,6 +1,6 @@
 """The logs of containers on simulated nodes.
 
-Guarantees: the lines are deterministic and consistent with the pod's status. Errors have the kubelet's texts
+Guarantees: the log lines are deterministic and consistent with the pod's status. Errors have the kubelet's messages
 (`pkg/kubelet/kubelet_pods.go`, `validateContainerLogStatus`).
 """
 
@@ -27,11 +27,14 @@ class LogSelection(NamedTuple):
 
     tail: int | None = None
     since: float | None = None
-    """Only lines that were written after this time of the pod's life; None for all."""
+    """The time of the pod's life after which requested lines were written; None for all lines."""
 
 
 def container_of(pod: Mapping[str, Any], name: str) -> str:
-    """Return the name of the requested container; raises LookupError with kube-apiserver's text."""
+    """Return the name of the requested container.
+
+    Raises LookupError with kube-apiserver's message if there is no such container.
+    """
     spec, meta = pod["spec"], pod["metadata"]
     kinds = {
         "": _names(spec.get("containers")),
@@ -63,7 +66,10 @@ def run_to_read(
     *,
     previous: bool = False,
 ) -> Span:
-    """Return the run of a container whose log is requested; raises LookupError with a message for the client."""
+    """Return the run of a container whose log is requested.
+
+    Raises LookupError with a message for the client if there is no such run.
+    """
     name = pod["metadata"]["name"]
     found = _life(pod, asked, now, end, container, network)
     if found is None:
@@ -90,7 +96,7 @@ def same_run(
     network: Network,
     span: Span,
 ) -> Span | None:
-    """Return the present state of a run after its pod has changed; None if the run is no longer known."""
+    """Return the current state of a run after its pod has changed; None if the run is no longer known."""
     found = _life(pod, asked, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
@@ -108,7 +114,7 @@ def _life(
 
 
 def first_lines(span: Span, until: float, wanted: LogSelection) -> list[Line]:
-    """Return the lines of a run until a moment, limited to the requested part."""
+    """Return the lines of a run until a given time, limited to the requested part."""
     lines = span.lines(until)
     if wanted.tail is not None:
         lines = lines[max(len(lines) - wanted.tail, 0) :]
@@ -116,16 +122,16 @@ def first_lines(span: Span, until: float, wanted: LogSelection) -> list[Line]:
 
 
 def lines_after(span: Span, told: float, until: float) -> list[Line]:
-    """Return the lines that a run writes after one moment, up to another moment."""
+    """Return the lines that a run writes after one time, up to another time."""
     return [each for each in span.lines(until) if each.at > told]
 
 
 def next_moment(span: Span, now: float) -> float | None:
-    """Return when a run writes its next line or ends; None if neither happens."""
+    """Return the time at which a run writes its next line or ends; None if it does neither."""
     written = (span.start + each.at for each in span.run.lines)
     return min((each for each in (*written, span.end) if each is not None and each > now), default=None)
 
 
 def written(lines: Iterable[Line], stamp: Callable[[float], str] | None) -> str:
-    """Return lines as the text of a log; `stamp` formats their times, None if no timestamps are requested."""
+    """Return lines as the text of a log; `stamp` formats their times, and is None if no timestamps are requested."""
     return "".join(f"{stamp(each.at) + ' ' if stamp else ''}{each.written}" for each in lines)

@@ -1,10 +1,10 @@
-"""The network as containers on simulated nodes see it: names, Services, and which connections are accepted.
+"""Simulates the network for containers on simulated nodes: names, Services, and which connections are accepted.
 
-Guarantees: a Service accepts a connection if it has the port and a ready endpoint for it. Names are resolved as in a
-pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred: every response is empty. Hosts
-outside the cluster exist and accept every connection.
+Guarantees: a Service accepts a connection if it has the port, and a ready endpoint for the port. Names are resolved as
+in a pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred, so every response is empty.
+Hosts outside the cluster exist and accept every connection.
 
-Times are seconds of the pod's life.
+Times are in seconds of the pod's life.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ TIMEOUT: Final = "connection timed out"
 
 
 class Answer(NamedTuple):
-    """The result of a connection or of the resolution of a name."""
+    """The result of a connection, or of the resolution of a name."""
 
     address: str = ELSEWHERE
     problem: str = ""
-    """The error; empty for a success."""
+    """The error of the connection; empty if it succeeded."""
 
 
 class Network(Protocol):
-    """The network during the life of a pod."""
+    """The simulated network during the life of a pod."""
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
-        """Connect to a port of a host; without a port, only resolve its name."""
+        """Connect to a port of a host; if no port is given, only resolve the host's name."""
 
     def next_change(self, after: float) -> float | None:
-        """Return the next time after a moment at which a host that the pod has used changes; None if unknown."""
+        """Return the next time at which a host that the pod has used changes; None if it is not known."""
 
 
 class Open:
@@ -49,7 +49,7 @@ class Open:
         return Answer(LOCALHOST if is_local(host) else ELSEWHERE)
 
     def next_change(self, after: float) -> None:
-        """Return None: the network never changes."""
+        """Return None, because this network never changes."""
 
 
 OPEN: Final = Open()
@@ -61,9 +61,9 @@ class Slice(NamedTuple):
     ports: frozenset[str] = frozenset()
     """The names of the ports that have ready endpoints."""
     address: str = ""
-    """The address of a ready endpoint."""
+    """The address of one of the ready endpoints."""
     hosts: tuple[tuple[str, str], ...] = ()
-    """The host names of endpoints, with their addresses."""
+    """The host names of ready endpoints, with their addresses."""
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Slice:
@@ -78,16 +78,16 @@ class Slice(NamedTuple):
 
 
 class ServiceState(NamedTuple):
-    """A Service at one moment."""
+    """The state of a Service at one time."""
 
     address: str = ""
     """The cluster IP of the Service; empty for a headless Service."""
     external: str = ""
-    """The external name of the Service; empty if it has none."""
+    """The external name of the Service; empty if the Service has none."""
     ports: tuple[tuple[int, bool], ...] = ()
     """The ports of the Service, each with whether it has ready endpoints."""
     is_ready: bool = False
-    """Whether the Service has any ready endpoint."""
+    """Whether the Service has at least one ready endpoint."""
     endpoint: str = ""
     """The address of a ready endpoint, for a headless Service."""
     hosts: tuple[tuple[str, str], ...] = ()
@@ -110,7 +110,7 @@ class ServiceState(NamedTuple):
         )
 
     def connect(self, port: int | None) -> Answer:
-        """Connect to a port of the Service; without a port, only resolve its name."""
+        """Connect to a port of the Service; if no port is given, only resolve its name."""
         if self.external:
             return Answer()
         if not self.address:  # The Service is headless, so its name resolves to its ready endpoints.
@@ -128,16 +128,16 @@ class ServiceState(NamedTuple):
 
 
 class ServiceName(NamedTuple):
-    """A Service, or one of its endpoints, that a name may stand for."""
+    """A Service, or one of its endpoints, to which a name may refer."""
 
     namespace: str
     name: str
     host: str = ""
-    """The host name of the endpoint, "" for the Service itself."""
+    """The host name of the endpoint; "" for the Service itself."""
 
 
 def is_local(host: str) -> bool:
-    """Return whether a host name or address stands for the pod itself."""
+    """Return whether a host name or address refers to the pod itself."""
     return host.lower() in ("localhost", "::1") or host.startswith("127.")
 
 
@@ -151,7 +151,7 @@ def is_address(host: str) -> bool:
 
 
 def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
-    """Yield the Services that a name may stand for in a pod, in the order of search domains."""
+    """Yield the Services to which a name may refer in a pod, in the order of search domains."""
     whole = host.lower()
     if whole.endswith("."):
         domains: Iterable[str] = ("",)
@@ -165,7 +165,7 @@ def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
 
 
 def is_of_cluster(host: str, namespaces: Iterable[str]) -> bool:
-    """Return whether a name can only belong to the cluster, so that it is unknown if no Service has it."""
+    """Return whether a name can only belong to the cluster; such a name is unknown if no Service has it."""
     labels = host.lower().rstrip(".").split(".")
     is_domain = labels[-1] == "svc" or labels[-2:] == DOMAIN.split(".")
     return len(labels) == 1 or is_domain or (len(labels) <= 3 and labels[-1] in namespaces)

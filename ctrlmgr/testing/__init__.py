@@ -1,8 +1,8 @@
-"""Test tools of ctrlmgr, also for tests of users' controllers.
+"""The test tools of ctrlmgr, which tests of users' controllers can also use.
 
-`Harness` is a control plane within the test, on virtual time. `every_interleaving` runs a harness for each order of
-events. `FakeClock` is a `Clock` that replaces the machine's clock. `builders` create objects. `plugin` is a pytest
-plugin; it runs recordings as tests (`replays`) and a control plane for a test (`served`).
+`Harness` is a control plane in the process of the test, with virtual time. `every_interleaving` runs a harness for each
+possible order of events. `FakeClock` is a `Clock` that replaces the machine's clock. `builders` create objects.
+`plugin` is a pytest plugin; it runs recordings as tests (`replays`) and a control plane for a test (`served`).
 """
 
 from importlib import import_module as _import_module
@@ -15,7 +15,7 @@ _PUBLIC = {"Harness": "ctrlmgr.testing.harness", "every_interleaving": "ctrlmgr.
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name at its first use."""
+    """Load a public name of the package at its first use."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'ctrlmgr.testing' has no attribute {name!r}")
     found: object = getattr(_import_module(_PUBLIC[name]), name)

@@ -1,7 +1,7 @@
-"""Builders of objects for tests: a test states only what matters; everything else is as in a healthy cluster.
+"""Builds objects for tests; a test states only what matters, and all other fields are as in a healthy cluster.
 
-Guarantees: the same arguments produce the same bytes. A uid is computed from the name. A test must not depend on
-optional fields that it omits.
+Guarantees: the same arguments always produce the same bytes. The uid of an object is computed from its name. A test
+must not depend on optional fields that the test omits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _metadata(name: str, namespace: str, **optional: Any) -> dict[str, Any]:
 
 
 def a_namespace(name: str = "default", *, phase: str = "Active", revision: int = 0) -> Object:
-    """Return a Namespace; with phase `Terminating` it accepts no new objects."""
+    """Return a Namespace; in the phase `Terminating`, it accepts no new objects."""
     metadata = _metadata(name, "")
     body = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "status": {"phase": phase}}
     return Object.from_dict(body).at(revision)
@@ -37,7 +37,7 @@ def a_node(
     ready: bool = True,
     revision: int = 0,
 ) -> Object:
-    """Return a ready Node; an empty `zone` or `cpu` is omitted."""
+    """Return a ready Node; `zone` and `cpu` are omitted if they are empty."""
     in_zone = {"topology.kubernetes.io/zone": zone} if zone else {}
     metadata = _metadata(name, "", labels={"kubernetes.io/hostname": name, **in_zone, **(labels or {})})
     status = {"allocatable": {"cpu": cpu} if cpu else {}, "conditions": [{"type": "Ready", "status": str(ready)}]}
@@ -68,7 +68,7 @@ def a_pod(
     uid: str = "",
     revision: int = 0,
 ) -> Object:
-    """Return a Pod, by default a ready one labelled `app: web`.
+    """Return a Pod; by default, it is ready and labelled `app: web`.
 
     If `ready` is None, the condition Ready is omitted; `deleted_at` makes the pod terminating. `ports` belong to the
     pod's container, `sidecar_ports` to an init container that always restarts.
@@ -100,7 +100,7 @@ def service_port(
 ) -> Fields:
     """Return a port of a Service.
 
-    If `target` is None, the target port is omitted, which means that it is `port`.
+    If `target` is None, the target port is omitted, which means that it equals `port`.
     """
     optional = {"name": name, "appProtocol": app_protocol, "targetPort": target}
     return {"port": port, "protocol": protocol, **{key: value for key, value in optional.items() if value}}
@@ -123,9 +123,9 @@ def a_service(
     created_at: str = CREATED,
     revision: int = 0,
 ) -> Object:
-    """Return a Service, by default for `app: web` from port 80 to 8080.
+    """Return a Service; by default, it selects `app: web` and forwards port 80 to 8080.
 
-    `selects_nothing` omits the selector, which differs from the empty `selector={}`.
+    If `selects_nothing` is set, the selector is omitted, which differs from the empty `selector={}`.
     """
     metadata = _metadata(name, namespace, labels=labels, annotations=annotations) | {"creationTimestamp": created_at}
     spec: dict[str, Any] = {"type": type, "ports": [service_port()] if ports is None else list(ports)}
@@ -148,7 +148,7 @@ def endpoints(
     annotations: Mapping[str, str] | None = None,
     revision: int = 0,
 ) -> Object:
-    """Return an Endpoints object, by default as the endpoints controller writes it for no addresses."""
+    """Return an Endpoints object, by default as the endpoints controller writes it if there are no addresses."""
     managed = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     metadata = _metadata(name, namespace, labels=managed if labels is None else labels, annotations=annotations)
     body = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, **({"subsets": subsets} if subsets else {})}

@@ -1,7 +1,7 @@
-"""The contract of an event log as tests, which run on every implementation of a log.
+"""The contract of an event log in the form of tests, which run on every implementation of a log.
 
-Subclass `EventLogContract` in a test module. Provide a fixture `log` with an empty, open log on the `FakeClock` of the
-fixture `clock`.
+To test a log, subclass `EventLogContract` in a test module. The module must provide a fixture `log` with an empty, open
+log that uses the `FakeClock` of the fixture `clock`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ AUTHOR = Author("alice", "kubectl/v1.36.2")
 
 
 class VerifiableLog(EventLog, Verifiable, Protocol):
-    """The type of the tested logs: all implementations that can be verified."""
+    """The type of the tested logs, which are all implementations that can be verified."""
 
 
 def thing(name: str, *, namespace: str = "shop", kind: str = "Pod", **fields: object) -> Object:
@@ -68,7 +68,7 @@ def remove(obj: Object, expected: int | None) -> Proposal:
 
 
 def names(objects: Sequence[Object]) -> list[str]:
-    """Return the objects' names in order."""
+    """Return the names of objects in the given order."""
     return [obj.name for obj in objects]
 
 

@@ -1,4 +1,4 @@
-"""The contract of an event log about failures of reconciles, as tests: one record for each failure, and a limit."""
+"""The contract of an event log about failures of reconciles, as tests: one record per failure, and a maximum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctrlmgr.testing.eventlog_contract import VerifiableLog
 
 
 class FailureContract:
-    """The tests about failures that every log must pass; they need the fixture of `EventLogContract`."""
+    """The tests about failures that every event log must pass; they need the fixtures of `EventLogContract`."""
 
     def test_a_failure_is_one_record_that_is_brought_up_to_date(self, log: VerifiableLog) -> None:
         first = Failure(

@@ -1,14 +1,14 @@
 """A clock whose time changes only when a test steps it.
 
 Guarantees:
-- Time changes only in `step` and `set`.
-- A step fires the deadlines that it passes in order, each at its own time. A thread that waits until 30 and then until
-  50 reads the times 30 and 50, even if one step passes both.
-- A thread that a step has notified does not count as waiting until it blocks again. So `wait_for_waiters(1); step(30);
-  wait_for_waiters(1); step(20)` cannot overtake the thread.
-- If a thread never blocks (`get(timeout=0)`), no other thread is needed to step the clock.
+- Time changes only in the methods `step` and `set`.
+- A step fires the deadlines that it passes in order, each at the deadline's own time. A thread that waits until 30 and
+  then until 50 reads the times 30 and 50, even if one step passes both.
+- A thread that a step has notified does not count as waiting until it blocks again. Therefore `wait_for_waiters(1);
+  step(30); wait_for_waiters(1); step(20)` cannot overtake the thread.
+- If a thread never blocks (`get(timeout=0)`), the test needs no other thread to step the clock.
 
-A thread that another thread has notified, and that has not run yet, still counts as waiting.
+A thread that was notified by another thread, and has not run yet, still counts as waiting.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ class _Waiter:
 
 
 class FakeClock:
-    """A `Clock` for tests and simulations. One thread steps the clock; any number of threads read it or wait on it."""
+    """A `Clock` for tests and simulations. Only one thread may step the clock.
+
+    Any number of threads may read it or wait on it.
+    """
 
     def __init__(self, now_us: int = 1_767_225_600_000_000, *, patience: float = 1.0) -> None:
-        """Start at `now_us` (microseconds since 1970; by default the beginning of 2026).
+        """Create a clock that starts at `now_us` (microseconds since 1970; by default the beginning of 2026).
 
-        `patience` is in real seconds: a step that passes a deadline waits at most that long until the notified threads
-        block again. The step waits that long only if such a thread does something else.
+        `patience` is the maximum time, in real seconds, that a step waits until the notified threads block again. A
+        step takes the whole `patience` only if a notified thread does something else.
         """
         # Microseconds since this clock was created; an integer, so that three steps of 0.1 are 0.3.
         self._elapsed = 0
@@ -48,11 +51,11 @@ class FakeClock:
         self._waiters: list[_Waiter] = []
 
     def now(self) -> int:
-        """Return the wall clock: microseconds since 1970."""
+        """Return the wall clock's time in microseconds since 1970."""
         return self._epoch + self._elapsed
 
     def monotonic(self) -> float:
-        """Return the seconds stepped so far."""
+        """Return the seconds by which the clock was stepped so far."""
         return self._elapsed / _MICROSECONDS
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
@@ -89,7 +92,7 @@ class FakeClock:
     def set(self, now_us: int) -> None:
         """Set the wall clock to `now_us`.
 
-        A later time is a step; an earlier time changes the wall clock only.
+        A later time counts as a step; an earlier time changes only the wall clock.
         """
         ahead = now_us - self.now()
         if ahead >= 0:
@@ -97,13 +100,16 @@ class FakeClock:
         self._epoch = now_us - self._elapsed
 
     def wait_for_waiters(self, n: int, timeout: float = 10.0) -> None:
-        """Wait until at least `n` threads block in `wait`; raises TimeoutError after `timeout` real seconds."""
+        """Wait until at least `n` threads block in `wait`.
+
+        Raises TimeoutError if they do not within `timeout` real seconds.
+        """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._waiters) >= n, timeout):
                 raise TimeoutError(f"{len(self._waiters)} of {n} threads wait on the clock")
 
     def next_deadline_in(self) -> float | None:
-        """Return the seconds until the earliest deadline, None if there is none."""
+        """Return the seconds until the earliest deadline; None if there is no deadline."""
         with self._changed:
             deadlines = [waiter.deadline for waiter in self._waiters if waiter.deadline is not None]
             return (min(deadlines) - self._elapsed) / _MICROSECONDS if deadlines else None
@@ -116,8 +122,8 @@ class FakeClock:
     def _wake(self, deadline: int) -> Collection[threading.Thread]:
         """Notify all threads whose deadline has passed, and remove them from the waiters.
 
-        A condition can only notify all of its waiters, so other threads are notified and removed as well. For these
-        threads it looks like any notification, after which every caller checks its condition again.
+        A condition can only notify all of its waiters, so its other waiters are also notified and removed. For the
+        other waiters this looks like any notification, after which every caller checks its condition again.
         """
         with self._changed:
             due = [w for w in self._waiters if w.deadline is not None and w.deadline <= deadline]

@@ -1,7 +1,7 @@
-"""Injected faults: which writes of controllers fail, how often, and whether they take effect anyway.
+"""Injects faults: determines which writes of controllers fail, how often, and whether they take effect anyway.
 
-Guarantees: a fault occurs exactly as often as requested, and faults occur in their order. A `lost` write is in the log
-although its author receives an error, as after a broken connection.
+Guarantees: a fault occurs exactly as often as requested, and several faults occur in their order. A `lost` write is
+stored in the log although its author receives an error, as after a broken connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Fault:
-    """A fault to inject."""
+    """A fault that is to be injected."""
 
     error: Exception
     times: int
@@ -38,20 +38,20 @@ class Fault:
 
 
 class Faults:
-    """The faults to inject."""
+    """The faults that are to be injected."""
 
     def __init__(self) -> None:
         """Start without faults."""
         self._coming: list[Fault] = []
         self.raised: list[Exception] = []
-        """The errors that were raised until now."""
+        """The errors that faults have raised so far."""
 
     def add(self, fault: Fault) -> None:
         """Add a fault."""
         self._coming.append(fault)
 
     def attempt(self, verb: str, obj: Object, write: Callable[[], T]) -> T:
-        """Make a write, or raise the error of the first fault that applies to it."""
+        """Make a write, or raise the error of the first fault that applies to the write."""
         fault = next((each for each in self._coming if each.applies(verb, obj)), None)
         if fault is None:
             return write()
@@ -62,16 +62,16 @@ class Faults:
 
 
 class FaultyClient(EngineClient):
-    """An `EngineClient` that injects faults; its writes are observed."""
+    """An `EngineClient` that injects faults, and whose writes are observed."""
 
     def __init__(self, faults: Faults, *arguments: Any, **options: Any) -> None:
-        """Inject `faults`; the other arguments are those of `EngineClient`."""
+        """Create a client that injects `faults`; the other arguments are those of `EngineClient`."""
         super().__init__(*arguments, **options)
         self._faults = faults
         self._made_with = options
 
     def for_reconcile(self, cause: Cause) -> FaultyClient:
-        """Return the client for one reconcile."""
+        """Return the client for one reconcile of a controller."""
         return FaultyClient(self._faults, self.engine, self._run, self._requester, cause, **self._made_with)
 
     def create(self, obj: Object) -> Object:

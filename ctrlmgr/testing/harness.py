@@ -1,8 +1,8 @@
-"""A control plane for tests of apps, without a server, threads or waiting. The test controls the time.
+"""A control plane for tests of apps, without a server, threads or waiting. Only the test advances the time.
 
 Guarantees:
-- A write is handled as in the server: it is validated against the kind's schema, defaulted and admitted. So an object
-  that the server would refuse is refused here, with the same error.
+- A write is handled as in the server: validated against the kind's schema, defaulted and admitted. Therefore the
+  harness refuses an object that the server would refuse, with the same error.
 - Controllers run only in `settle` and `advance`, always in the same order.
 - An error of a controller fails the test, unless the test injected it (`fail`) or allows errors (`strict=False`).
 """
@@ -49,7 +49,7 @@ from ctrlmgr.testing.stage import Stage
 K = TypeVar("K", bound=Kind)
 
 _RECONCILES = 1_000
-"""The maximum number of reconciles until the controllers must be idle."""
+"""The maximum number of reconciles after which the controllers must be idle."""
 _MOMENT = 0.001
 """The minimum number of seconds by which the time is stepped."""
 _MERGE = "application/merge-patch+json"
@@ -65,7 +65,7 @@ class RecordedEvent(NamedTuple):
 
 
 class RecordedWrite(NamedTuple):
-    """A write of a controller."""
+    """A write that a controller has made."""
 
     type: str
     """The type of the change: `ADDED`, `MODIFIED` or `DELETED`."""
@@ -77,7 +77,7 @@ class RecordedWrite(NamedTuple):
 
 
 class Harness:
-    """A cluster that runs one app, and has a namespace `default`."""
+    """A cluster that runs one app, and contains a namespace `default`."""
 
     def __init__(
         self,
@@ -90,19 +90,20 @@ class Harness:
         field_validation: str = "Strict",
         seed: int = 1,
     ) -> None:
-        """Install the app's kinds and build its controllers; `controllers` names built-in ones that run as well.
+        """Install the app's kinds and build its controllers; `controllers` names built-in controllers that also run.
 
-        `kinds` are installed in addition to the app's. `nodes` is the number of simulated nodes, or a file that
-        describes them: pods run on them, and the controllers of workloads run. Without `strict`, an error of a
-        reconcile does not fail the test. `field_validation` decides about unknown fields in the test's writes: `Strict`
-        refuses the write, as kubectl does, `Warn` records the fields in `warnings`, `Ignore` drops them.
+        `kinds` are installed in addition to the kinds of the app. `nodes` is the number of simulated nodes, or a file
+        that describes them; if it is given, pods run on these nodes, and the workload controllers run. If `strict` is
+        False, an error of a reconcile does not fail the test. `field_validation` decides about unknown fields in the
+        test's writes: `Strict` refuses the write, as kubectl does, `Warn` records the fields in `warnings`, `Ignore`
+        drops the fields.
         """
         configure_unless_done()
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
         """The clock of the harness; `advance` steps it and runs the controllers."""
         self.errors: list[tuple[str, str, Exception]] = []
-        """The errors of controllers, except injected ones, as (controller, object, error)."""
+        """The errors of controllers, except injected errors, as (controller, object, error)."""
         self.random = Random(seed)
         self.event_log: EventLog = self._stage.log
         self.engine: Engine = self._stage.engine
@@ -154,7 +155,7 @@ class Harness:
             yield other.build(self, options_of(other, self._nodes))
 
     def restart(self) -> None:
-        """Start the controllers again; only the content of the log is kept."""
+        """Start the controllers again; only the content of the log is kept from before."""
         self._start()
 
     # The `ControllerContext` with which controllers are built.
@@ -190,7 +191,7 @@ class Harness:
     def create(self, obj: Untyped | Mapping[str, Any], *, user: str = ..., groups: Sequence[str] = ...) -> Untyped: ...
 
     def create(self, obj: Child, *, user: str = "", groups: Sequence[str] = ()) -> Any:
-        """Create an object as a client would, and return it; raises errors such as `Invalid`.
+        """Create an object as a client would, and return it; raises `ApiError` (such as `Invalid`) if it is refused.
 
         If the object has no namespace, it is created in `default`. Admission is called with `user` and `groups`, by
         default those of an administrator; permissions are not checked.
@@ -238,7 +239,10 @@ class Harness:
         user: str = "",
         groups: Sequence[str] = (),
     ) -> Any:
-        """Apply a merge patch to an object, or to its `status`, and return it; raises the API's errors."""
+        """Apply a merge patch to an object, or to its `status`, and return it.
+
+        Raises `ApiError` if the write is refused.
+        """
         declaration = declaration_of(kind)
         target = self._target(declaration, name, namespace)._replace(subresource=subresource)
         body = Body(_MERGE, _encoded(patch))
@@ -253,7 +257,7 @@ class Harness:
         user: str = "",
         groups: Sequence[str] = (),
     ) -> None:
-        """Delete an object, which exists until its finalizers are removed. Raises `NotFound`."""
+        """Delete an object; if it has finalizers, it exists until they are removed. Raises `NotFound`."""
         declaration, options = declaration_of(kind), DeleteOptions(propagation_policy="Background")
         target = self._target(declaration, name, namespace)
         self._answered(declaration, self.engine.delete(target, None, options, self._as(user, groups)))
@@ -277,9 +281,10 @@ class Harness:
     def deployment(
         self, name: str, *, image: str = "nginx", replicas: int = 1, namespace: str = "default", within: float = 60
     ) -> Untyped:
-        """Create a Deployment, advance time until all its pods are ready, and return it; this requires `nodes`.
+        """Create a Deployment, advance time until all its pods are ready, and return it.
 
-        The pods have the label `app` with the Deployment's name. Raises AssertionError if they are not ready in time.
+        This requires simulated nodes (`nodes`). The pods have the label `app` with the Deployment's name. Raises
+        AssertionError if the pods are not ready in time.
         """
         if not self._nodes:
             raise AssertionError("pods need nodes to run: write Harness(app, nodes=3)")
@@ -290,9 +295,9 @@ class Harness:
         return found
 
     def until(self, holds: Callable[[], object], *, within: float = 60) -> None:
-        """Advance time until a condition is true.
+        """Advance time until a condition becomes true.
 
-        Raises AssertionError if it does not become true within this number of seconds.
+        Raises AssertionError if the condition does not become true within this number of seconds.
         """
         end = self.clock.monotonic() + within
         self.settle()
@@ -310,7 +315,7 @@ class Harness:
     def get(self, kind: str, name: str, *, namespace: str = ...) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, *, namespace: str = "default") -> Any:
-        """Return the current object, None if it does not exist."""
+        """Return the current state of an object; None if the object does not exist."""
         declaration = declaration_of(kind)
         key = Key(namespace if declaration.namespaced else "", name)
         obj = self.event_log.get(declaration.resource, key)
@@ -323,15 +328,15 @@ class Harness:
     def list(self, kind: str, *, namespace: str | None = ...) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, *, namespace: str | None = None) -> Any:
-        """Return the objects of a kind in one namespace (None: in all namespaces), by key."""
+        """Return the objects of a kind in one namespace (None for all namespaces), by key."""
         declaration = declaration_of(kind)
         found = self.event_log.snapshot(declaration.resource, namespace=namespace).objects
         return [read(declaration, each) for each in sorted(found, key=lambda obj: obj.key)]
 
     def settle(self) -> None:
-        """Run the controllers until none of them has work at this time.
+        """Run the controllers until none of them has work at the current time.
 
-        Raises AssertionError if they do not finish, or if one of them has raised an error.
+        Raises AssertionError if the controllers do not become idle, or if one of them has raised an error.
         """
         for _ in range(_RECONCILES):
             self.hear()
@@ -341,7 +346,7 @@ class Harness:
         raise AssertionError(f"the controllers do not become idle: the last writes are {self.written()[-6:]}")
 
     def advance(self, seconds: float) -> None:
-        """Advance time by `seconds`, and run each controller at the times at which its work is due."""
+        """Advance time by `seconds`, and run each controller whenever its work is due."""
         end = self.clock.monotonic() + seconds
         self.settle()
         while (left := end - self.clock.monotonic()) > 0:
@@ -357,7 +362,7 @@ class Harness:
         return sum(iter(self.informers.step, 0))
 
     def work(self, controller: str) -> bool:
-        """Let a controller reconcile its next object with the current caches; return False if no object waits."""
+        """Let a controller reconcile its next object with the current caches; return False if no object is queued."""
         found = next(each for each in self._controllers if each.name == controller)
         try:
             return found.process_next(timeout=0)
@@ -365,7 +370,7 @@ class Harness:
             self._broadcaster.flush()
 
     def ready(self) -> Sequence[str]:
-        """Return the controllers for which objects wait."""
+        """Return the controllers that have queued objects."""
         return [each.name for each in self._controllers if len(each.queue)]
 
     @property
@@ -383,16 +388,16 @@ class Harness:
         kind: type[Kind] | str | None = None,
         lost: bool = False,
     ) -> None:
-        """Make the next writes of controllers fail.
+        """Make the next writes of controllers fail with an error.
 
-        `verb` is `apply`, `status`, `create`, `update` or `delete` (empty: any), `kind` the written kind (None: any). A
-        `lost` write takes effect, and only its response is lost.
+        `verb` is `apply`, `status`, `create`, `update` or `delete` (empty for any), and `kind` is the written kind
+        (None for any). If the write is `lost`, it takes effect, but its response is lost.
         """
         resource = None if kind is None else declaration_of(kind).resource
         self._faults.add(Fault(error, times, verb, resource, lost))
 
     def events(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> Sequence[RecordedEvent]:
-        """Return the Events of an object, oldest first."""
+        """Return the Events about an object, beginning with the oldest."""
         about = declaration_of(kind).kind
         found = [each.to_dict() for each in self.event_log.snapshot(EVENTS).objects]
         return [

@@ -1,4 +1,4 @@
-"""The contract of an event log for imported events, which keep their recorded revisions; see `eventlog_contract`."""
+"""The contract of an event log for imported events, which keep their recorded revisions (see `eventlog_contract`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def brief(events: Sequence[Event]) -> list[tuple[int, int, str, str]]:
 
 
 def append(log: EventLog, *proposals: Proposal) -> list[int]:
-    """Append all proposals in one append and return the revisions."""
+    """Append all proposals in one append, and return the revisions."""
     return [event.revision for event in log.append(proposals, author=AUTHOR)]
 
 

@@ -18,11 +18,11 @@ HEAR: Final = "hear"
 def every_interleaving(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], *, most: int = 2_000
 ) -> Iterator[tuple[Harness, Sequence[str]]]:
-    """Yield an idle harness for each order, and the order.
+    """For each possible order of steps, yield an idle harness and the order.
 
-    The steps of an order are `change`, `hear` (the caches apply one event), or the name of a controller. `make` creates
-    the initial harness; `changes` are the clients' actions in order. Raises AssertionError if there are more than
-    `most` orders; the test must then use fewer changes.
+    The steps in an order are `change`, `hear` (the caches apply one event), or the name of a controller. `make` creates
+    the initial harness, and `changes` are the clients' actions in their order. Raises AssertionError if there are more
+    than `most` orders; the test must then use fewer changes.
     """
     path: list[int] = []
     for _ in range(most):
@@ -39,9 +39,9 @@ def every_interleaving(
 def _run(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], path: list[int]
 ) -> tuple[Harness, Sequence[str], list[int]]:
-    """Run one order: `path` contains the index for each choice, and is extended with zeros.
+    """Run one order; `path` contains the index of the choice at each step, and is extended with zeros.
 
-    Return the harness, the order, and the number of options at each choice.
+    Return the harness, the order, and the number of options at each step.
     """
     harness = make()
     left = list(changes)

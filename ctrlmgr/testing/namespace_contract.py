@@ -1,4 +1,4 @@
-"""The contract of an event log for creations in a Namespace; see `eventlog_contract`."""
+"""The contract of an event log for creations in a Namespace (see `eventlog_contract`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctrlmgr.testing.fake_clock import FakeClock
 
 
 def within(obj: Object, revision: int) -> Proposal:
-    """Return a proposal to create `obj` if its namespace still has this revision."""
+    """Return a proposal to create `obj`, on condition that its namespace still has this revision."""
     return Proposal(EventType.ADDED, obj, 0, revision)
 
 
@@ -29,7 +29,7 @@ def namespace(name: str = "shop", **fields: object) -> Object:
 
 
 def outcome(appending: Appending) -> int | type[Exception]:
-    """Return the revision of an append with one proposal, or the type of its error."""
+    """Return the revision of an append with one proposal; if the append fails, return the type of its error."""
     try:
         return appending.result()[0].revision
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""A namespace for one test on a server that many tests share, with a kubeconfig whose default is that namespace."""
+"""Provides a namespace for one test on a shared server, with a kubeconfig whose default is that namespace."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class OwnNamespace:
     """A namespace with a generated name; a context manager that creates and deletes it."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
-        """Prepare a namespace on `server`, with a kubeconfig in `folder`."""
+        """Prepare a namespace on the server `server`, with a kubeconfig in `folder`."""
         self.server = server
         self.name = ""
         self.kubeconfig = folder / "kubeconfig"
-        """The path of an administrator's kubeconfig with this namespace as the default."""
+        """The path of an administrator's kubeconfig whose default is this namespace."""
 
     def __enter__(self) -> OwnNamespace:
         made = self._request("POST", _PATH, {"metadata": {"generateName": "test-"}})

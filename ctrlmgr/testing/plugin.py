@@ -1,7 +1,8 @@
-"""The pytest plugin: it runs recordings as tests, and has fixtures that start a control plane.
+"""The pytest plugin runs recordings as tests, and has fixtures that start a control plane.
 
-Guarantees: modules are imported only if a test uses them, so an installed ctrlmgr does not slow down other tests. Only
-files that the setting names are collected. A fixture closes everything that it opened.
+Guarantees: modules are imported only if a test uses them, so that an installed ctrlmgr does not slow down other tests.
+Only recordings that the setting `ctrlmgr_recordings` names are collected. A fixture closes everything that it has
+opened.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """If the option requests it, write the permissions that were used; only harnesses record any."""
+    """If the option `--ctrlmgr-rights` is given, write the permissions that were used.
+
+    Only harnesses record permissions.
+    """
     file = session.config.getoption("ctrlmgr_rights")
     observing = sys.modules.get("ctrlmgr.testing.observed_rights")
     if file and observing is not None:
@@ -40,7 +44,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Hide ctrlmgr's frames in the report of a failure, except in ctrlmgr's own tests."""
+    """Hide ctrlmgr's own frames in the report of a failed test, except in ctrlmgr's own tests."""
     is_own = item.config.rootpath == Path(__file__).parents[2]
     if call.excinfo is not None and "ctrlmgr" in sys.modules and not is_own:
         from ctrlmgr.testing.user_frames import hide_frames
@@ -49,7 +53,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect each recording that the setting names as a test."""
+    """Collect each recording that the setting `ctrlmgr_recordings` names as a test."""
     if any(fnmatch(file_path.name, pattern) for pattern in parent.config.getini(_RECORDINGS)):
         file: pytest.Collector = RecordingFile.from_parent(parent, path=file_path)
         return file
@@ -60,12 +64,12 @@ class RecordingFile(pytest.File):
     """A recording as a test file."""
 
     def collect(self) -> Iterator[RecordingItem]:
-        """Yield the file's one test."""
+        """Yield the only test of the file."""
         yield RecordingItem.from_parent(self, name="replay")
 
 
 class RecordingItem(pytest.Item):
-    """A test that passes if the replay of a recording has no divergence."""
+    """A test that passes if replaying a recording shows no divergence."""
 
     def runtest(self) -> None:
         """Replay the recording through all controllers."""
@@ -77,7 +81,7 @@ class RecordingItem(pytest.Item):
             pytest.fail(shown(report), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the location of the test, which is the file."""
+        """Return the location of the test, which is the recording's file."""
         return self.path, None, f"replay of {self.path.name}"
 
 
@@ -95,9 +99,9 @@ def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
 
 @pytest.fixture(scope="session")
 def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
-    """Start control planes with flags of `ctrlmgr serve`.
+    """Start control planes with the given flags of `ctrlmgr serve`.
 
-    The control planes stop at the end of the session, if not before.
+    Control planes that are still running at the end of the session are stopped.
     """
     from contextlib import ExitStack
 
@@ -114,7 +118,7 @@ def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
 
 @pytest.fixture
 def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[ServerProcess]:
-    """Run an empty control plane in memory for one test; see `ctrlmgr.testing.served.ServerProcess`."""
+    """Run an empty control plane in memory for one test (see `ctrlmgr.testing.served.ServerProcess`)."""
     server = start_ctrlmgr("--database", "memory:")
     yield server
     server.stop()
@@ -130,7 +134,7 @@ def ctrlmgr_shared_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Server
 def ctrlmgr_namespace(
     ctrlmgr_shared_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OwnNamespace]:
-    """Create a namespace for the test on the shared server; see `ctrlmgr.testing.namespaces.OwnNamespace`."""
+    """Create a namespace for the test on the shared server (see `ctrlmgr.testing.namespaces.OwnNamespace`)."""
     from ctrlmgr.testing.namespaces import OwnNamespace
 
     with OwnNamespace(ctrlmgr_shared_server, tmp_path_factory.mktemp("namespace")) as namespace:

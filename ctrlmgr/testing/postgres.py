@@ -1,11 +1,11 @@
 """A temporary PostgreSQL cluster for tests, fault tests and benchmarks.
 
 Guarantees:
-- Files outside of the cluster's temporary directory, and running servers, are not changed. The cluster listens on
-  loopback and on a socket in that directory, and requires a generated password.
-- The cluster is as durable as a production server (fsync, synchronous commits) unless configured otherwise. So data
-  that survives a crash in a test also survives it in production.
-- If the tests run as root, the cluster runs as another user, as PostgreSQL requires.
+- Files outside of the cluster's temporary directory, and running servers, are not changed. The cluster listens on the
+  loopback address and on a socket in its temporary directory, and requires a generated password.
+- The cluster is as durable as a production server (fsync, synchronous commits), unless it is configured otherwise.
+  Therefore data that survives a crash in a test would also survive it in production.
+- If the tests run as root, the cluster runs as another user, because PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PostgresMissing(CtrlmgrError):
 
 
 def find_program(name: str) -> Path:
-    """Return the path of a PostgreSQL program; raises `PostgresMissing`.
+    """Return the path of a PostgreSQL program; raises `PostgresMissing` if it is not installed.
 
     The program is searched in CTRLMGR_TEST_POSTGRES_BIN, in PATH, and in the directories of Debian's packages, newest
     version first.
@@ -64,9 +64,10 @@ def _major_version(directory: Path) -> int:
 
 
 class PostgresCluster:
-    """A PostgreSQL server with its data directory; a context manager that removes both.
+    """A PostgreSQL server with its data directory; a context manager that stops the server and removes the directory.
 
-    Raises `PostgresMissing`, or `subprocess.CalledProcessError` with the server's output in its notes.
+    Raises `PostgresMissing` if PostgreSQL is not installed, or `subprocess.CalledProcessError` with the server's output
+    in its notes if the server cannot start.
     """
 
     def __init__(
@@ -78,7 +79,8 @@ class PostgresCluster:
     ) -> None:
         """Create and start a cluster; `settings` are lines for its postgresql.conf.
 
-        The cluster listens on `address`. With `standby_of`, the new cluster is a standby of that cluster.
+        The cluster listens on the IP address `address`. If `standby_of` is given, the new cluster is a standby of that
+        cluster.
         """
         self.address = address
         self._settings = {} if settings is None else settings
@@ -137,7 +139,7 @@ class PostgresCluster:
         self._run("pg_ctl", "reload")
 
     def keep(self, file: Path) -> Path:
-        """Copy a file to a path that only the server can read; return that path."""
+        """Copy a file to a path that only the server can read; return the path of the copy."""
         copy = Path(shutil.copy(file, self._root))
         copy.chmod(0o600)
         if self._account:
@@ -145,7 +147,7 @@ class PostgresCluster:
         return copy
 
     def follow(self, primary: PostgresCluster) -> None:
-        """Become a standby of another cluster with the same password, as a new copy on the same port."""
+        """Become a standby of another cluster with the same password, as a new copy of its data on the same port."""
         self._end()
         shutil.rmtree(self._data)
         self._create(primary)
@@ -172,7 +174,10 @@ class PostgresCluster:
         self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", log, "-o", f"-p {self.port}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server: `smart`, `fast` or `immediate` (as after a crash, without writing buffers to disk)."""
+        """Stop the server.
+
+        The mode is `smart`, `fast` or `immediate` (as after a crash, without writing buffers to disk).
+        """
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
     def restart(self, mode: str = "fast") -> None:
@@ -181,7 +186,7 @@ class PostgresCluster:
         self.start()
 
     def kill(self) -> None:
-        """Kill the server's first process with SIGKILL, and wait until its other processes have ended too."""
+        """Kill the server's main process with SIGKILL, and wait until its other processes have ended too."""
         others = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
         first = self._first_process()
         os.kill(first, signal.SIGKILL)
@@ -192,12 +197,15 @@ class PostgresCluster:
         return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
 
     def processes(self) -> list[int]:
-        """Return the process ids of the server, the first process first (Linux)."""
+        """Return the process ids of the server, beginning with the main process (on Linux only)."""
         first = self._first_process()
         return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
 
     def freeze(self) -> None:
-        """Suspend every process of the server. The host still accepts connections, but the server does not respond."""
+        """Suspend every process of the server.
+
+        While the server is suspended, the host still accepts connections, but the server does not respond.
+        """
         for pid in self.processes():  # The first process is suspended first, so that it starts no other processes.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
@@ -209,7 +217,7 @@ class PostgresCluster:
                 os.kill(pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop the server if it runs, and remove all files."""
+        """Stop the server if it is running, and remove all its files."""
         try:
             self._end()
         finally:
@@ -229,7 +237,10 @@ class PostgresCluster:
                 raise
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
-        """Return the SQLAlchemy URL of a database; `port` replaces the server's port, to connect through a proxy."""
+        """Return the SQLAlchemy URL of a database.
+
+        `port`, if given, replaces the server's port, to connect through a proxy.
+        """
         return f"postgresql+psycopg://{USER}:{self._password}@{self.address}:{port or self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -278,7 +289,10 @@ class PostgresCluster:
 
 
 def _server_account() -> pwd.struct_passwd | None:
-    """Return the account that runs the server, None for the current account; PostgreSQL refuses to run as root."""
+    """Return the account that runs the server, because PostgreSQL refuses to run as root.
+
+    None means the current account.
+    """
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -290,7 +304,7 @@ def _server_account() -> pwd.struct_passwd | None:
 
 
 def _await_end(pid: int) -> None:
-    """Wait until a process that is not a child has ended; raises TimeoutError."""
+    """Wait until a process that is not a child of this process has ended; raises TimeoutError if it does not end."""
     pause = threading.Event()
     for _ in range(_END_TRIES):
         try:

@@ -1,4 +1,4 @@
-"""Replays for tests: runs controllers on a recording, and returns the result.
+"""Replays recordings in tests: runs controllers on a recording, and returns the result.
 
 Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. The log of a replay can
 be read until the next replay or the end of the test. The test's own logging is not changed.
@@ -35,14 +35,14 @@ __all__ = ["ControllerBuilder", "NothingCompared", "Ownership", "Replayer", "sho
 
 
 class NothingCompared(AssertionError):
-    """The replay compared no writes, so the test proves nothing."""
+    """Raised if a replay compared no writes, so that the test would prove nothing."""
 
 
 class Replayer:
     """Replays recordings one after the other; a context manager. The fixture `replay` returns an instance."""
 
     def __init__(self, folder: Path) -> None:
-        """Search for recordings in `folder`, unless their paths are absolute."""
+        """Create an instance that searches for recordings in `folder`, unless their paths are absolute."""
         self._folder = folder
         self._log: EventLog | None = None
 
@@ -59,13 +59,14 @@ class Replayer:
     ) -> Report:
         """Replay `recording` into an empty log and return a report.
 
-        `controllers` are names of built-in controllers (by default all), or builders by name. A builder with the name
-        of a built-in controller replaces it, and its writes are compared with the recorded ones. For other names,
-        `owns` says which kind a controller writes, and with which field manager its writes were recorded. The
-        controllers of `apps` run as well. With `every_write`, each single write is compared too.
+        `controllers` are the names of built-in controllers (by default all), or a mapping of names to builders. A
+        builder with the name of a built-in controller replaces that controller, and its writes are compared with the
+        recorded ones. For any other name, `owns` says which kind the controller writes, and with which field manager
+        its writes were recorded. The controllers of `apps` are also run. If `every_write` is set, each single write is
+        compared too.
 
-        Raises `RecordingError`, `SettingsError` for an unknown controller or a `database` with events, and
-        `NothingCompared` if nothing was compared, unless `must_compare` is False.
+        Raises `RecordingError` if the recording is invalid, `SettingsError` for an unknown controller or a `database`
+        with events, and `NothingCompared` if nothing was compared, unless `must_compare` is False.
         """
         self.close()
         clock = ReplayClock()
@@ -91,14 +92,14 @@ class Replayer:
         return self._log
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object | None:
-        """Return an object at the end of the last replay.
+        """Return the state of an object at the end of the last replay.
 
         `resource` is a name as kubectl accepts it, such as `pods`.
         """
         return self.log.get(Resource.parse(resource), Key(namespace, name))
 
     def close(self) -> None:
-        """Close the log if it is open."""
+        """Close the log of the last replay if it is open."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -151,7 +152,7 @@ def _quiet() -> Iterator[None]:
 
 
 def shown(report: Report) -> str:
-    """Return the divergences as text."""
+    """Return a description of the divergences."""
     return "\n".join(line for divergence in report.divergences for line in _lines(divergence))
 
 

@@ -24,7 +24,7 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import CtrlmgrError
 
 DEADLINE = 60.0
-"""The maximum number of seconds until the server must be ready."""
+"""The maximum number of seconds that a server may take until it is ready."""
 
 _PAUSE = 0.05
 _PATIENCE = 30.0
@@ -34,18 +34,21 @@ class NotServed(CtrlmgrError, RuntimeError):
     """The server did not become ready."""
 
     def __init__(self, happened: str, output: str, code: int) -> None:
-        """Report `what` happened, with the `output` of the process; `code` is its exit code, 1 if it was killed."""
+        """Create an error that reports `what` happened, with the `output` of the process.
+
+        `code` is the exit code, 1 if the process was killed.
+        """
         super().__init__(f"{happened}:\n{output}")
         self.code = code
         self.output = output
 
 
 _SOURCES: Final = Path(__file__).parents[2]
-"""The directory of this package; a server with this working directory imports the same package."""
+"""The directory of this package; a server with this working directory imports this version of the package."""
 
 
 class ServerProcess:
-    """A control plane; a context manager that may be entered again, and then has the database's content."""
+    """A control plane; a context manager that may be entered again, and then finds the content of its database."""
 
     def __init__(
         self,
@@ -56,10 +59,10 @@ class ServerProcess:
         directory: Path | None = None,
         **environment: str,
     ) -> None:
-        """Run `ctrlmgr serve` with `flags` and additional `environment`; certificates and kubeconfig are in `folder`.
+        """Run `ctrlmgr serve` with `flags` and additional variables `environment`.
 
-        `program` is a Python module to run instead; it must run the same command after additions of its own.
-        `directory` is the working directory, by default `folder`.
+        Its certificates and kubeconfig are in `folder`. `program` is a Python module to run instead; it must run the
+        same command after its own additions. `directory` is the working directory of the process, by default `folder`.
         """
         self.kubeconfig = folder / "kubeconfig"
         """The path of the administrator's kubeconfig, for kubectl and clients."""
@@ -94,7 +97,7 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a server that has ended on its own; None while it runs, and after `stop()`."""
+        """The exit code of a server that has ended by itself; None while it runs, and after `stop()`."""
         return self._process.poll() if self._process else None
 
     @property
@@ -145,7 +148,7 @@ class ServerProcess:
         return self
 
     def _safely(self) -> list[str]:
-        """Return the option with which an `operator.py` in the working directory does not replace Python's module."""
+        """Return the option that keeps an `operator.py` in the working directory from replacing Python's module."""
         return [] if self._directory.resolve() == _SOURCES else ["-P"]
 
     def __exit__(
@@ -154,7 +157,7 @@ class ServerProcess:
         self.stop()
 
     def stop(self) -> None:
-        """Stop the server in order, or kill it after a timeout; if it does not run, do nothing."""
+        """Stop the server in order, or kill it after a timeout; if the server is not running, do nothing."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -168,7 +171,7 @@ class ServerProcess:
     def _await(self) -> None:
         """Wait until the server is ready.
 
-        Raises `NotServed` if the server ends before, or is not ready after `DEADLINE`.
+        Raises `NotServed` if the server ends before it is ready, or is not ready after `DEADLINE`.
         """
         deadline = self._clock.monotonic() + DEADLINE
         pause = threading.Condition()

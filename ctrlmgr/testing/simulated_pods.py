@@ -1,4 +1,4 @@
-"""Pods in a harness: the controllers that run them on simulated nodes, and Deployments to create them."""
+"""Pods in a harness: the controllers that run pods on simulated nodes, and Deployments that create pods."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NODE_CONTROLLERS: Final = (
     "statefulset-controller",
     "taint-eviction-controller",
 )
-"""The built-in controllers that run if the harness has nodes."""
+"""The built-in controllers that run if the harness has simulated nodes."""
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 """The taint of a new node until the node lifecycle controller has read that the node is ready."""
 
 
 def options_of(descriptor: ControllerDescriptor[Any], nodes: str) -> Any:
-    """Return the options of a built-in controller, depending on whether there are simulated nodes."""
+    """Return the options of a built-in controller, which depend on whether there are simulated nodes."""
     told: Mapping[str, Mapping[str, Any]] = {
         "kube-scheduler": {"simulated_seed": 1},
         "node-ipam-controller": {"allocate_node_cidrs": True},

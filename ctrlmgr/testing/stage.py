@@ -1,6 +1,6 @@
 """A cluster without HTTP: an engine over a memory log, which is called with a method, path, query and body.
 
-Guarantees: the answers are those of the server, without authentication and encodings. Nothing runs in the background,
+Guarantees: the responses are those of the server, without authentication and encodings. Nothing runs in the background,
 and time changes only when `clock` is stepped.
 """
 
@@ -39,7 +39,7 @@ _KEYS = ("kind", "apiVersion", "metadata")
 
 
 class Response(NamedTuple):
-    """The answer to a request: `body` is an object, a list, a Status or, for a watch, the events until now."""
+    """The response to a request; `body` is an object, a list, a Status or, for a watch, the events so far."""
 
     code: int
     body: Any
@@ -49,7 +49,7 @@ class Response(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The message of the Status in the body."""
+        """The message of the Status in the response."""
         return str(self.body["message"])
 
 
@@ -67,7 +67,7 @@ def builtin_kinds() -> Kinds:
 
 
 class Stage:
-    """A cluster without HTTP. The method `step` of its clock advances time."""
+    """A cluster without HTTP, for tests. The method `step` of the stage's clock advances time."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Stage:
         kinds: Kinds | None = None,
         plugins: Sequence[Plugin] = (),
     ) -> None:
-        """Serve `log`, by default an empty log.
+        """Create a stage that serves `log`, by default an empty log.
 
-        A stage with CustomResourceDefinitions of its own needs its own `kinds`.
+        A stage with its own CustomResourceDefinitions needs its own `kinds`.
 
-        `plugins` are admission plugins in addition to the default ones.
+        `plugins` are admission plugins in addition to the default plugins.
         """
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
@@ -115,7 +115,7 @@ class Stage:
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> Response:
-        """Send a request and return the answer; a body other than bytes is sent as JSON."""
+        """Send a request and return the response; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
             return self._answer(method, path, Body(media_type, data), {k: [v] for k, v in (query or {}).items()})
@@ -159,7 +159,7 @@ class Stage:
         return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, wanted))))
 
     def watch(self, kind: Kind, namespace: str | None, wanted: request_options.ListOptions) -> list[dict[str, Any]]:
-        """Return all events of a watch until now."""
+        """Return all events of a watch so far."""
         events: list[dict[str, Any]] = []
         try:
             start = self.driver.run(self.engine.watch(kind, namespace, wanted))

@@ -1,6 +1,6 @@
 """Shortens the reports of failed tests to the user's own frames.
 
-Guarantees: a frame outside of this package is never hidden, and `pytest --full-trace` shows all.
+Guarantees: a frame outside of this package is never hidden, and `pytest --full-trace` shows all frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
 def hide_frames(error: BaseException) -> None:
-    """Mark this package's modules in the tracebacks of an error and its causes; pytest then hides their frames."""
+    """Mark this package's modules in the tracebacks of an error and its causes, so that pytest hides their frames."""
     for each in _chain(error):
         for frame, _ in traceback.walk_tb(each.__traceback__):
             if frame.f_globals.get("__name__", "").startswith(_PACKAGE):
@@ -21,7 +21,7 @@ def hide_frames(error: BaseException) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors from which it was raised, directly or not."""
+    """Yield an error and the errors that caused it, directly or indirectly."""
     pending: list[BaseException | None] = [error]
     found: dict[int, BaseException] = {}
     while pending:

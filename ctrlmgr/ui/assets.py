@@ -1,7 +1,7 @@
-"""The static files of the page, read and compressed once.
+"""The static files of the web page, which are read and compressed once.
 
-Guarantees: a browser validates a cached file before each use (`ETag`, 304), so a page never mixes two versions. The
-response headers forbid scripts from other sources, and frames of other pages around this page.
+Guarantees: a browser validates a cached file before each use (`ETag`, 304), so that a page never mixes two versions of
+the files. The response headers forbid scripts from other sources, and forbid other pages to show this page in a frame.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""The headers of every response: only the page's own scripts run, and no other site receives a referrer."""
+"""The headers of every response, which allow only the page's own scripts and send no referrer to other sites."""
 
 _ASK_AGAIN: Header = (b"cache-control", b"no-cache")
 _VARY: Header = (b"vary", b"accept-encoding")
@@ -43,7 +43,7 @@ class Assets:
     """The static files of the page, by name."""
 
     def __init__(self) -> None:
-        """Read and compress the files."""
+        """Read and compress the static files."""
         self._documents = {
             file.name: document(_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
             for file in files("ctrlmgr.ui").joinpath("static").iterdir()
@@ -51,7 +51,7 @@ class Assets:
         }
 
     def answer(self, request: Request, name: str) -> Response:
-        """Return a file; 304 if the browser already has it, or 404 if it does not exist."""
+        """Return a static file; 304 if the browser already has it, or 404 if it does not exist."""
         found = self._documents.get(name or INDEX)
         return PAGE_NOT_FOUND if found is None else _answer(request, found)
 

@@ -1,10 +1,10 @@
-"""The causes and effects of a change, as a graph of events and the reconciles between them.
+"""Returns the causes and effects of a change, as a graph of events and the reconciles between them.
 
-Guarantees: the graph has at most `_MOST` events: those that are closest to the change. If events are omitted, the
-adjacent node contains their number (`hidden`). Similar nodes are merged (`grouping`), and a merged node lists the
-changes of each one as text. Every edge leads forward in time. An event that was compacted is still a node. An event of
-an object that the user may not see is a node without details. If a reconcile was not recorded, a node `iREVISION`
-stands for it, which is marked as inferred and contains the evidence.
+Guarantees: the graph has at most `_MOST` events, which are those closest to the change. If events are omitted, the
+adjacent node contains their number in the field `hidden`. Similar nodes are merged (`grouping`), and a merged node
+lists the changes of each as text. Every edge of the graph leads forward in time. An event that was compacted is still a
+node of the graph. An event of an object that the user may not see is a node of the graph, but without details. If a
+reconcile was not recorded, a node `iREVISION` stands for it, which is marked as inferred and contains the evidence.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ ORDER BY revision LIMIT 2000"""
 
 
 class Graphs:
-    """Reads graphs of causes and effects from one log."""
+    """Reads graphs of causes and effects from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def change(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the change at a `revision`, and the graph around it; raises `NotFound` if there is no change."""
+        """Return the change at `revision`, and the graph around the change.
+
+        Raises `NotFound` if no event has this revision.
+        """
         revision = parameters.number("revision")
 
         def answer(database: Database) -> dict[str, Any]:
@@ -104,7 +107,7 @@ class _GraphBuilder:
         self._said: dict[Revision, list[str]] = {}  # the changes of each event, as text
 
     def around(self, change: Change) -> dict[str, Any]:
-        """Return the graph around a change."""
+        """Return the graph of causes and effects around a change."""
         middle = change.revision
         self._events[middle] = change.author.reconcile
         causes, effects = [middle], [middle]
@@ -145,7 +148,7 @@ class _GraphBuilder:
                 self._edges.add((f"e{cause.revision}", f"i{revision}"))
 
     def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
-        """Return the controller, the key and the ID of reconciles."""
+        """Return the controller, the key and the ID of each of these reconciles."""
         return [(each["controller"], each["key"], each["id"]) for each in self._read(_RUNS, _RUN_FIELDS, runs)]
 
     def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:
@@ -197,7 +200,7 @@ class _GraphBuilder:
         return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
 
     def _told(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the fields of an event; only its revision if the user may not see it."""
+        """Return the fields of an event; if the user may not see the event, only its revision."""
         if fields is None:
             return {"revision": revision, "compacted": True}
         key = Key(fields["namespace"], fields["name"])
@@ -219,7 +222,7 @@ class _GraphBuilder:
 
 
 def _words(kind: str, before: str, after: str) -> list[str]:
-    """Return the fields that changed, as text, without the values of Secrets."""
+    """Return the fields that an event changed, as text, without the values of Secrets."""
     resource = Resource.parse(kind)
     sides = (content(Object(resource, body.encode())) for body in (before, after))
     return summary(differences(*masked_sides(resource, *sides)))
@@ -228,7 +231,7 @@ def _words(kind: str, before: str, after: str) -> list[str]:
 def _inferred(revision: Revision, inference: Inference, beside: set[str]) -> dict[str, Any]:
     """Return the node for an inferred cause.
 
-    Next to an invisible event, the node contains the controller, but not the causes.
+    Next to an event that the user may not see, the node contains the controller, but not the causes.
     """
     place = f"i{revision}"
     node: dict[str, Any] = {"id": place, "controller": inference.controller, "inferred": True}

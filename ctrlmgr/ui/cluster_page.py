@@ -1,7 +1,8 @@
-"""The cluster at a revision: its nodes, the pods on each node, and the pods that wait for a node, with the reasons.
+"""Returns the cluster at a revision: its nodes with their pods, and the pods that wait for a node, with the reasons.
 
-Guarantees: the page shows the state of the log at the requested revision. The page lists at most `_SHOWN` pods of each
-node, and at most `_SHOWN` waiting pods. Counts and used resources include all objects that the user may see.
+Guarantees: the page shows the state of the cluster at the requested revision of the log. The page lists at most
+`_SHOWN` pods of each node, and at most `_SHOWN` waiting pods. Counts and used resources include all objects that the
+user may see.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _SHOWN: Final = 120
 
 
 class Cluster:
-    """Reads the cluster from one log."""
+    """Reads the state of the cluster from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def cluster(self, parameters: Parameters) -> dict[str, Any]:

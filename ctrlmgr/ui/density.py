@@ -1,9 +1,9 @@
-"""The number of events over time. The log is counted in blocks of revisions, so that no request reads the whole log.
+"""Counts the events of the log over time.
 
-Guarantees:
-- A block is counted once, because the log never changes. After a compaction, counting starts again.
-- One request counts for at most `PATIENCE` seconds, and returns how far it got (`Counted.until`). Therefore repeated
-  requests can count a log of any length.
+Events are counted in blocks of revisions, so that no request reads the whole log. Guarantees:
+- Each block is counted only once, because the log never changes. After a compaction, all blocks are counted again.
+- One request counts for at most `PATIENCE` seconds, and returns the revision up to which it counted (`Counted.until`).
+  Therefore repeated requests can count a log of any length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.database import Database
 
 BLOCK = 64
-"""Number of revisions in a block; it is doubled until there are at most `_MOST` blocks."""
+"""Number of revisions in a block; the number is doubled until there are at most `_MOST` blocks."""
 
 PATIENCE = 1.0
 """Maximum number of seconds for which one request counts events."""
@@ -29,7 +29,7 @@ _STEP = 16384
 
 
 class Group(NamedTuple):
-    """A group of events: those of one resource in one namespace by one actor."""
+    """A group of events, which are those of one resource in one namespace by one actor."""
 
     resource: str
     actor: str
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The number of events in a range of revisions; times are in microseconds since 1970."""
+    """The number of events of each group in a range of revisions; times are in microseconds since 1970."""
 
     first: Revision
     last: Revision
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The blocks of the log up to the revision `until`."""
+    """The counted blocks of the log up to the revision `until`."""
 
     until: Revision
     blocks: list[Block]
@@ -63,7 +63,7 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1"""
 
 
 def count(database: Database, after: Revision, until: Revision, size: int) -> Iterator[Block]:
-    """Yield the blocks of `size` revisions with events in the range, oldest first."""
+    """Yield the blocks of `size` revisions that have events in the range, beginning with the oldest."""
     found: dict[int, Block] = {}
     parameters = {"after": after, "until": until}
     for number, resource, actor, namespace, *span, events in database.query(_COUNT.format(size=size), parameters).rows:
@@ -85,7 +85,7 @@ class Density:
     """
 
     def __init__(self, *, clock: Clock) -> None:
-        """Create the counts; no event is counted yet."""
+        """Create an instance that has not counted any event yet."""
         self._clock = clock
         # protects the attributes below; held while counting, so that each block is counted only once
         self._lock = threading.Lock()
@@ -98,7 +98,7 @@ class Density:
     def counted(self, database: Database, head: Revision) -> Counted:
         """Count events up to `head`, or until `PATIENCE` has passed.
 
-        The last block may be incomplete.
+        The last block of the result may be incomplete.
         """
         began = self._clock.monotonic()
         with self._lock:

@@ -1,7 +1,7 @@
-"""The failing reconciles in a log that one user may see.
+"""Returns the failing reconciles in a log, as far as one user may see them.
 
-Guarantees: a user with the right to list all objects sees every failure. Other users see the failures of those objects
-that they may see. Users without that right do not see the error and the traceback, because both may contain the names
+Guarantees: a user that may list all objects sees every failure. All other users see the failures of objects that they
+may see. Users that may not list all objects do not see the error and the traceback, because both may contain the names
 of other objects.
 """
 
@@ -25,14 +25,14 @@ UNTOLD: Final = "(only users who may list everything are shown the error)"
 
 
 class Failures:
-    """Reads the failing reconciles from one log."""
+    """Reads the failing reconciles from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def failures(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the reconciles that fail now, or failed at the revision `at`, the newest failure first."""
+        """Return the reconciles that fail now, or failed at the revision `at`, beginning with the newest failure."""
         at = parameters.number("at", 0)
 
         def answer(database: Database) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Failures:
 
 
 def number_of_failures(database: Database, visibility: Visibility) -> int:
-    """Return the number of current failures that a user may see; the page requests it every second."""
+    """Return the number of current failures that a user may see; the page requests this number every second."""
     if visibility.limit:
         return len(seen_failures(database, visibility))
     return int(database.query("SELECT count(*) FROM failure WHERE ended_at IS NULL").rows[0][0])
@@ -53,7 +53,10 @@ def number_of_failures(database: Database, visibility: Visibility) -> int:
 def seen_failures(
     database: Database, visibility: Visibility, *, at: int | None = None, ended: bool = False
 ) -> list[Failure]:
-    """Return the failures that a user may see; `at` and `ended` are as in `inspection.failing_reconciles`."""
+    """Return the failures that a user may see.
+
+    The arguments `at` and `ended` are those of `inspection.failing_reconciles`.
+    """
     found = failures(database, at=at, ended=ended)
     if not visibility.limit:
         return found
@@ -70,7 +73,7 @@ def _is_seen(database: Database, visibility: Visibility, failure: Failure) -> bo
 
 
 def resource_of(database: Database, kind: str) -> Resource | None:
-    """Return the resource of a kind; None if the log does not contain the kind."""
+    """Return the resource of a kind; None if the log contains no objects of the kind."""
     try:
         return resource_lookup.find(database, kind).resource if kind else None
     except NotFound:

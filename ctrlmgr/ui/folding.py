@@ -1,7 +1,7 @@
-"""Shortens long pauses without events on a time axis, so that events before and after a pause fill most of the axis.
+"""Shortens long pauses without events on a time axis, so that the events fill most of the axis.
 
-Guarantees: the order of events is kept. A folded pause has the fraction `_DRAWN` of the axis as its width. A pause is
-folded only if it is longer than the fraction `_LONG` of the axis.
+Guarantees: the order of events on the axis is their order in time. The width of a folded pause is the fraction `_DRAWN`
+of the axis. A pause is folded only if it is longer than the fraction `_LONG` of the axis.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _MOST: Final = 20
 
 
 class Fold(NamedTuple):
-    """A folded pause; all times are in microseconds."""
+    """A pause that is drawn shortened; all times are in microseconds."""
 
     began: int
     ended: int
     width: int
-    """The width of the folded pause on the axis."""
+    """The width of the folded pause on the axis, in microseconds."""
 
 
 class Folded(NamedTuple):
@@ -32,7 +32,7 @@ class Folded(NamedTuple):
 
     @classmethod
     def of(cls, spans: Iterable[tuple[int, int]]) -> Folded:
-        """Return the axis for events in these time spans."""
+        """Return the axis for events that occurred in these time spans."""
         pauses, length = _pauses(spans)
         chosen: list[tuple[int, int]] = []
         for began, ended in sorted(pauses, key=lambda each: each[0] - each[1])[:_MOST]:
@@ -49,9 +49,10 @@ class Folded(NamedTuple):
         return time - sum(each.ended - each.began - each.width for each in self.folds[:number])
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the folded pauses as plain JSON values.
+        """Return the folded pauses of the axis as plain JSON values.
 
-        The value of a folded pause has the point at which it ends, its width, and the omitted time.
+        For each folded pause, the value contains the point on the axis at which it ends, its width, and the omitted
+        time.
         """
         return [
             {

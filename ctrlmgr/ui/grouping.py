@@ -1,13 +1,13 @@
-"""Merges similar nodes of a graph.
+"""Merges similar nodes of a graph of causes and effects.
 
-For example, nine pods that became unready are drawn as one node, and their causes are drawn as one node, too.
+For example, nine pods that became unready are drawn as one node, and so are their causes.
 
 Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. The classes
-of similar nodes are the coarsest partition with that property. A node is never similar to one of its causes, because
-every edge leads forward in time. Therefore every edge of the merged graph also leads forward in time.
+of similar nodes are the coarsest partition of the nodes with that property. A node is never similar to one of its
+causes, because every edge leads forward in time. Therefore every edge of the merged graph also leads forward in time.
 
-Guarantees: the graph's middle, invisible events, and nodes with hidden neighbours are never merged. No node is lost: it
-is either drawn, or listed in the field `alike` of the node that represents it.
+Guarantees: the node in the middle of the graph, invisible events, and nodes with hidden neighbours are never merged. No
+node is lost: it is either drawn, or listed in the field `alike` of the node that represents it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _RUN = ("controller", "attempt", "outcome", "message", "inferred", "reason")
 
 
 def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[list[Node], list[Edge]]:
-    """Return the nodes and edges to draw.
+    """Return the nodes and edges of the merged graph.
 
-    The first of several similar nodes represents all of them; its field `alike` lists them.
+    The first of several similar nodes represents all of them, and its field `alike` lists the others.
     """
     edges = list(edges)
     classes = _divided(nodes, edges, root)
@@ -41,14 +41,14 @@ def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[li
 
 
 def _named(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """Return the fields in which similar nodes differ; empty for a single node."""
+    """Return the fields in which similar nodes differ; empty if there is only one node."""
     if len(nodes) == 1:
         return []
     return [{name: node[name] for name in ("id", "revision", "name", "key") if name in node} for node in nodes]
 
 
 def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping[str, int]:
-    """Return the class of each node.
+    """Return the class of similar nodes to which each node belongs.
 
     Nodes are first divided by their fields, and classes are then refined repeatedly by the nodes' neighbours.
     """

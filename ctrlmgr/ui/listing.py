@@ -1,9 +1,9 @@
-"""Lists events up to a revision, newest first, with filters and pages.
+"""Lists events up to a revision, beginning with the newest, with filters and in pages.
 
 Guarantees:
 - A query reads at most `_SCANNED` revisions, even if few events match, and returns the revision that it reached. The
-  next query continues at that revision.
-- Heartbeats (leases, and Events about other objects) are omitted and counted, unless requested.
+  next query of a list continues at that revision.
+- Heartbeats (leases, and Events about other objects) are omitted and counted, unless they are requested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUIET: Final = (
 
 _PAGE = 200
 _LOOKS = 25
-"""Maximum number of reads per query, each of `_PAGE` rows."""
+"""Maximum number of database reads per query; each read returns up to `_PAGE` rows."""
 _SCANNED = 100_000
 _PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
 _COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
@@ -48,7 +48,7 @@ _EQUAL = {"namespace": "o.namespace", "kind": "o.resource", "actor": "e.actor"}
 
 
 class _SqlConditions(NamedTuple):
-    """A query: its SQL conditions, and the values for their parameters."""
+    """A query for events: its SQL conditions, and the values of their parameters."""
 
     filters: str
     values: dict[str, Any]
@@ -56,24 +56,24 @@ class _SqlConditions(NamedTuple):
     """Whether events of quiet kinds are omitted."""
 
     def query(self, template: str, *, quiet: bool) -> str:
-        """Return the query with additional conditions, either for quiet kinds only or for all other kinds only."""
+        """Return the query with additional conditions, either for quiet kinds only or for all other kinds."""
         names = ", ".join(f"'{each}'" for each in QUIET)
         kinds = f" AND o.resource {'' if quiet else 'NOT '}IN ({names})" if self.hides else ""
         return template.format(filters=self.filters + kinds)
 
 
 class Listing:
-    """Lists events from one log."""
+    """Lists events from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def events(self, parameters: Parameters) -> dict[str, Any]:
         """Return the newest `limit` events up to the revision `at` that match the query.
 
-        `looked` is the revision down to which the result contains all matching events; it is 1 if the log's beginning
-        was reached. `hidden` is the number of matching events of quiet kinds between `looked` and `at`.
+        `looked` is the revision down to which the result contains all matching events; it is 1 if the beginning of the
+        log was reached. `hidden` is the number of matching events of quiet kinds between `looked` and `at`.
         """
         limit = parameters.number("limit", 50, low=1, high=_PAGE)
         wanted = _wanted(parameters)
@@ -115,7 +115,7 @@ def _wanted(parameters: Parameters) -> _SqlConditions:
 def _listed(
     database: Database, wanted: _SqlConditions, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
-    """Return the newest visible events, and the revision down to which the list is complete."""
+    """Return the newest events that the user may see, and the revision down to which the list is complete."""
     found: list[dict[str, Any]] = []
     query, low, at = wanted.query(_LISTED, quiet=False), span.start, span.stop - 1
     for _ in range(_LOOKS):

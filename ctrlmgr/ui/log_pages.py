@@ -1,20 +1,21 @@
 """Returns the events of the log in pages, from which `inspection.copying` creates local copies.
 
-A page consists of JSON lines, each `{"NAME": {…}}`. The first line is `log`, with the last revision of the page
-(`next`) and of the log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`,
+A page consists of JSON lines, each `{"NAME": {…}}`. The first line of a page is `log`, with the last revision of the
+page (`next`) and of the log (`head`). Unchanged rows of the log's tables follow: `epoch`, `import`, `floor`, `object`,
 `event`, `reconcile` (with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see
 (`ui.failures_page`).
 
 Guarantees:
 - A page has at most `_MOST` events, whose total size is at most `_ROOM` bytes, unless a single event is larger.
 - An event is included only if the user may `list` (or `get`) all objects of its resource in its namespace. `hidden` is
-  the number of other events, except in a query for one resource, in which the count would reveal events of that
-  resource. If a reconcile also wrote invisible events, its key and its message are removed.
+  the number of events that were left out, except in a query for one resource, in which the count would reveal events of
+  that resource. If a reconcile also wrote events that the user may not see, the reconcile's key and message are
+  removed.
 - Values of a Secret are included only if the user may `get` the Secrets of its namespace.
-- If a namespace was deleted and created again, only events of the present namespace are included
+- If a namespace was deleted and created again, only events of the current namespace are included
   (`visibility.PastVisibility`).
 - Hashes, from which hidden data could be guessed, are included only for users that may see everything.
-- `rights` changes whenever the user's rights to the log's data change, and differs between users.
+- `rights` changes whenever the user's permissions for the log's data change, and differs between users.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from ctrlmgr.ui.visibility import Visibility
 _MOST: Final = 2000
 _ROOM: Final = 4 << 20
 _ASKED: Final = 50
-"""Maximum number of running reconciles whose ends one request may request."""
+"""Maximum number of running reconciles about whose ends one request may ask."""
 
 _PLACE = "CASE WHEN o.resource = 'namespaces' THEN o.name ELSE o.namespace END"
 _PLACES = f"SELECT DISTINCT o.resource, {_PLACE} FROM object AS o ORDER BY 1, 2"
@@ -87,7 +88,7 @@ _encode = msgspec.json.encode
 
 
 class _RequestedRange(NamedTuple):
-    """The requested range of the log: of one resource, or of all resources (empty)."""
+    """The requested range of the log, for one resource, or for all resources if it is empty."""
 
     after: Revision
     until: Revision
@@ -95,14 +96,14 @@ class _RequestedRange(NamedTuple):
 
 
 class LogPages:
-    """Reads pages from one log."""
+    """Reads pages of the log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def page(self, parameters: Parameters) -> bytes:
-        """Return the page `after` a revision, optionally for one `resource` and `until` another revision.
+        """Return the page of the log `after` a revision, optionally for one `resource` and `until` another revision.
 
         `reconciles` are the IDs of reconciles that were still running in an earlier page; the page includes them again.
         """
@@ -120,7 +121,7 @@ class LogPages:
 
 
 class _View:
-    """The part of a log that one user may see, up to a revision; it is created for one page."""
+    """The part of a log that one user may see, up to a revision; an instance is created for one page."""
 
     def __init__(self, database: Database, visibility: Visibility, head: Revision) -> None:
         self._database = database
@@ -130,7 +131,7 @@ class _View:
         self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
     def lines(self, asked: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """Return the lines of a page.
+        """Return the lines of the page.
 
         Rows that compaction may remove are read before the compaction floors.
         """
@@ -181,7 +182,7 @@ class _View:
         }
 
     def _rights(self) -> str:
-        """Return a digest that changes when the user's rights to the log's data change."""
+        """Return a digest that changes when the user's permissions for the log's data change."""
         told = hashlib.sha256(_encode(self._visibility.user.name))
         if self._whole:
             return told.hexdigest()
@@ -250,7 +251,7 @@ class _View:
                 yield {"reconcile": {**told, "triggers": triggers.get(row["id"], [])}}
 
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Return the reconciles that wrote a visible event, and those that also wrote an invisible one."""
+        """Return the reconciles that wrote an event that the user may see, and those that also wrote other events."""
         if self._whole:
             return set(numbers), set()
         shown, unseen = set(), set()
@@ -264,7 +265,7 @@ class _View:
 
 
 def _place_of(row: Mapping[str, Any]) -> str:
-    """Return the namespace in which rights to an object are checked; for a Namespace, its own name."""
+    """Return the namespace in which permissions for an object are checked; for a Namespace, this is its own name."""
     return str(row["name"] if row["resource"] == str(NAMESPACES) else row["namespace"])
 
 

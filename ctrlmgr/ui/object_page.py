@@ -1,7 +1,7 @@
-"""One object at a revision, with the change that set each line, and its history.
+"""Returns one object at a revision, with the change that set each line, and the object's history.
 
-Guarantees: only the newest `_BLAMED` changes are searched for the change that set a line. If that change is older,
-`certain` is False. Values of Secrets are hidden (`secrecy`).
+Guarantees: only the newest `_BLAMED` changes are searched for the change that set each line. If the change that set a
+line is older, the line's field `certain` is False. Values of Secrets are hidden (`secrecy`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ ORDER BY e.previous DESC LIMIT :limit"""
 
 
 class Objects:
-    """Reads objects from one log."""
+    """Reads objects and their histories from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def object(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the lines of the object at the revision `at`; raises `NotFound` if it never existed."""
+        """Return the lines of the object at the revision `at`; raises `NotFound` if the object never existed."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
@@ -98,7 +98,7 @@ def newest(
 
 
 def change_at(database: Database, revision: Revision) -> Change | None:
-    """Return the change at a revision; None if there is none."""
+    """Return the change at a revision; None if the revision is not a change of the object."""
     rows = database.query(_CHANGE + "e.revision = :revision", {"revision": revision}).rows
     return _change(rows[0]) if rows else None
 
@@ -160,7 +160,7 @@ def author(author: Author) -> dict[str, Any]:
 def change_to_json(change: Change) -> dict[str, Any]:
     """Return a change with its differences as plain JSON values.
 
-    `lost` is true if the state before the change was compacted.
+    `lost` says that the state before the change was compacted.
     """
     resource = change.object.resource
     sides = masked_sides(resource, content(change.before), content(change.object))

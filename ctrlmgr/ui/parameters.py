@@ -11,16 +11,16 @@ _LONGEST = 1024
 
 
 class Parameters:
-    """The query parameters of a request, and the visibility of its user; absent parameters have defaults."""
+    """The query parameters of a request, and the visibility for its user; absent parameters have default values."""
 
     def __init__(self, query: Mapping[str, Sequence[str]], visibility: Visibility | None = None) -> None:
-        """Read the first value of each name in `query`; if `visibility` is None, the user may see everything."""
+        """Use the first value of each name in `query`; if `visibility` is None, the user may see everything."""
         self._query = query
         self.visibility = visibility or unbounded()
         """The part of the log that the user may see."""
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text parameter; raises `BadRequest` if it is too long, or if it is missing and has no default."""
+        """Return a string parameter; raises `BadRequest` if it is too long, or if it is missing and has no default."""
         value = self._query.get(name, [default])[0]
         if value is None:
             raise BadRequest(f"{name} is missing")
@@ -38,7 +38,7 @@ class Parameters:
         return int(text)
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Return a parameter that is one of `choices`, by default the first.
+        """Return a parameter that is one of `choices`; by default, it is the first choice.
 
         Raises `BadRequest` for any other value.
         """

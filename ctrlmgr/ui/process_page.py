@@ -1,7 +1,7 @@
-"""The current state of this process: workqueues, health checks, and the history of leaders.
+"""Returns the current state of this process: workqueues, health checks, and the history of leaders.
 
-Guarantees: queues and health checks are read without waiting. Responses that need the database report errors of the
-database separately, so that the page shows its other data without a database.
+Guarantees: the state of queues and health checks is read without waiting. Errors of the database are reported
+separately, so that the page shows all other data even if the database is unavailable.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Process:
     def __init__(
         self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "", own: Collection[str] = ()
     ) -> None:
-        """Use the checks of `health` and the queries of `reader`; `role` is the role of the process.
+        """Create an instance with the checks of `health` and the queries of `reader`.
 
-        `own` are the names of the controllers of apps.
+        `role` is the role of the process. `own` contains the names of the controllers of apps.
         """
         self._own = own
         self._reader = reader
@@ -60,9 +60,9 @@ class Process:
         self._started_at = clock.now()
 
     def status(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest revision of the log, and other facts that the page needs first.
+        """Return the newest revision of the log, and other facts that the page must have first.
 
-        These include the limit of the user's rights, which empty views display.
+        These facts include the limit of the user's permissions, which empty views display.
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:
@@ -84,7 +84,7 @@ class Process:
         }
 
     def leaders(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest terms of leaders, the newest term first."""
+        """Return the newest terms of leaders, beginning with the newest."""
 
         def answer(database: Database) -> dict[str, Any]:
             parameters.visibility.check_list(LEASES, "kube-system")

@@ -1,10 +1,11 @@
-"""Queries the database for the page, with a few read-only connections, and threads that wait for the results.
+"""Queries the database for the web page, with a few read-only connections and with threads that wait for the results.
 
 Guarantees:
-- Connections are opened at the first query. A failed connection is replaced at the next query.
+- The connections are opened when the first query is made. If a connection has failed, the next query opens a new
+  connection.
 - A query that takes longer than `PATIENCE` raises `RequestTimeout`. At most `QUEUE` requests wait; a further request
   raises `TooManyRequests`.
-- A log in memory cannot be queried; this raises `HistoryUnavailable`.
+- If the log is in memory, queries raise `HistoryUnavailable`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATIENCE = 5.0
 """Maximum duration of a query in seconds."""
 
 QUEUE = 32
-"""Maximum number of waiting requests."""
+"""Maximum number of requests that wait for a connection."""
 
 _THREADS = 2
 
@@ -41,12 +42,12 @@ class Reader:
     name = "ui reader"
 
     def __init__(self, url: str, *, until: Revision | None = None, reason: str = "") -> None:
-        """Query the log's database at `url`, up to the revision `until`.
+        """Create an instance that queries the log's database at `url`, up to the revision `until`.
 
-        `reason` replaces the error text for a log in memory.
+        `reason` replaces the error message for a log in memory.
         """
         self.unavailable = HistoryUnavailable(reason or None)
-        """The error that queries raise without a database; None if there is a database."""
+        """The error that queries raise if there is no database; None if there is a database."""
         self.has_history = not url.startswith("memory:")
         """Whether there is a database to query."""
         self.dialect = "memory" if not self.has_history else "sqlite" if url.startswith("sqlite") else "postgresql"
@@ -74,17 +75,20 @@ class Reader:
             database.close()
 
     def head(self, database: Database) -> Revision:
-        """Return the newest revision that is visible."""
+        """Return the newest revision that queries can see."""
         head = moment_parser.head_of(database)
         return head if self._until is None else min(head, self._until)
 
     def moment(self, database: Database, parameters: Parameters) -> Revision:
-        """Return the requested revision `at`: by default the newest one, and never a later one."""
+        """Return the requested revision `at`, which is by default the newest, and never later than the newest."""
         head = self.head(database)
         return min(parameters.number("at", head), head)
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Run `call` on a thread; raises the errors of `call`, and `TooManyRequests` if too many requests wait."""
+        """Run `call` on a thread.
+
+        Raises the errors that `call` raises, and `TooManyRequests` if too many requests wait.
+        """
         if self._waiting >= QUEUE:
             raise TooManyRequests("too many requests of the page are waiting; try again later")
         self._waiting += 1
@@ -94,9 +98,9 @@ class Reader:
             self._waiting -= 1
 
     def ask(self, question: Callable[[Database], T]) -> T:
-        """Run `question` on a connection and return its result.
+        """Run `question` on a connection, and return the result of `question`.
 
-        Call this only on a thread that may wait. Raises the errors of `question`.
+        The method may be called only on a thread that may wait. Raises the errors that `question` raises.
         """
         if not self.has_history:
             raise self.unavailable

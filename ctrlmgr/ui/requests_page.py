@@ -1,7 +1,7 @@
-"""The newest audited requests, including refused ones and reads.
+"""Returns the newest audited requests, including refused requests and reads.
 
-Guarantees: at most `_MOST` requests are returned, without their bodies. Requests for objects or paths that the user may
-not see are omitted. If the process stores no requests, the response says so.
+Guarantees: at most `_MOST` requests are returned, and their bodies are not included. Requests for objects or paths that
+the user may not see are omitted. If the process does not store requests, the response says so.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
-"""Number of stored requests that are searched for requests that the user may see."""
+"""Number of stored requests among which those that the user may see are searched."""
 _FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
 _COLUMNS: Final = (
     *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
 )
-"""The names that the page uses for the columns of the query `audit`."""
+"""The names that the page gives to the columns of the query `audit`."""
 
 
 class Requests:
-    """Reads the audited requests that a process with this data_dir stores."""
+    """Reads the audited requests that the process with this data_dir stores."""
 
     def __init__(self, data_path: Path | None) -> None:
-        """Read the database below `data_path`; None means that requests are not stored."""
+        """Create an instance that reads the database below `data_path`; None means that requests are not stored."""
         self._data_path = data_path
 
     def newest(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest requests, filtered by user, verb, resource or object, or only refused ones."""
+        """Return the newest requests, filtered by user, verb, resource or object, or only the refused requests."""
         if self._data_path is None:
             return {"kept": False, "requests": []}
         given = {name: parameters.text(name, "") or "-" for name in _FILTERS}

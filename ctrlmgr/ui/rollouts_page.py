@@ -1,7 +1,7 @@
-"""A rollout for the page: the result of `ctrlmgr rollout`, for users that may see the workload's pods.
+"""Returns a rollout as `ctrlmgr rollout` shows it, for users that may see the workload's pods.
 
-Guarantees: the page shows the rollout that was running at the requested revision, or else the last rollout before it.
-If the object has no rollouts, or the history was compacted, the field `why` says so.
+Guarantees: the returned rollout is the one that was running at the requested revision, or else the last rollout before
+it. If the object has no rollouts, or its history was compacted, the field `why` says so.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _NONE = (BadRequest, Expired, Forbidden, NotFound)
 
 
 class Rollouts:
-    """Reads rollouts from one log."""
+    """Reads rollouts of workloads from a log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
 
     def rollout(self, parameters: Parameters) -> dict[str, Any]:

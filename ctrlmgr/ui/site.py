@@ -1,4 +1,4 @@
-"""Serves paths below `/ui`: the files of the page and its data.
+"""Serves paths below `/ui`, which are the files of the page and its data.
 
 | path | answer |
 |---|---|
@@ -15,7 +15,7 @@
 
 A user sees only objects that it may `get` or `list` (`visibility`).
 
-Paths within the page are relative, so that the page also works behind `kubectl proxy`.
+Paths within the page are relative, so that the page also works through `kubectl proxy`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Site:
         clock: Clock,
         requests: Path | None = None,
     ) -> None:
-        """Show the log of `reader`, the state of `process`, and the requests stored below `requests`.
+        """Create a page that shows the log of `reader`, the state of `process`, and stored `requests`.
 
         `authorizer` decides which objects each user may see.
         """
@@ -104,7 +104,7 @@ class Site:
         }
 
     async def __call__(self, request: Request) -> Response:
-        """Answer a request; raises errors, which are answered with a `Status`."""
+        """Respond to a request; raises errors, to which the caller responds with a `Status`."""
         parts = request.location.parts or ()
         if parts[1:2] == ("api",):
             return await self._data(request, "/".join(parts[2:]))

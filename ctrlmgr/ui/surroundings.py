@@ -1,7 +1,7 @@
-"""The surroundings of an object: its failing reconciles, conditions and Events, its owners and its children.
+"""Returns the surroundings of an object: its failing reconciles, conditions and Events, its owners and its children.
 
-Guarantees: all parts show the state at one revision. Objects that the user may not see are omitted. A tree has at most
-`_MOST` objects; if children of an object are omitted, the object contains their number.
+Guarantees: all parts of the result show the state at one revision. Objects that the user may not see are omitted. A
+tree has at most `_MOST` objects; if children of an object are omitted, the object's entry contains their number.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CHILDREN: Final = 25
 """Maximum number of an object's children that are shown."""
 _EVENTS: Final = 30
 _SCANNED: Final = 5000
-"""Maximum number of objects with owners that are searched for children."""
+"""Maximum number of objects with owners among which children are searched."""
 _STATES: Final = ("Status", "Ready", "Phase")
-"""The columns that describe the state of an object, the most informative column first."""
+"""The columns that describe the state of an object, beginning with the most informative."""
 _GOOD: Final = frozenset(
     [
         "Ready",
@@ -47,7 +47,7 @@ _GOOD: Final = frozenset(
         "ContainersReady",
     ]
 )
-"""Types of conditions that mean a problem if they are False; other types are not interpreted."""
+"""Types of conditions whose status False means a problem; other types are not interpreted."""
 
 _STATE = """
 SELECT o.revision, o.body FROM objects_at(:at) AS o
@@ -65,10 +65,10 @@ ORDER BY o.revision DESC LIMIT :limit"""
 
 
 class Surroundings:
-    """Reads surroundings from one log."""
+    """Reads the surroundings of objects from a log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query the log with `reader`; ages are relative to the time of `clock`."""
+        """Create an instance that queries the log with `reader`; ages are relative to the time of `clock`."""
         self._reader = reader
         self._clock = clock
 
@@ -119,7 +119,7 @@ def _conditions(obj: Object) -> Iterator[dict[str, Any]]:
 
 
 def _events(database: Database, at: Revision, obj: Object, kind: str, past: PastVisibility) -> Iterator[dict[str, Any]]:
-    """Yield the Events about an object, newest first."""
+    """Yield the Events about an object, beginning with the newest."""
     namespace = obj.namespace or "default"
     wanted = {"at": at, "namespace": namespace, "name": f'%"{_escaped(obj.name)}"%', "limit": 10 * _EVENTS}
     number = 0
@@ -146,9 +146,10 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _escaped(name: str) -> str:
-    """Return a name for SQL's LIKE.
+    """Return a name as a pattern for SQL's LIKE.
 
-    A name contains no quotation marks; an underscore matches any character, so results are checked later.
+    A name contains no quotation marks; an underscore in the pattern matches any character, so results are checked
+    later.
     """
     return name.replace("%", "")
 
@@ -176,7 +177,7 @@ class _Tree:
         return tree if tree["children"] or top is not obj else None
 
     def _owner(self, obj: Object) -> Object | None:
-        """Return the owner of an object that is its controller; without one, the first owner."""
+        """Return the owner of an object that is its controller; if there is none, return the first owner."""
         owners = sorted((obj.metadata.owner_references or ()), key=lambda each: not each.controller)
         if not owners:
             return None
@@ -217,7 +218,10 @@ def _object(resource: str, revision: Revision, body: str) -> Object:
 
 
 def _state_of(obj: Object, now: int) -> str:
-    """Return the state of an object in one word, as `kubectl get` prints it; empty if its kind has no such column."""
+    """Return the state of an object in one word, as `kubectl get` prints it.
+
+    Empty if the object's kind has no such column.
+    """
     table = printers().printer_of(gvk_of(obj))
     names = [each.name for each in table.columns]
     column = next((names.index(each) for each in _STATES if each in names), None)

@@ -1,7 +1,7 @@
-"""The objects at a revision: the kinds with their counts, and the objects of one kind in Kubernetes' columns.
+"""Returns the kinds at a revision with their counts, and the objects of one kind in Kubernetes' table columns.
 
 Guarantees: a table has at most `_ROWS` rows. The response contains the total number of rows, and the start of the next
-page. A compacted revision raises `Expired`.
+page. If the revision was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ctrlmgr.ui.reader import Reader
 _ROWS = 500
 _GONE = 50
 _NEAR = 20
-"""Default number of revisions before the requested one in which deleted objects are also shown."""
+"""Default number of revisions before the requested revision within which deleted objects are also shown."""
 
 _KINDS = """
 SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
@@ -41,17 +41,18 @@ GROUP BY o.namespace, o.name ORDER BY 3 DESC LIMIT :most"""
 
 
 class Tables:
-    """Reads tables from one log."""
+    """Reads tables of objects from a log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
         self._clock = clock
 
     def kinds(self, parameters: Parameters) -> dict[str, Any]:
         """Return the number of objects of each resource in each namespace at the revision `at`.
 
-        Custom kinds precede built-in kinds. Within both groups, kinds with the most failing reconciles come first.
+        In the result, custom kinds precede built-in kinds. Among custom kinds and among built-in kinds, those with the
+        most failing reconciles come first.
         """
 
         def answer(database: Database) -> dict[str, Any]:
@@ -73,9 +74,9 @@ class Tables:
         return self._reader.ask(answer)
 
     def objects(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the objects of a `resource` at the revision `at`, by `namespace` (empty: all) and name (`q`).
+        """Return the objects of `resource` at the revision `at`, filtered by `namespace` ("" for all) and name (`q`).
 
-        The list begins after the object `after` (`NAMESPACE/NAME`). Objects that were deleted within `near` revisions
+        The table begins after the object `after` (`NAMESPACE/NAME`). Objects that were deleted within `near` revisions
         before `at` are included.
         """
         limit = parameters.number("limit", 200, low=1, high=_ROWS)
@@ -102,21 +103,21 @@ class Tables:
 
 
 def _failing(database: Database, parameters: Parameters, moment: int | None) -> Counter[str]:
-    """Return, for each resource, the number of objects whose reconciles fail now, or failed at a time."""
+    """Return, for each resource, the number of objects whose reconciles fail now, or failed at a given time."""
     found = Counter(each.kind for each in seen_failures(database, parameters.visibility, at=moment) if each.kind)
     return Counter({str(resource_of(database, kind)): number for kind, number in found.items()})
 
 
 def _is_custom(resource: str) -> bool:
-    """Return whether a resource is in none of Kubernetes' groups, nor in ctrlmgr's."""
+    """Return whether a resource is a custom one, whose group is neither Kubernetes' nor ctrlmgr's."""
     group = Resource.parse(resource).group
     return "." in group and not group.endswith(".k8s.io") and group != INTERNAL_GROUP
 
 
 def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
-    """Return the SQL condition for the requested objects that are visible.
+    """Return the SQL condition for the requested objects that the user may see.
 
-    Raises `Forbidden` if none can be visible.
+    Raises `Forbidden` if the user may see none of them.
     """
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
@@ -134,7 +135,7 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
-    """Return the requested namespace, or all visible namespaces; None if all namespaces are visible."""
+    """Return the requested namespace, or all namespaces that the user may see; None if these are all namespaces."""
     visibility, namespace = parameters.visibility, parameters.text("namespace", "")
     if not namespace and not visibility.lists(resource, ""):
         rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows
@@ -159,7 +160,7 @@ def _page(
 
 @cache
 def printers() -> Kinds:
-    """Return the built-in kinds with their tables."""
+    """Return the built-in kinds with their table definitions."""
     return builtin_kinds()
 
 

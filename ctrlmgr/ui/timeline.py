@@ -1,9 +1,9 @@
-"""Events over time: a chart of the log for navigation.
+"""Returns a chart of events over time, for navigation in the log.
 
 A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The
-`_SERIES` most frequent authors or resources are separate series; all others are one series. Long pauses on a time axis
-are folded. If a namespace was created again, users may be allowed to see only the present namespace. For such users,
-blocks that began before the creation of the present namespace are omitted.
+`_SERIES` most frequent authors or resources are separate series; all others are one series. Long pauses without events
+on a time axis are folded. If a namespace was deleted and created again, users may be allowed to see only the current
+namespace. For such users, blocks of events that began before the creation of the current namespace are omitted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AXES = ("revision", "time")
 _MOST_BARS = 600
 _SERIES = 8
 _EXACT = 6000
-"""Maximum number of revisions that are counted exactly instead of by block."""
+"""Maximum number of revisions whose events are counted exactly instead of by block."""
 
 
 class _Span(NamedTuple):
@@ -43,7 +43,7 @@ class _Span(NamedTuple):
 
 
 class _Bars:
-    """The bars of a chart while their values are added."""
+    """The bars of a chart, to which the counts of blocks are added."""
 
     def __init__(self, span: _Span, series: dict[str, int], by: int) -> None:
         self._span = span
@@ -54,7 +54,7 @@ class _Bars:
         self._times = [0] * span.bars
 
     def add(self, block: Block, first: float, last: float) -> None:
-        """Distribute the events of a block over the bars from `first` to `last`; both are in the units of the axis."""
+        """Distribute the events of a block over the bars from `first` to `last`, which are in the units of the axis."""
         low, high = self._span.place(first), self._span.place(last)
         share = 1 / (high - low + 1)
         for index in range(low, high + 1):
@@ -75,10 +75,10 @@ class _Bars:
 
 
 class Timeline:
-    """Reads charts from one log."""
+    """Reads charts of events from a log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query the log with `reader`."""
+        """Create an instance that queries the log with `reader`."""
         self._reader = reader
         self._clock = clock
         self._density = Density(clock=clock)
@@ -118,7 +118,7 @@ class Timeline:
         }
 
     def moment(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the revision and the time that a `text` means: a revision, a time, or an age."""
+        """Return the revision and the time to which `text` refers: a revision, a time, or an age."""
         text = parameters.text("text")
 
         def answer(database: Database) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
 
 
 def _since(group: Group, visibility: PastVisibility) -> float:
-    """Return the revision after which events of a group are visible; infinity if none are."""
+    """Return the revision after which events of a group are visible to the user; infinity if none are visible."""
     resource = Resource.parse(group.resource)
     if not visibility.now.lists(resource, group.namespace):
         return inf
@@ -148,7 +148,7 @@ def _since(group: Group, visibility: PastVisibility) -> float:
 
 
 def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
-    """Return the blocks with only those events that the user may see; the same list if all events are visible."""
+    """Return the blocks with only those events that the user may see; if these are all events, return the same list."""
     since = {group: _since(group, visibility) for group in {group for block in blocks for group in block.counts}}
     if not any(since.values()):
         return blocks
@@ -160,7 +160,7 @@ def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
 
 
 def _frequent(counted: Counted, by: int) -> list[str]:
-    """Return the names that have separate series, regardless of the shown range."""
+    """Return the names of the separate series, regardless of the shown range."""
     totals: Counter[str] = Counter()
     for group, events in counted.totals.items():
         totals[group[by]] += events

@@ -1,13 +1,15 @@
-"""The part of the log that one user may see: objects that the user may `get` or `list`, and their effects.
+"""Determines the part of the log that one user may see: objects that the user may `get` or `list`, and their effects.
 
 Guarantees:
-- A user without this right learns nothing about an object from any view: neither its name and content, nor that it was
-  changed, nor by which user. If a graph leads through such an object, the node has no details.
-- A right is checked only once per request, regardless of the number of objects.
+- A user that may not see an object learns nothing about it from any view: neither its name and content, nor that it was
+  changed, nor by which user. If a graph leads through an object that the user may not see, its node has no details.
+- Each permission is checked only once per request, regardless of the number of objects.
 - If a user may not read a resource in all namespaces, a namespace's events before the deletion of an earlier namespace
-  with the same name are hidden (`PastVisibility`). The earlier namespace may have belonged to other users.
+  with the same name are hidden (`PastVisibility`). These events are hidden because the earlier namespace may have
+  belonged to other users.
 
-The current rights apply at every revision: a user that may no longer read a namespace may not read its past.
+The user's current permissions apply at every revision: a user that may no longer read a namespace may not read its
+past.
 """
 
 from __future__ import annotations
@@ -23,31 +25,31 @@ from ctrlmgr.authorization.authorizer import ALLOWED, Verdict
 from ctrlmgr.inspection.database import Database
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""A function that returns whether a user has a right; it is called on a thread that may wait."""
+"""A function that returns whether a user has a permission; it is called on a thread that may wait."""
 
 _EVERYTHING = Resource("*", "*")
 
 DELETED_NAMESPACES = f"""
 SELECT o.name, max(e.revision) AS revision FROM object AS o JOIN event AS e ON e.object_id = o.id
 WHERE o.resource = '{NAMESPACES}' AND e.type = 3 GROUP BY o.name"""
-"""The revision of the last deletion for each name of a namespace."""
+"""The revision of the last deletion of a Namespace, by the Namespace's name."""
 
 
 class Visibility:
-    """The visibility of one user; it is created for one request, and used by one thread."""
+    """The visibility of the log for one user; an instance is created for one request, and used by one thread."""
 
     def __init__(self, user: User, decide: Decide) -> None:
-        """Allow the actions of `user` that `decide` allows."""
+        """Create the visibility for `user`, whose allowed actions `decide` determines."""
         self._user = user
         self._decide = decide
         self._known: dict[Attributes, bool] = {}
 
     def lists(self, resource: Resource, namespace: str) -> bool:
-        """Return whether all objects of a resource in a namespace (empty: in all) are visible."""
+        """Return whether the user may see all objects of a resource in a namespace (empty for all namespaces)."""
         return any(self._may(_about(verb, resource, namespace)) for verb in ("list", "get"))
 
     def gets(self, resource: Resource, namespace: str) -> bool:
-        """Return whether all objects of a resource in a namespace (empty: in all) may be read."""
+        """Return whether the user may read all objects of a resource in a namespace (empty for all namespaces)."""
         return self._may(_about("get", resource, namespace))
 
     @property
@@ -56,13 +58,16 @@ class Visibility:
         return self._user
 
     def sees(self, resource: Resource, key: Key) -> bool:
-        """Return whether one object is visible."""
+        """Return whether the user may see one object."""
         place = _namespace(resource, key)
         return self.lists(resource, place) or self._may(_about("get", resource, place, key.name))
 
     @property
     def limit(self) -> str:
-        """The reason why the user may not see everything, as in a refusal; empty if the user may see everything."""
+        """The reason why the user may not see everything, as in a refused request.
+
+        Empty if the user may see everything.
+        """
         return "" if self.lists(_EVERYTHING, "") else str(self._refusal(_about("list", _EVERYTHING, "")))
 
     def reads(self, path: str) -> bool:
@@ -70,12 +75,12 @@ class Visibility:
         return self._may(path_attributes("get", path))
 
     def check(self, resource: Resource, key: Key) -> None:
-        """Raise `Forbidden` unless one object is visible."""
+        """Raise `Forbidden` unless the user may see one object."""
         if not self.sees(resource, key):
             raise self._refusal(_about("get", resource, _namespace(resource, key), key.name))
 
     def check_list(self, resource: Resource, namespace: str) -> None:
-        """Raise `Forbidden` unless all objects of a resource in a namespace are visible."""
+        """Raise `Forbidden` unless the user may see all objects of a resource in a namespace."""
         if not self.lists(resource, namespace):
             raise self._refusal(_about("list", resource, namespace))
 
@@ -93,12 +98,12 @@ class Visibility:
 
 
 class PastVisibility:
-    """The visibility of past revisions; it is created for one request, and reads the log only once."""
+    """The visibility of past revisions; an instance is created for one request, and reads the log only once."""
 
     def __init__(self, visibility: Visibility, database: Database) -> None:
         """Restrict `visibility`: in each namespace, only revisions after the last deletion of that name are visible.
 
-        `database` is the log that contains the deletions of namespaces.
+        `database` is the log that contains the deletions of Namespaces.
         """
         self.now = visibility
         """The visibility regardless of revisions."""
@@ -134,12 +139,12 @@ class PastVisibility:
 
 
 def unbounded() -> Visibility:
-    """Return the visibility of everything, for a caller that can read the database itself."""
+    """Return the visibility for a caller that can read the database itself, and so may see everything."""
     return Visibility(User(""), lambda user, attributes: ALLOWED)
 
 
 def _namespace(resource: Resource, key: Key) -> str:
-    """Return the namespace in which rights to an object are checked; for a Namespace, its own name."""
+    """Return the namespace in which permissions for an object are checked; for a Namespace, this is its own name."""
     return key.name if resource == NAMESPACES else key.namespace
 
 

@@ -1,6 +1,6 @@
 """Renders an object as lines of YAML, each with the path of its field.
 
-Guarantees: all lines together are YAML, which parses to the object. The paths have the form of
+Guarantees: all lines together are a YAML document that parses to the object. The paths have the form of
 `inspection.differences`, so that each line can be assigned to the change that set it.
 """
 
@@ -15,18 +15,18 @@ import msgspec
 from ctrlmgr.inspection.differences import field_path, item_paths
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*\Z")
-"""Texts that every version of YAML reads as plain strings, and never as a number, a date, or syntax."""
+"""Matches strings that every version of YAML reads as plain strings, and never as a number, a date, or syntax."""
 
 _TAKEN = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _BREAKS = re.compile("[^\\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\ufeff]")
-"""Characters that a block scalar cannot contain: white space except blanks and newlines, and control characters."""
+"""Characters that a block scalar cannot contain: white space except spaces and newlines, and control characters."""
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
 """Characters that JSON allows in a string, but YAML does not."""
 
 
 class Line(NamedTuple):
-    """One line of YAML; `depth` is in steps of two spaces."""
+    """One line of YAML; `depth` is its indentation in steps of two spaces."""
 
     depth: int
     text: str
@@ -35,12 +35,12 @@ class Line(NamedTuple):
 
 
 def lines(value: dict[str, Any]) -> Iterator[Line]:
-    """Yield the lines of an object."""
+    """Yield the YAML lines of an object."""
     yield from _mapping(value, 0, "", "")
 
 
 def _mapping(value: dict[str, Any], depth: int, path: str, lead: str) -> Iterator[Line]:
-    """Yield the lines of a mapping; `lead` precedes the first line, for example `- ` in a list."""
+    """Yield the YAML lines of a mapping; `lead` precedes the first line, for example `- ` in a list."""
     for name, inner in value.items():
         yield from _entry(f"{lead}{scalar(name)}:", inner, depth - (1 if lead else 0), field_path(path, name), depth)
         lead = ""
@@ -79,7 +79,7 @@ def _value(label: str, value: Any, at: int, path: str, depth: int) -> Iterator[L
 
 
 def scalar(value: Any) -> str:
-    """Return a scalar on one line: unquoted if that is unambiguous, otherwise quoted."""
+    """Return a scalar on one YAML line: unquoted if that is unambiguous, otherwise quoted."""
     if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _TAKEN:
         return value
     return msgspec.json.encode(value).decode().translate(_ESCAPES)

@@ -1,15 +1,15 @@
-"""The queue between changes and reconciles: client-go's `util/workqueue`, controller-runtime's `priorityqueue`.
+"""The queue between changes and reconciles, like client-go's `util/workqueue` and controller-runtime's `priorityqueue`.
 
 Guarantees:
 - **Never twice at once.** While one worker processes an item, no other worker receives it.
 - **Stingy.** An item that is added several times while it waits is processed once.
-- **Re-entrant.** If an item is added while it is being processed, it is processed again afterwards, so no change is
-  missed.
-- **By priority.** The item with the highest priority is handed out first. An item's priority only rises while it waits.
-  If an item is added again while it is being processed, it then waits with the highest priority with which it was
-  added.
+- **Re-entrant.** If an item is added while it is being processed, it is processed again afterwards, so that no change
+  is missed.
+- **By priority.** The item with the highest priority is handed out first. The priority of an item only rises while the
+  item waits. If an item is added again while it is being processed, it then waits with the highest priority with which
+  it was added.
 - **Fair.** Within a priority, namespaces take turns, and the items of a namespace are handed out in the order in which
-  they became ready. Items of a low priority are handed out even if items of a higher priority wait all the time
+  they became ready. Items of a low priority are handed out even if items of a higher priority are always waiting
   (`ready`).
 - **Prompt.** An item that is ready is handed out as soon as a worker calls `get`; no timer delays it.
 - **Accountable.** Unlike in client-go, a delivery contains every revision that was coalesced into it, each exactly

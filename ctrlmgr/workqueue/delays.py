@@ -1,6 +1,6 @@
-"""The items that will be queued later, with their time, priority and triggers.
+"""The items that will be queued later, each with its time, priority and triggers.
 
-An item is stored at most once. If it is added again, the earlier time and the higher priority apply, and the triggers
+An item is stored only once. If an item is added again, the earlier time and the higher priority apply, and the triggers
 of both additions are kept. All times are in monotonic seconds.
 """
 
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Delayed(NamedTuple):
-    """When an item becomes ready, its priority, and its triggers."""
+    """The time when an item becomes ready, its priority, and its triggers."""
 
     ready_at: float
     priority: int
@@ -25,7 +25,7 @@ class Delayed(NamedTuple):
 
 
 class Delays(Generic[K]):
-    """Stores items that will be queued later. The queue's lock guards it."""
+    """Stores items that will be queued later. The lock of the queue guards it."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -36,7 +36,7 @@ class Delays(Generic[K]):
         self._ticket = count()
 
     def __len__(self) -> int:
-        """Return the number of entries, including stale entries; 0 means that no item waits."""
+        """Return the number of entries, including outdated entries; 0 means that no item waits."""
         return len(self._schedule)
 
     def put(self, item: K, ready_at: float, priority: int, triggers: Triggers) -> bool:
@@ -53,9 +53,9 @@ class Delays(Generic[K]):
         return self._schedule[0][2] is item
 
     def due(self, until: float) -> Iterator[tuple[K, Delayed]]:
-        """Remove and yield, in order, the items that are ready at this time.
+        """Remove and yield, in order, the items that are ready at the given time.
 
-        Afterwards `next_at` returns the time of an item that still waits.
+        After this call, `next_at` returns the time of an item that still waits.
         """
         schedule, delayed = self._schedule, self._delayed
         while schedule:
@@ -70,7 +70,7 @@ class Delays(Generic[K]):
                 yield item, known
 
     def next_at(self) -> float | None:
-        """Return the time when the next item becomes ready, None if none waits; call `due` before this."""
+        """Return the time when the next item becomes ready; None if no item waits; call `due` before this method."""
         return self._schedule[0][0] if self._schedule else None
 
     def clear(self) -> None:

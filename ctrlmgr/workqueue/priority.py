@@ -1,6 +1,7 @@
 """The priorities of items: items with a higher number are handed out first (controller-runtime's `priorityqueue`).
 
-Any number is a priority. Each number in use has a queue of its own, so a controller should use few different numbers.
+Any number is a valid priority. There is a separate queue for each number in use, so a controller should use few
+different numbers.
 """
 
 from __future__ import annotations

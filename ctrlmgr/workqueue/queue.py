@@ -1,4 +1,4 @@
-"""The workqueue: one lock and three sets; the package lists its guarantees.
+"""The workqueue has one lock and three sets; the docstring of the package lists its guarantees.
 
 No thread waits for delayed items. A caller of `get` waits at most until the earliest delayed item, and moves it into
 the queue itself.
@@ -26,13 +26,13 @@ from ctrlmgr.workqueue.triggers import Triggers, ascending, merged
 K = TypeVar("K", bound=Hashable)
 
 _TICK = 5e-7
-"""Items that are due within half a microsecond count as due now: times are sums of floats, and such a short wait is not
-worth a call.
+"""Items that are due within half a microsecond count as due now, because times are sums of floats, and a shorter wait
+is not useful.
 """
 
 
 _Wanted: TypeAlias = tuple[float, Triggers, int]
-"""The time when an item was added (monotonic seconds), its triggers, and its priority."""
+"""The time when an item was added (monotonic seconds), with the item's triggers and priority."""
 
 
 def _in_no_namespace(item: Hashable) -> str:
@@ -40,11 +40,11 @@ def _in_no_namespace(item: Hashable) -> str:
 
 
 class Delivery(msgspec.Struct, Generic[K], frozen=True):
-    """An item that a worker has received.
+    """A delivery: an item that a worker has received.
 
     `triggers` are all coalesced revisions, ascending and without duplicates. `attempt` is 1 for the first try, plus one
     for each rate-limited requeue since `forget` was last called for the item. `priority` is the highest priority with
-    which it was added; an item that is requeued to finish its work should keep it.
+    which the item was added; an item that is requeued to finish its work should keep it.
     """
 
     item: K
@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
         limiter: RateLimiter[K] | None = None,
         namespace_of: Callable[[K], Hashable] = _in_no_namespace,
     ) -> None:
-        """Create a queue with metrics labelled `name`; the default limiter is Kubernetes' own.
+        """Create a queue whose metrics are labelled `name`; the default rate limiter is Kubernetes' own.
 
         Items with the same priority take turns by the value of `namespace_of`.
         """
@@ -112,7 +112,7 @@ class WorkQueue(Generic[K]):
     def add(self, item: K, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         """Queue `item` with `triggers`; do nothing if the queue is shut down.
 
-        An item that already waits keeps the higher of both priorities.
+        An item that is already waiting keeps the higher of both priorities.
         """
         self._acquire()
         try:
@@ -122,7 +122,7 @@ class WorkQueue(Generic[K]):
             self._release()
 
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
-        """Add `item` after `delay` seconds, at once if that is not positive.
+        """Add `item` after `delay` seconds; if `delay` is not positive, add it at once.
 
         If the item is already delayed, it gets the earlier of both times, the higher of both priorities, and the
         triggers of both.
@@ -151,10 +151,10 @@ class WorkQueue(Generic[K]):
         return self._limiter.num_requeues(item)
 
     def get(self, timeout: float | None = None) -> Delivery[K] | None:
-        """Return the next item; the caller must call `done`.
+        """Return the next item; the caller must call `done` for the item afterwards.
 
-        Wait up to `timeout` seconds (None: forever), and return None if no item became ready. Raises `ShutDown` if the
-        queue is shut down and empty.
+        Wait up to `timeout` seconds (None means forever), and return None if no item became ready. Raises `ShutDown` if
+        the queue is shut down and empty.
         """
         self._acquire()
         try:
@@ -201,7 +201,7 @@ class WorkQueue(Generic[K]):
                 self.done(delivery.item)
 
     def next_ready_in(self) -> float | None:
-        """Return the seconds until an item is ready, 0.0 if one is ready now, None if no item waits."""
+        """Return the seconds until an item is ready; 0.0 if an item is ready now, None if no item waits."""
         with self._lock:
             now = self._monotonic()
             self._promote(now)
@@ -213,9 +213,9 @@ class WorkQueue(Generic[K]):
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
         """Drop delayed items and all later additions; queued items are still delivered.
 
-        With `drain`, wait up to `timeout` seconds until no item is in progress; return whether none is. A second
-        `shut_down` without `drain` ends this wait. Without `drain`, return True at once. The method may be called
-        several times.
+        If `drain` is set, wait up to `timeout` seconds until no item is in progress; return whether none is. A second
+        call of `shut_down` without `drain` ends this wait. If `drain` is not set, return True at once. `shut_down` may
+        be called several times.
         """
         with self._lock:
             self._shutting_down = True
@@ -226,7 +226,7 @@ class WorkQueue(Generic[K]):
             return self._wait_until_drained(timeout) if drain else True
 
     def reopen(self) -> None:
-        """Accept items again after `shut_down`, like a new queue: drop remaining items, and reset all failure counts.
+        """Accept items again after `shut_down`, like a new queue; remaining items and all failure counts are dropped.
 
         Raises RuntimeError if any item is in progress.
         """
@@ -242,13 +242,13 @@ class WorkQueue(Generic[K]):
             self._limiter.forget(item)
 
     def __len__(self) -> int:
-        """Return the number of ready items, not counting items in progress."""
+        """Return the number of ready items, without the items in progress."""
         with self._lock:
             self._promote(self._monotonic())
             return self._queue.size
 
     def measure(self) -> QueueReading:
-        """Return the current metrics.
+        """Return the current metrics of the queue.
 
         As in client-go, the depth includes items that were added again while they are in progress.
         """
@@ -285,7 +285,8 @@ class WorkQueue(Generic[K]):
         """Queue an item, and wake a thread for it unless enough are awake.
 
         A notified thread is counted in `_waiting` until it runs. If there are more queued items than waiting threads,
-        earlier pushes have notified all these threads. So a thread is notified once, and not for each item.
+        earlier pushes have notified all these threads. Therefore each thread is notified only once, and not for each
+        item.
         """
         self._queue.push(item, priority)
         if self._waiting >= self._queue.size:
@@ -346,7 +347,7 @@ class WorkQueue(Generic[K]):
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
-    """Return the earlier of two times; None stands for never."""
+    """Return the earlier of two times; None means never."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -1,6 +1,7 @@
-"""Rate limiters: decide how long an item waits before it is retried (client-go's `default_rate_limiters.go`).
+"""Rate limiters decide how long an item waits before it is retried (client-go's `default_rate_limiters.go`).
 
-Queues may share a limiter, and any thread may call it. Delays are in seconds; no method waits.
+Several queues may share a rate limiter, and any thread may call it. Delays are in seconds; no method of a rate limiter
+waits.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class RateLimiter(Protocol[K_contra]):
 
 
 class ExponentialBackoff(Generic[K]):
-    """Delays by `initial` · 2ⁿ seconds after n failures, at most `limit` (ItemExponentialFailureRateLimiter)."""
+    """Delays an item by `initial` · 2ⁿ seconds after n failures, but at most by `limit` (client-go has the same)."""
 
     def __init__(self, initial: float = 0.005, limit: float = 1000.0) -> None:
-        """Set `initial` and `limit`, in seconds; the defaults are those of Kubernetes."""
+        """Create a limiter with `initial` and `limit` in seconds; the default values are those of Kubernetes."""
         self._initial = initial
         self._limit = limit
         self._lock = threading.Lock()
@@ -41,7 +42,7 @@ class ExponentialBackoff(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def when(self, item: K) -> float:
-        """Return the delay for one more failure."""
+        """Return the item's delay in seconds, and count one more failure."""
         with self._lock:
             failures = self._failures.get(item, 0)
             self._failures[item] = failures + 1
@@ -60,14 +61,14 @@ class ExponentialBackoff(Generic[K]):
 
 
 class TokenBucket(Generic[K]):
-    """A limit for all items together: `rate` per second after a burst of `burst`.
+    """Limits all items together to `rate` per second after a burst of `burst`.
 
-    Each call reserves a token, possibly a future one, and returns the seconds until it is available. The algorithm is
-    `Limiter.Reserve` of golang.org/x/time/rate, as client-go's BucketRateLimiter uses it.
+    Each call reserves a token, possibly a future one, and returns the seconds until the token is available. The
+    algorithm is that of `Limiter.Reserve` in golang.org/x/time/rate, which client-go's BucketRateLimiter uses.
     """
 
     def __init__(self, rate: float = 10.0, burst: int = 100, *, clock: Clock) -> None:
-        """Set the number of tokens per second and the size of the bucket, which is full at the start."""
+        """Set the number of tokens per second and the size of the token bucket, which is full at the start."""
         self._rate = rate
         self._burst = burst
         self._clock = clock
@@ -77,7 +78,7 @@ class TokenBucket(Generic[K]):
         self._at = clock.monotonic()
 
     def when(self, item: K) -> float:
-        """Reserve a token and return the seconds until it is available."""
+        """Reserve a token and return the seconds until the token is available."""
         with self._lock:
             now = self._clock.monotonic()
             self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
@@ -88,34 +89,34 @@ class TokenBucket(Generic[K]):
         """Do nothing, because a reserved token cannot be returned."""
 
     def num_requeues(self, item: K) -> int:
-        """Return 0, because the bucket does not count per item."""
+        """Return 0, because the token bucket does not count per item."""
         return 0
 
 
 class MaxOf(Generic[K]):
-    """Uses the longest delay of several limiters (MaxOfRateLimiter)."""
+    """Uses the longest delay of several rate limiters (MaxOfRateLimiter)."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
-        """Combine at least one limiter."""
+        """Combine several rate limiters, at least one."""
         self._limiters = limiters
 
     def when(self, item: K) -> float:
-        """Return the longest delay; every limiter counts the call."""
+        """Return the longest delay; every rate limiter counts the call."""
         return max(limiter.when(item) for limiter in self._limiters)
 
     def forget(self, item: K) -> None:
-        """Forget the item in every limiter."""
+        """Forget the item in every rate limiter."""
         for limiter in self._limiters:
             limiter.forget(item)
 
     def num_requeues(self, item: K) -> int:
-        """Return the highest count of all these limiters."""
+        """Return the highest count of all these rate limiters."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
 def default_rate_limiter(clock: Clock) -> RateLimiter[K]:
     """Return Kubernetes' DefaultTypedControllerRateLimiter.
 
-    The delay is 5 ms to 1000 s per item; over all items, 10 per second are allowed after a burst of 100.
+    The limiter allows 5 ms to 1000 s per item and, over all items, 10 per second after a burst of 100.
     """
     return MaxOf(ExponentialBackoff(), TokenBucket(clock=clock))

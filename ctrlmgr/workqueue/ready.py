@@ -1,13 +1,13 @@
-"""The items that workers can take, by priority; within one priority, namespaces take turns.
+"""The items that workers can take, by priority; within a priority, namespaces take turns.
 
 Guarantees:
-- **Priority.** The next item is one of the highest priority that waits.
+- **Priority.** The next item is one of those with the highest priority.
 - **Fair between namespaces.** Within one priority, namespaces take turns, and the items of a namespace are taken in the
-  order in which they were pushed. So if n namespaces wait, the k-th item of a namespace is one of the next k · n items
-  of that priority.
-- **No starvation.** Every `SHARE`-th item is taken from the priority whose next item was pushed first. So items of a
-  low priority are taken even if items of a higher priority wait all the time. controller-runtime has no such rule:
-  there an item waits as long as any item of a higher priority waits.
+  order in which they were pushed. Therefore, if n namespaces have waiting items, the k-th item of a namespace is one of
+  the next k · n items of that priority.
+- **No starvation.** Every `SHARE`-th item is taken from the priority whose next item was pushed first. Therefore items
+  of a low priority are taken even if items of a higher priority are always waiting. controller-runtime has no such
+  rule: there an item waits as long as any item of a higher priority waits.
 
 Every operation takes constant time for a fixed number of priorities.
 """
@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 SHARE: Final = 16
-"""Every `SHARE`-th item is taken from the priority whose next item was pushed first."""
+"""The number of items among which one is taken from the priority whose next item was pushed first."""
 
 
 class _Level(Generic[K]):
@@ -63,15 +63,18 @@ class _Level(Generic[K]):
         self.size -= 1
 
     def next_ticket(self) -> int:
-        """Return the ticket of the next item; there must be an item."""
+        """Return the ticket of the next item; at least one item must wait."""
         return next(iter(next(iter(self.namespaces.values())).values()))
 
 
 class ReadyItems(Generic[K]):
-    """The ready items in the order of their delivery. An item is in it at most once; the queue's lock guards it."""
+    """The ready items, in the order in which they are delivered. An item is in it at most once.
+
+    The queue's lock guards it.
+    """
 
     def __init__(self, namespace_of: Callable[[K], Hashable]) -> None:
-        """Start empty; items with the same value of `namespace_of` share a turn."""
+        """Create an object without items; items with the same value of `namespace_of` share a turn."""
         self.size = 0
         """The number of waiting items."""
         self._namespace_of = namespace_of
@@ -94,7 +97,7 @@ class ReadyItems(Generic[K]):
         self.push(item, priority)
 
     def pop(self) -> K:
-        """Remove and return the next item; at least one must wait."""
+        """Remove and return the next item; at least one item must wait."""
         self._popped += 1
         self.size -= 1
         waiting = [level for level in self._descending if level.size]

@@ -1,4 +1,4 @@
-"""The revisions for which an item was added; they can be merged at low cost."""
+"""The revisions for which an item was added, which can be merged at low cost."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TypeAlias
 from ctrlmgr.api.resource import Revision
 
 Triggers: TypeAlias = tuple[Revision, ...] | set[Revision]
-"""The revisions of one addition (a tuple), or merged revisions (a set)."""
+"""The revisions of one addition (a tuple), or the merged revisions of several additions (a set)."""
 
 
 def merged(earlier: Triggers, more: Triggers) -> Triggers:
-    """Return the union of both.
+    """Return the union of two sets of revisions.
 
-    If one is a set, it is changed in place, so that merging costs only the new revisions.
+    If one of them is a set, it is changed in place, so that only the new revisions cost time.
     """
     if isinstance(earlier, set):
         earlier.update(more)
@@ -22,7 +22,7 @@ def merged(earlier: Triggers, more: Triggers) -> Triggers:
 
 
 def ascending(triggers: Triggers) -> tuple[Revision, ...]:
-    """Return the revisions in ascending order without duplicates."""
+    """Return the revisions in ascending order, without duplicates."""
     if isinstance(triggers, tuple) and len(triggers) < 2:
         return triggers
     return tuple(sorted(set(triggers)))

@@ -43,7 +43,7 @@ class MetricProposal(NamedTuple):
 
 
 class MetricUnavailable(MetricsError):
-    """Raised if a metric is unavailable.
+    """A metric was unavailable.
 
     `reason` and `message` are the reason and message of the condition and the Event. The message of the exception is
     used for the combined error.

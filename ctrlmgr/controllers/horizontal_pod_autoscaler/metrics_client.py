@@ -20,7 +20,7 @@ _SECOND: Final = 1_000_000
 
 
 class MetricsError(CtrlmgrError):
-    """Raised if metrics are unavailable or unusable."""
+    """The metrics are unavailable or unusable."""
 
 
 class PodMetric(NamedTuple):

@@ -52,7 +52,7 @@ _decode_service_cidr = msgspec.json.Decoder(_ServiceCidr).decode
 
 
 class NoRange(CtrlmgrError):
-    """Raised if all ranges of a pool are used."""
+    """All ranges of a pool are used."""
 
     retryable = True
 

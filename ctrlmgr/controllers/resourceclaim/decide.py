@@ -62,7 +62,7 @@ _decode = msgspec.json.Decoder(_Pod).decode  # The view is not cached, because o
 
 
 class NotCreatedError(CtrlmgrError):
-    """Raised if the claim for a template has not been created yet."""
+    """The claim for a template has not been created yet."""
 
 
 class ClaimingPod(NamedTuple):

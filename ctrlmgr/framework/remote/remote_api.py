@@ -161,7 +161,7 @@ class Api(Cluster):
 
 
 class _Refused(ServiceUnavailable):
-    """Raised if the server's response says that the request has changed nothing."""
+    """The server itself responded that it has changed nothing."""
 
     reason = "ServiceUnavailable"
 

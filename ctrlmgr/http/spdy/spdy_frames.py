@@ -58,7 +58,7 @@ DICTIONARY: Final = b"".join(_counted(each.replace("_", " ").encode()) for each 
 
 
 class SpdyError(CtrlmgrError):
-    """Raised if the peer has sent invalid SPDY data."""
+    """The peer has sent invalid SPDY data."""
 
 
 class Frame(NamedTuple):

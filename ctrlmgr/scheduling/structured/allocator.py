@@ -160,7 +160,7 @@ def allocate(
 
 
 class InvalidPoolsError(AllocationError):
-    """Raised if the node has invalid pools, and the valid pools do not suffice; another node may be suitable."""
+    """The node has invalid pools, and the valid ones do not suffice; another node may be suitable."""
 
 
 class _Search:

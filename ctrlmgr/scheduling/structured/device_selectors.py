@@ -25,7 +25,7 @@ LIMIT: Final = 1_000_000
 
 
 class AllocationError(CtrlmgrError):
-    """Raised if no device can be allocated to a claim; the message contains the reason."""
+    """No device can be allocated to a claim; the message contains the reason."""
 
 
 @lru_cache(maxsize=512)

@@ -1,6 +1,6 @@
-"""Tools for `kubectl cp` and for inspecting a container: `tar` and `ps`.
+"""Implements `tar` and `ps`, which `kubectl cp` and the inspection of a container need.
 
-Guarantees: bytes of a file that are not UTF-8 are preserved, because they are stored as surrogates in the text.
+Guarantees: bytes of a file that are not UTF-8 are preserved, because they are stored as surrogates in strings.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext
 
 COMMAND_LINE: Final = "/proc/1/cmdline"
-"""The file with the words of a container's first process; each word is followed by NUL."""
+"""The file with the words of a container's first process; a NUL follows each word."""
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes that a simulated text stands for."""
+    """Return the bytes that a string in the simulation represents."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(data: bytes) -> str:
-    """Return bytes in the form of a simulated text."""
+    """Return the string that represents bytes in the simulation."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -65,7 +65,7 @@ def _packed(archive: str, names: Sequence[str], base: str, desk: ToolContext) ->
 
 
 def _below(path: str, desk: ToolContext) -> Iterator[tuple[str, bool]]:
-    """Yield a path and all paths below it, with whether each is a folder."""
+    """Yield a path and all paths below it, each with whether it is a folder."""
     below = f"{path.rstrip('/')}/"
     if path in desk.files:
         yield path, False

@@ -1,4 +1,4 @@
-"""Arithmetic of the small shell: integers, variables, `+ - * / %`, comparisons and parentheses.
+"""The arithmetic of the small shell: integers, variables, `+ - * / %`, comparisons and parentheses.
 
 Guarantees: any other expression is not evaluated and has the value 0.
 """

@@ -54,7 +54,7 @@ def _env(shell: State, arguments: Sequence[str]) -> int:
 
 
 def _timeout(shell: State, arguments: Sequence[str]) -> int:
-    """Run a command with a time limit; exit with 124 if it takes longer."""
+    """Run a command with a time limit; exit with 124 if the command takes longer."""
     words = [each for each in arguments if not each.startswith("-")]
     most = _seconds(words[:1])
     if most is None or len(words) < 2:
@@ -145,7 +145,7 @@ def _code(arguments: Sequence[str], default: str) -> int:
 
 
 def _seconds(arguments: Sequence[str]) -> float | None:
-    """Return the seconds that `sleep` takes; None means forever."""
+    """Return the seconds for which `sleep` waits; None means forever."""
     total = 0.0
     for each in arguments:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", each)

@@ -1,10 +1,10 @@
-"""Runs commands in a simulated container whose input arrives in pieces: `kubectl exec`, with or without a terminal.
+"""Runs commands in a simulated container whose input arrives in pieces, for `kubectl exec` with or without a terminal.
 
 Guarantees:
-- The output is the same as if all input had been available from the start. Output is written as soon as it does not
-  depend on input that is still missing.
-- A shell without a script runs each line when it is complete. With a terminal, the shell echoes input and shows a
-  prompt.
+- The output of a command is the same as if all input had been available from the start. Output is written as soon as it
+  does not depend on input that is still missing.
+- A shell without a script runs each line when it is complete. If there is a terminal, the shell echoes input and shows
+  a prompt.
 - A command that the simulation does not know ends with the exit code 127 and an error message.
 """
 
@@ -25,29 +25,29 @@ from ctrlmgr.simulation.simulated_network import Network
 MOST_INPUT: Final = 16 << 20
 """The maximum size of the input, in bytes."""
 _RETRIED: Final = 64 * 1024
-"""The size of the input, in bytes, up to which a command is computed again for each piece. A longer input is computed
-once, at its end.
+"""The size of the input, in bytes, up to which the command is computed again for each piece. For a longer input, the
+command is computed only once, at the end of the input.
 """
 _NOT_FOUND: Final = ContainerExit(127)
 _KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
-"""A key with an escape sequence, a control character, or a run of other characters."""
+"""Matches a key with an escape sequence, a control character, or a run of other characters."""
 
 
 class Chunk(NamedTuple):
-    """A piece of output."""
+    """A piece of a command's output."""
 
     at: float
-    """When the output is written, in seconds after the start of the command."""
+    """The time at which the output is written, in seconds after the start of the command."""
     is_error: bool
     data: bytes
 
 
 class _Missing(Exception):  # control flow, not an error
-    """The command reads input that has not arrived yet."""
+    """Raised if the command reads input that has not arrived yet."""
 
 
 class _PartialInput(Input):
-    """The input of a command, which may be incomplete."""
+    """The input of a command, of which the end may not have arrived yet."""
 
     def __init__(self, text: str, *, is_complete: bool) -> None:
         super().__init__(text)
@@ -74,14 +74,14 @@ class Setting(NamedTuple):
 
 
 class Command:
-    """A command that is not an interactive shell."""
+    """A running command that is not an interactive shell."""
 
     def __init__(self, words: Sequence[str], setting: Setting) -> None:
         """Start the command without input."""
         self.code: int | None = None
         """The exit code of the command; None until it has ended."""
         self.ends_at = 0.0
-        """When the command ends, in seconds after its start."""
+        """The time at which the command ends, in seconds after its start."""
         self.files = setting.files
         """The files with all changes of the command, once it has ended."""
         self._words = words
@@ -90,7 +90,7 @@ class Command:
         self._told = 0
 
     def receive(self, data: bytes, now: float) -> list[Chunk]:
-        """Return the output that a piece of input causes; `now` is in seconds after the start."""
+        """Return the output that a piece of input causes; `now` is in seconds after the command's start."""
         self._input += data
         if len(self._input) > MOST_INPUT:
             return self._fail(f"the simulation takes at most {MOST_INPUT} bytes of input")
@@ -101,7 +101,7 @@ class Command:
         return self._computed(is_complete=True)
 
     def _computed(self, *, is_complete: bool) -> list[Chunk]:
-        """Compute the command with the input until now; return the output that was not returned before."""
+        """Compute the command with the input that has arrived; return the output that was not returned before."""
         if self.code is not None:
             return []
         files = self._setting.files.copied(self._setting.files.now, self._setting.files.changed)
@@ -128,13 +128,13 @@ class Terminal:
     """An interactive shell, which runs each line when it is complete."""
 
     def __init__(self, setting: Setting, *, is_terminal: bool) -> None:
-        """Start a shell; with `is_terminal`, it echoes input and shows a prompt."""
+        """Start an interactive shell; if `is_terminal` is set, it echoes input and shows a prompt."""
         self.code: int | None = None
         """The exit code of the shell; None until it has ended."""
         self.ends_at = 0.0
-        """When the shell ends, in seconds after its start."""
+        """The time at which the shell ends, in seconds after its start."""
         self.files = setting.files
-        """The files with all changes of the shell's commands."""
+        """The container's files with all changes that the shell's commands have made."""
         self._is_terminal = is_terminal
         self._shell = Shell(setting.files, setting.variables, _NOT_FOUND, setting.network)
         self._chunks = list[Chunk]()
@@ -146,7 +146,7 @@ class Terminal:
         self._prompt()
 
     def receive(self, data: bytes, now: float) -> list[Chunk]:
-        """Return the output that a piece of input causes; `now` is in seconds after the start."""
+        """Return the output that a piece of input causes; `now` is in seconds after the shell's start."""
         self._shell.passes(max(now - self._shell.now, 0.0))
         for key in _KEYS.findall(decoded(data)):
             if self.code is None:
@@ -212,7 +212,7 @@ class Terminal:
 
 
 def command(words: Sequence[str], setting: Setting, *, is_terminal: bool) -> Command | Terminal:
-    """Return a command or, if the words are the name of a shell without a script, an interactive shell."""
+    """Return a running command; if the words are the name of a shell without a script, return an interactive shell."""
     if words and words[0].rsplit("/", 1)[-1] in SHELLS and script_of(words) is None:
         return Terminal(setting, is_terminal=is_terminal)
     return Command(words, setting)

@@ -1,7 +1,8 @@
 """Expands the words of a script: quotes, variables, arithmetic, command substitution, and field splitting.
 
 Guarantees: expansion follows the rules of the POSIX shell (2.6, "Word Expansions") with the default `IFS`. A word in
-double quotes is one field, and `"$@"` becomes one field per argument. Patterns match existing files.
+double quotes is one field, and `"$@"` becomes one field per argument. Patterns in words are replaced by the existing
+files that match.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ _SPECIAL: Final = re.compile(r"([*?\[\]])")
 class _Part(NamedTuple):
     text: str
     is_quoted: bool
-    """Whether the part is quoted, so that it is neither split nor a pattern."""
+    """Whether the part of a word is quoted, so that it is neither split nor a pattern."""
     is_given: bool = False
-    """Whether the part is literal, so that it is not split."""
+    """Whether the part of a word is literal, so that it is not split."""
     begins: bool = False
-    """Whether the part begins a new field, as with `"$@"`."""
+    """Whether the part of a word begins a new field, as `"$@"` does."""
 
 
 class Expander:
-    """Expands the words of one shell."""
+    """Expands the words of a script for one shell."""
 
     def __init__(
         self,
@@ -43,10 +44,10 @@ class Expander:
         paths: Callable[[], Iterable[str]],
         random: Callable[[], int],
     ) -> None:
-        """Expand with three functions.
+        """Create an instance that calls three functions for expansions.
 
-        `capture` returns the output of a script, `paths` the files that match a pattern, and `random` the value of
-        `RANDOM`.
+        `capture` returns the output of a script, `paths` returns the files that match a pattern, and `random` returns
+        the value of `RANDOM`.
         """
         self._variables = variables
         self._capture = capture
@@ -57,13 +58,13 @@ class Expander:
         """Whether an expansion has used a random number."""
 
     def text(self, raw: str) -> str:
-        """Return the expansion of a word as one text."""
+        """Return the expansion of a word as one string."""
         if _PLAIN.fullmatch(raw):
             return raw
         return "".join(each.text for each in self._parts(raw))
 
     def pattern(self, raw: str) -> str:
-        """Return the expansion of a word as a pattern; quoted characters in it are literal."""
+        """Return the expansion of a word as a pattern, in which quoted characters are literal."""
         parts = self._parts(raw)
         return "".join(_SPECIAL.sub(r"[\1]", each.text) if each.is_quoted else each.text for each in parts)
 
@@ -174,7 +175,7 @@ class Expander:
         return self._variables.get(name, "")
 
     def _braced(self, text: str) -> str:
-        """Return the value of a parameter expansion `${text}`."""
+        """Return the value of the parameter expansion `${text}`."""
         found = _BRACED.fullmatch(text)
         if found is None:
             return ""
@@ -200,14 +201,14 @@ class Expander:
 
 
 def _split(part: _Part) -> list[str | None]:
-    """Return the fields of a part; None marks the end of a field."""
+    """Return the fields of a part of a word; None marks the end of a field."""
     if part.is_quoted or part.is_given:
         return [part.text]
     return [None if each.isspace() else each for each in re.findall(r"\s+|\S+", part.text)]
 
 
 def _cut(value: str, operator: str, word: str, expand: Callable[[str], str]) -> str:
-    """Return a value after removing a prefix or suffix, replacing text, or taking a substring."""
+    """Return a value after a prefix or suffix was removed, text was replaced, or a substring was taken."""
     if operator == ":":
         first, _, count = expand(word).partition(":")
         start = int(first.strip() or 0) if first.strip().lstrip("-").isdecimal() else 0

@@ -1,6 +1,6 @@
-"""Tools that read and change files, such as `cp`, `rm` and `ls`.
+"""Implements tools that read and change files, such as `cp`, `rm` and `ls`.
 
-Guarantees: a copy of a file that no script has written is an empty file, as if the image contained the file.
+Guarantees: a file that no script has written is copied as an empty file, as if the image contained the file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _move(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _placed(arguments: Sequence[str], desk: ToolContext, *, moves: bool) -> Outcome:
-    """Copy, move or link files; a missing source counts as an empty file in the image."""
+    """Copy, move or link files; a missing source is treated as an empty file in the image."""
     options, names = parted(arguments, "t")
     if len(names) < 2:
         return Outcome(1, err="cp: missing file operand\n")

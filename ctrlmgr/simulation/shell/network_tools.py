@@ -1,7 +1,7 @@
-"""Tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
+"""Implements tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
 
-Guarantees: a tool succeeds if the network accepts the connection. If the connection fails, the tool fails with the exit
-code and error message of busybox or curl. Every response is empty.
+Guarantees: a tool succeeds if the simulated network accepts the connection. If the connection fails, the tool fails
+with the exit code and error message of busybox or curl. The content of every response is empty.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.simulation.simulated_network import REFUSED, TIMEOUT, UNKNOWN_HOST,
 _TAKES: Final = 0.01
 """The duration of a request, in seconds."""
 _PATIENCE: Final = 130.0
-"""Seconds after which Linux gives up a connection attempt."""
+"""Seconds after which Linux gives up an attempt to connect."""
 _PORTS: Final = {"http": 80, "https": 443, "ftp": 21, "telnet": 23, "tcp": 80}
 
 
@@ -29,7 +29,7 @@ class _Target(NamedTuple):
     host: str
     port: int
     file: str
-    """The last part of the URL's path."""
+    """The last part of the URL's path, which is a file name."""
 
 
 def _target(url: str) -> _Target | None:
@@ -45,7 +45,7 @@ def _target(url: str) -> _Target | None:
 
 
 def _time(answer: Answer, patience: str) -> float:
-    """Return the duration of a request in seconds; if there is no response, it is the client's timeout."""
+    """Return the duration of a request in seconds; if there is no response, it is the timeout of the client."""
     if answer.problem != TIMEOUT:
         return _TAKES
     return float(patience) if re.fullmatch(r"\d+(\.\d+)?", patience) else _PATIENCE
@@ -143,7 +143,7 @@ def _store(target: _Target, options: Mapping[str, str], desk: ToolContext) -> No
 
 
 def _summary(options: Mapping[str, str], status: str) -> str:
-    """Return the text that `--write-out` prints; only the status code is supported."""
+    """Return the text that curl's option `--write-out` prints; only the status code is supported."""
     text = unescaped(options.get("w") or options.get("write-out") or "")
     text = re.sub(r"%\{(?:http_code|response_code)\}", status, text)
     head = f"HTTP/1.1 {status} OK\r\n\r\n" if {"I", "i", "head", "include"} & options.keys() and status != "000" else ""
@@ -181,7 +181,7 @@ def _nslookup(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _getent(arguments: Sequence[str], desk: ToolContext) -> Outcome:
-    """Look up a host: `getent hosts NAME` and `getent ahosts NAME`; other databases are empty."""
+    """Look up a host: `getent hosts NAME` and `getent ahosts NAME`; all other databases of getent are empty."""
     if len(arguments) < 2 or not arguments[0].lower().startswith(("hosts", "ahosts")):
         return Outcome(2)
     answer = desk.connect(arguments[1], None)

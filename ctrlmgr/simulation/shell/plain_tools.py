@@ -1,4 +1,4 @@
-"""Tools whose output depends only on their arguments and the environment, such as `echo`, `expr` and `seq`."""
+"""Implements tools whose output depends only on arguments and the environment, such as `echo`, `expr` and `seq`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _seq(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _expr(arguments: Sequence[str], desk: ToolContext) -> Outcome:
-    """Evaluate an expression: arithmetic, comparisons of numbers or texts, `TEXT : PATTERN`, `length`."""
+    """Evaluate an expression: arithmetic, comparisons of numbers or strings, `TEXT : PATTERN`, `length`."""
     words = [*arguments]
     if len(words) == 3 and words[1] == ":":
         match = re.match(re.sub(r"\\([()])", r"\1", words[2]), words[0])

@@ -1,4 +1,4 @@
-"""Redirections of a command: replace the streams of a shell.
+"""Redirects the streams of a shell for a command.
 
 Guarantees: output to `/dev/stdout` or `/dev/stderr`, of the process or of process 1, is written to the container's log.
 """
@@ -50,7 +50,7 @@ def redirect(shell: State, each: Redirection) -> int | None:
 
 
 def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
-    """Redirect the output, or the errors (descriptor 2); commands use no other descriptors."""
+    """Redirect the output, or the errors (descriptor 2); commands of the small shell use no other descriptors."""
     if number in ("", "1"):
         shell.streams = shell.streams._replace(out=to)
     elif number == "2":
@@ -79,7 +79,7 @@ def _connect(shell: State, host: str, port: int) -> int | None:
 
 
 def _sink(shell: State, name: str, *, appends: bool) -> Callable[[str], None] | None:
-    """Return a function that writes to a file, None if the file is read-only."""
+    """Return a function that writes to a file; None if the file is read-only."""
     path = shell.path(name)
     if path == "/dev/null":
         return lambda text: None

@@ -1,4 +1,4 @@
-"""The result of a script: its end, exit code and output; and the exceptions that end a part of a script."""
+"""The result of a script (its end, exit code and output), and the exceptions that end a part of a script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """A line of the output; `at` is in seconds after the start of the script."""
+    """A line of a script's output; `at` is in seconds after the start of the script."""
 
     at: float
     text: str
@@ -31,26 +31,26 @@ class Run:
 
 
 class Exit(Exception):  # This exception is control flow, not an error.
-    """Raised to end a script."""
+    """Raised to end a script with an exit code."""
 
     def __init__(self, code: int) -> None:
-        """End the script with this exit code."""
+        """Create the exception that ends the script with this exit code."""
         self.code = code
 
 
 class RunsForever(Exception):  # This exception is control flow, not an error.
-    """Raised if a script runs forever."""
+    """Raised if a script runs forever, so that it has no result."""
 
     def __init__(self, unknown: str = "") -> None:
-        """Store the name of the unknown command that causes this, "" if there is none."""
+        """Store the name of the unknown command that runs forever; "" if no unknown command is the reason."""
         self.unknown = unknown
 
 
 class ControlFlow(Exception):  # This exception is control flow, not an error.
-    """Raised to leave a loop or function: `break`, `continue` or `return`."""
+    """Raised to leave a loop or function, by `break`, `continue` or `return`."""
 
     def __init__(self, what: str, code: int = 0, levels: int = 1) -> None:
-        """Leave this number of `levels` of loops."""
+        """Create the exception that leaves this number of `levels` of loops."""
         self.what = what
         self.code = code
         self.levels = levels

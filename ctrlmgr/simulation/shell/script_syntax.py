@@ -31,14 +31,14 @@ class Simple(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """A pipeline: each command reads the output of the one before it."""
+    """A pipeline, in which each command reads the output of the previous command."""
 
     commands: Sequence[Node]
     is_negated: bool
 
 
 class AndOr(NamedTuple):
-    """Pipelines; each pipeline after the first is preceded by `&&` or `||`."""
+    """A list of pipelines; `&&` or `||` precedes each pipeline after the first."""
 
     first: Pipeline
     rest: Sequence[tuple[str, Pipeline]]
@@ -46,13 +46,13 @@ class AndOr(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Commands that run in order."""
+    """Commands that run in the given order."""
 
     commands: Sequence[AndOr]
 
 
 class If(NamedTuple):
-    """Conditions with their commands; the last commands may have no condition (`else`)."""
+    """Conditions with the commands that follow each; the last commands may have no condition (`else`)."""
 
     branches: Sequence[tuple[Block | None, Block]]
 
@@ -66,7 +66,7 @@ class While(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop over words; if they are None, over the script's arguments."""
+    """A loop over words; if the words are None, the loop is over the script's arguments."""
 
     name: str
     words: Sequence[str] | None
@@ -95,7 +95,7 @@ class Function(NamedTuple):
 
 
 class Redirected(NamedTuple):
-    """A compound command with redirections."""
+    """A compound command, with its redirections."""
 
     body: Node
     redirections: Sequence[Redirection]
@@ -105,7 +105,7 @@ Node: TypeAlias = Simple | If | While | For | Case | Group | Function | Redirect
 
 
 def parse(script: str) -> Block:
-    """Return the syntax tree of a script; raises `SyntaxProblem`."""
+    """Return the syntax tree of a script; raises `SyntaxProblem` if the script has a syntax error."""
     parser = _Parser(tokens(script))
     found = parser.block()
     if parser.peek() is not None:

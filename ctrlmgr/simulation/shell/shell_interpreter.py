@@ -1,8 +1,8 @@
 """Interprets scripts: runs their commands in order, on simulated files and in simulated time.
 
-Guarantees: the interpreter is deterministic and always ends. Time is a number that `sleep` advances. The commands are
-those of `builtins` and of the tools. `Run.unknown` contains the name of any other command, and reports a script with a
-syntax error. An unknown command runs forever, or ends as the caller says.
+Guarantees: the interpreter is deterministic and always ends. The time is a number that `sleep` advances. The known
+commands are those of `builtins` and of the tools. `Run.unknown` contains the name of an unknown command, and also
+reports a script with a syntax error. An unknown command runs forever, or ends as the caller says.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(
     unknown: ContainerExit | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Compute a script and its changes of `files`; unknown commands end as `unknown` says."""
+    """Compute a script and its changes of `files`; `unknown` says how unknown commands end."""
     return Shell(files, variables, unknown, network).run_script(script, ())
 
 
@@ -62,7 +62,7 @@ def run_command(
     unknown: ContainerExit | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Compute one command, given as words; for a shell with `-c`, compute its script."""
+    """Compute one command, given as words; if the command is a shell with `-c`, compute its script."""
     shell = Shell(files, variables, unknown, network)
     script = script_of(command)
     return shell.run_script(*script) if script is not None else shell.run_words(command)
@@ -88,12 +88,12 @@ class Shell(State):
     def __init__(
         self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
     ) -> None:
-        """Start with these files and variables; unknown commands end as `unknown` says."""
+        """Create a shell with these files and variables; `unknown` says how unknown commands end."""
         super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
         self._steps = self._depth = self._guarded = self._captured_code = 0
         self.has_exited = False
-        """Whether `exit` has ended the last script."""
+        """Whether the command `exit` has ended the last script."""
 
     def run_script(self, script: str, arguments: Sequence[str]) -> Run:
         """Run a script with these arguments, and return its result."""
@@ -121,7 +121,7 @@ class Shell(State):
         return self.run
 
     def script(self, script: str) -> int:
-        """Run a script in this shell; return its exit code."""
+        """Run a script in this shell; return the script's exit code."""
         try:
             block = parse(script)
         except (SyntaxProblem, RecursionError):
@@ -136,7 +136,7 @@ class Shell(State):
     # Lists of commands.
 
     def _block(self, block: script_syntax.Block) -> int:
-        """Run commands in order; return the exit code of the last."""
+        """Run commands in order; return the exit code of the last command."""
         code = 0
         for each in block.commands:
             code = self._in_background(each) if each.is_background else self._and_or(each)
@@ -266,14 +266,15 @@ class Shell(State):
         return code
 
     def _picture(self) -> tuple[float, tuple[object, ...]]:
-        """Return the time, and all other state that an iteration of a loop can change."""
+        """Return the time, and all other state of the shell that an iteration of a loop can change."""
         written = len(self.run.lines), self.files.writes, len(self.background)
         return self.now, (dict(self.variables), tuple(self.expander.arguments), self.folder, *written)
 
     def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
-        """Skip the iterations of a loop that are equal to the last one.
+        """Skip the iterations of a loop that would be equal to the last iteration.
 
-        If an iteration changed nothing, the next iterations are equal, until a file or a Service changes from outside.
+        If an iteration changed nothing, the following iterations are equal, until a file or a Service changes from
+        outside.
         """
         began, ended = before[0], after[0]
         if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
@@ -285,7 +286,7 @@ class Shell(State):
         self.passes(max(rounds, 0) * (ended - began))
 
     def _next_change(self, after: float) -> float | None:
-        """Return the next time after a moment at which a file, or a host that the script has used, may change."""
+        """Return the next time at which a file, or a host that the script has used, may change."""
         changes = self.files.next_change(after), self.network.next_change(after)
         return min((each for each in changes if each is not None), default=None)
 
@@ -358,7 +359,7 @@ class Shell(State):
     # Single commands
 
     def command(self, words: Sequence[str]) -> int:
-        """Run a command; return its exit code."""
+        """Run a command; return the command's exit code."""
         name, arguments = words[0].rsplit("/", 1)[-1], words[1:]
         if words[0] in self._functions:
             return self._call(words[0], arguments)

@@ -1,7 +1,7 @@
-"""Splits a script into words and operators.
+"""Splits a shell script into words and operators.
 
-Guarantees: quotes, substitutions and here-documents are kept whole, at any depth of nesting. If one is not closed,
-`SyntaxProblem` is raised.
+Guarantees: quotes, substitutions and here-documents are kept whole, at any depth of nesting. If a quote, substitution
+or here-document is not closed, `SyntaxProblem` is raised.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _CLOSERS: Final = {"(": ")", "{": "}"}
 
 
 class SyntaxProblem(Exception):
-    """The script has a syntax error."""
+    """Raised if the script has a syntax error."""
 
 
 class Token(NamedTuple):
-    """A token: a word (`word`) or an operator (`op`); a line end is an operator as well."""
+    """A token: a word (`word`) or an operator (`op`); the end of a line is an operator too."""
 
     kind: str
     text: str
@@ -103,9 +103,9 @@ def _quoted(text: str) -> str:
 
 
 def piece(text: str, at: int) -> int:
-    """Return the end of the quoted, substituted or plain part of a word that begins at `at`.
+    """Return the end of the quoted, substituted or plain part of a word that begins at the position `at`.
 
-    If no part begins there, return `at`.
+    If no part of a word begins there, return `at`.
     """
     first = text[at]
     if first == "'":

@@ -24,7 +24,7 @@ class Input:
     """The input of a command."""
 
     def __init__(self, text: str) -> None:
-        """Start at the beginning of a text."""
+        """Start to read at the beginning of the string."""
         self._text = text
 
     def is_left(self) -> bool:
@@ -32,12 +32,12 @@ class Input:
         return bool(self._text)
 
     def rest(self) -> str:
-        """Read the rest of the input; return it."""
+        """Read and return the rest of the input."""
         found, self._text = self._text, ""
         return found
 
     def line(self) -> str | None:
-        """Read a line; return None at the end of the input."""
+        """Read and return a line; return None at the end of the input."""
         if not self._text:
             return None
         found, _, self._text = self._text.partition("\n")
@@ -45,7 +45,7 @@ class Input:
 
 
 class Streams(NamedTuple):
-    """The input of a command, and the targets of its output and errors."""
+    """The streams of a command: its input, and the targets of its output and errors."""
 
     input: Input
     out: Callable[[str], None]
@@ -53,12 +53,12 @@ class Streams(NamedTuple):
 
 
 class State(ABC):
-    """The state of a shell."""
+    """The state of a shell, which its commands read and change."""
 
     def __init__(
         self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
     ) -> None:
-        """Start with these files and variables; unknown commands end as `unknown` says."""
+        """Create a state with these files and variables; `unknown` says how unknown commands end."""
         self.files = files
         self.network = network
         self.unknown = unknown
@@ -71,17 +71,17 @@ class State(ABC):
         self.now = 0.0
         self.stops_at_errors = False
         self.background: list[float | None] = []
-        """The end of each background command; None if it never ends."""
+        """The time at which each background command ends; None if it never ends."""
         self.run = Run()
         self.streams = Streams(Input(""), self.log, self.log)
 
     @abstractmethod
     def command(self, words: Sequence[str]) -> int:
-        """Run a command; return its exit code."""
+        """Run a command; return the command's exit code."""
 
     @abstractmethod
     def script(self, script: str) -> int:
-        """Run a script in this shell; return its exit code."""
+        """Run a script in this shell; return the script's exit code."""
 
     @abstractmethod
     def captured(self, script: str) -> str:
@@ -95,12 +95,12 @@ class State(ABC):
             self.run.lines.append(Line(self.now, last, ends=False))
 
     def passes(self, seconds: float) -> None:
-        """Set the time: advance it, or return to the start of a background command."""
+        """Set the time of the shell: advance it, or return to the start of a background command."""
         self.now += seconds
         self.files.now = self.files.start + self.now
 
     def connect(self, host: str, port: int | None) -> Answer:
-        """Connect to a port of a host now; without a port, only resolve its name."""
+        """Connect to a port of a host now; if no port is given, only resolve the host's name."""
         return self.network.connect(host, port, self.files.now)
 
     def path(self, name: str) -> str:
@@ -110,7 +110,7 @@ class State(ABC):
 
     @contextmanager
     def with_streams(self, **streams: Any) -> Iterator[None]:
-        """Replace streams while the context is open."""
+        """Replace streams of the shell while the context is open."""
         before = self.streams
         self.streams = before._replace(**streams)
         try:

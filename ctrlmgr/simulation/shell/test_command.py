@@ -1,6 +1,6 @@
-"""Conditions of `test`, `[` and `[[`: comparisons, files, and combinations.
+"""Evaluates the conditions of `test`, `[` and `[[`: comparisons, files, and combinations.
 
-Guarantees: the result depends on the words and files only. A malformed condition is false.
+Guarantees: the result depends only on the words of the condition and on files. A malformed condition is false.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BINARY: Final = frozenset(["=", "==", "!=", "=~", "<", ">", *_NUMBERS])
 def holds(words: Sequence[str], files: Files, path: Callable[[str], str], *, patterns: bool = False) -> bool:
     """Return whether a condition holds.
 
-    With `patterns`, the right side of `==` is a pattern, as in `[[ … ]]`.
+    If `patterns` is set, the right side of `==` is a pattern, as in `[[ … ]]`.
     """
     reader = _Reader(words, files, path, patterns=patterns)
     return bool(words) and reader.either()

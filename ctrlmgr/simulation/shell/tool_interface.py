@@ -1,4 +1,4 @@
-"""The interface of the small shell's tools, and helpers to read arguments and files."""
+"""The interface of the small shell's tools, and functions that read arguments and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
 
 class ToolContext(NamedTuple):
-    """The environment of a tool."""
+    """The environment in which a tool runs."""
 
     files: Files
     path: Callable[[str], str]
@@ -37,7 +37,7 @@ Tool = Callable[[Sequence[str], ToolContext], Outcome]
 
 
 def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
-    """Split arguments into single-letter options and the rest; options in `taking` have a value."""
+    """Split arguments into single-letter options and other arguments; options in `taking` have a value."""
     found: dict[str, str] = {}
     rest = [*arguments]
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
@@ -86,7 +86,7 @@ def _read_letters(letters: str, rest: list[str], taking: Collection[str], found:
 def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[tuple[str, str]], str]:
     """Return the names and contents of files, and error messages for missing files.
 
-    Without files, or for `-`, the input is read.
+    If no files are named, or for the name `-`, the input is read.
     """
     found, err = [], ""
     for name in names or ["-"]:
@@ -99,12 +99,12 @@ def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[t
 
 
 def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines of all texts."""
+    """Return the lines of all files together."""
     return [line for _, text in texts for line in text.splitlines()]
 
 
 def as_lines(lines: Iterable[str]) -> str:
-    """Return lines joined to one text."""
+    """Return lines joined to one string."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -112,10 +112,10 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": 
 
 
 def unescaped(text: str) -> str:
-    r"""Return a text in which escapes such as `\n` are replaced."""
+    r"""Return a string in which escapes such as `\n` are replaced."""
     return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
 
 
 def number_of(text: str) -> int:
-    """Return an integer, 0 if the text is not one."""
+    """Return a string as an integer; 0 if it is not an integer."""
     return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else 0
