@@ -60,14 +60,14 @@ class Seal:
         """The public key of the seal, in hexadecimal."""
 
     def sign(self, data: bytes) -> str:
-        """Return a signature, hexadecimal."""
+        """Return the signature of data, in hexadecimal."""
         return self._key.sign(data).hex()
 
 
 def load_seal(sealing: Sealing) -> Seal | None:
     """Return the seal; None if the key is missing and `makes_key` is not set.
 
-    With `makes_key`, a missing key is created. Raises `SettingsError` if the file cannot be used.
+    If `makes_key` is set, a missing key is created. Raises `SettingsError` if the file of the key cannot be used.
     """
     try:
         if sealing.makes_key and not sealing.key.exists():
@@ -83,7 +83,10 @@ def load_seal(sealing: Sealing) -> Seal | None:
 
 
 def read_public_key(path: Path) -> str:
-    """Return the public key (hexadecimal) in a file with a public or private key; raises `SettingsError`."""
+    """Return the public key (hexadecimal) in a file with a public or private key.
+
+    Raises `SettingsError` if the file contains no key.
+    """
     try:
         data = path.read_bytes()
         if b"PRIVATE KEY" in data:
@@ -102,7 +105,7 @@ def read_public_key(path: Path) -> str:
 def is_signed(data: bytes, signature: str, public: str) -> bool:
     """Return whether `signature` is valid.
 
-    `signature` and `public` are hexadecimal; False if one of them is malformed.
+    `signature` and `public` are hexadecimal; if one of them is malformed, the function returns False.
     """
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
@@ -112,7 +115,7 @@ def is_signed(data: bytes, signature: str, public: str) -> bool:
 
 
 def fingerprint(public: str) -> str:
-    """Return a public key's short fingerprint, hexadecimal."""
+    """Return a public key's short fingerprint, in hexadecimal."""
     return sha256(bytes.fromhex(public)).hexdigest()[:16]
 
 
@@ -136,10 +139,10 @@ def _make(path: Path) -> None:
 
 
 class Shipper:
-    """Runs the command with each anchor to ship, on its own thread."""
+    """Runs, on its own thread, the command that ships anchors."""
 
     def __init__(self, sealing: Sealing, clock: Clock) -> None:
-        """Start the thread; raises `SettingsError` for a command that cannot be parsed."""
+        """Start the thread; raises `SettingsError` if the command cannot be parsed."""
         try:
             self._command = shlex.split(sealing.command)
         except ValueError as error:
@@ -152,13 +155,13 @@ class Shipper:
         self._thread = threads.start("anchor shipper", self._run)
 
     def ship(self, anchor: bytes) -> None:
-        """Ship an anchor soon, unless a newer anchor replaces it."""
+        """Ship an anchor soon, unless a newer anchor replaces the anchor."""
         with self._changed:
             self._newest = anchor
             self._changed.notify()
 
     def close(self) -> None:
-        """Ship the last anchor if that was not done yet, and stop the thread."""
+        """Ship the last anchor if it was not shipped yet, and stop the thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -173,7 +176,7 @@ class Shipper:
                     self._clock.wait(self._changed, left)
 
     def _next(self) -> bytes:
-        """Wait for an anchor and return it; return empty bytes if the thread must stop."""
+        """Wait until there is an anchor to ship, and return it; return empty bytes if the thread must stop."""
         with self._changed:
             while not (self._newest or self._is_closing):
                 self._clock.wait(self._changed, None)

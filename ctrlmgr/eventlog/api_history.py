@@ -1,8 +1,8 @@
 """The oldest revision that API clients may read, stored as an object in the log; it corresponds to etcd's compaction.
 
 Guarantees: the log keeps its events; only the API answers 410 (Expired) for older revisions. The oldest revision never
-decreases. All servers of a log use the same oldest revision, even after a restart, because the log stores it.
-(kube-apiserver stores it in etcd under `compact_rev_key`.)
+decreases. All servers of a log use the same oldest revision, even after a restart, because the log stores this
+revision. (kube-apiserver stores its oldest revision in etcd under `compact_rev_key`.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Objects(Protocol):
 
 
 def oldest_for_clients(objects: _Objects) -> Revision:
-    """Return the oldest revision that API clients may read, 0 without a compaction."""
+    """Return the oldest revision that API clients may read; 0 if there was no compaction."""
     obj = objects.get(API_COMPACTIONS, OLDEST)
     return int(obj.to_dict()["oldestRevision"]) if obj is not None else 0
 

@@ -1,14 +1,15 @@
-"""Compaction and restore: the only code that removes history.
+"""Compaction and restoreare the only operations that remove history.
 
 Guarantees:
 - Compaction raises the floor (the oldest readable revision) in a transaction of its own before it deletes the first
   event. Therefore a reader that misses an event finds the raised floor, and a crash half-way leaves the log consistent.
   Floors never decrease.
-- Each object's current state is kept. The newest event of the log is also kept, because the next event's hash depends
-  on it.
+- A compaction keeps the current state of each object. A compaction also keeps the newest event of the log, because the
+  next event's hash depends on it.
 - The first event after a removed range stores the hash of the removed event before it, so the hash chain can still be
   verified.
-- Events are deleted in chunks. Each chunk is a transaction that takes about 0.1 seconds, so appends do not wait long.
+- Events are deleted in chunks. Each chunk of deletions is a transaction that takes about 0.1 seconds, so appends do not
+  wait long.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from ctrlmgr.eventlog.log_tables import (
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15
-"""Minimum and maximum duration of a chunk, in seconds.
+"""The minimum and maximum duration of a chunk, in seconds.
 
-A long chunk delays appends. Short chunks rewrite shared index pages more often.
+A chunk that takes long delays appends. If chunks are short, they rewrite shared index pages more often.
 """
 
 Write = Callable[[], AbstractContextManager[Connection]]
 
 
 class _Chunk:
-    """The number of events in a chunk, adapted to the measured duration of chunks."""
+    """The number of events in a chunk, which is adapted to the measured duration of chunks."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -51,7 +52,7 @@ class _Chunk:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure the duration of this chunk, and adapt the size of the next chunk."""
+        """Measure the duration of one chunk, and adapt the size of the next chunk."""
         began = self._clock.monotonic()
         yield
         took = self._clock.monotonic() - began
@@ -101,7 +102,10 @@ def count(connection: Connection, before: Revision, resource: Resource | None, k
 
 
 def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
-    """Raise the floor of `resource` (empty: of all resources) to `floor`; keep a floor that is higher already."""
+    """Raise the floor of `resource`, or of all resources if it is empty, to `floor`.
+
+    A floor that is already higher is kept.
+    """
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
     if known is None:
         connection.execute(insert(compaction_floor).values(resource=resource, floor=floor))
@@ -114,7 +118,7 @@ def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
 
 
 def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> Select[Any]:
-    """Select the revisions whose successor is at or below `before` and which are not among the newest `keep`."""
+    """Select the revisions of events that a later event at or before `before` supersedes, except the newest `keep`."""
     successor = event.alias("successor")
     query = (
         select(event.c.revision)
@@ -136,7 +140,10 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
 
 
 def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
-    """Select deletions at or below `before`; with `alone`, only deletions whose object has no older event."""
+    """Select deletion events at or before `before`.
+
+    If `alone` is set, only deletions whose object has no older event.
+    """
     older = event.alias("older")
     query = (
         select(event.c.revision, event.c.object_id)
@@ -168,7 +175,7 @@ def _remove(connection: Connection, doomed: Any) -> None:
 
 
 def _chain_on(connection: Connection, doomed: Any) -> None:
-    """Store the hash of each `doomed` event as the parent hash of the next event, unless that has one already."""
+    """Store the hash of each `doomed` event as the parent hash of the next event, unless that event has one."""
     parent, other = event.alias("parent"), event.alias("other")
     # The next event is not always at the next revision, because imported ranges have gaps.
     after = select(func.min(other.c.revision)).where(other.c.revision > parent.c.revision).scalar_subquery()
@@ -183,7 +190,7 @@ def _chain_on(connection: Connection, doomed: Any) -> None:
 
 
 def _forget_reconciles(connection: Connection, candidates: Any) -> None:
-    """Delete the reconciles in `candidates` to which no event refers."""
+    """Delete those reconciles in `candidates` to which no event refers."""
     if not candidates:
         return
     left = select(event.c.reconcile_id).where(event.c.reconcile_id.in_(candidates), event.c.reconcile_id != 0)

@@ -27,14 +27,14 @@ BETWEEN_STATEMENTS = ";\n\n"
 
 
 def migrations_folder() -> Path:
-    """Return the folder of migrations, which is inside an installed package, or beside the package in a source tree."""
+    """Return the folder of migrations, which is inside an installed package, or beside the package in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
 def version(connection: Connection) -> str | None:
-    """Return the newest migration that was applied to the database, None if the database has no event log."""
+    """Return the newest migration that was applied to the database; None if the database has no event log."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -42,7 +42,7 @@ def version(connection: Connection) -> str | None:
 
 
 def require_latest(engine: Engine) -> None:
-    """Raise `SchemaOutdated` unless the database has the newest schema, `LogUnavailable` if it cannot be read."""
+    """Raise `SchemaOutdated` unless the database has the newest schema, and `LogUnavailable` if it cannot be read."""
     try:
         with engine.connect() as connection:
             found = version(connection)
@@ -52,7 +52,7 @@ def require_latest(engine: Engine) -> None:
 
 
 def require_version(found: str | None) -> None:
-    """Raise `SchemaOutdated` unless `found` is the newest schema; None means that there is no schema."""
+    """Raise `SchemaOutdated` unless `found` is the newest schema; `found` is None if there is no schema."""
     if found == LATEST:
         return
     if found is None:
@@ -63,10 +63,11 @@ def require_version(found: str | None) -> None:
 
 
 def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
-    """Apply the missing migrations, and initialize a new log; return the schema version before.
+    """Apply the missing migrations, and initialize a new log; return the earlier schema version.
 
-    All changes are in one transaction, so a process that dies half-way leaves the database unchanged. Several processes
-    may call this function at once. Raises `SchemaOutdated` if the database is newer than this ctrlmgr.
+    All changes of the schema are in one transaction, so a process that dies during the update leaves the database
+    unchanged. Several processes may call this function at the same time. Raises `SchemaOutdated` if the database is
+    newer than this ctrlmgr.
     """
     with engine.connect() as connection:
         found = version(connection)
@@ -85,11 +86,11 @@ def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
 
 
 _BUSY_MILLISECONDS = 60_000
-"""Milliseconds to wait for another process that migrates the same file."""
+"""The number of milliseconds to wait for another process that migrates the same file."""
 
 
 def _lock(connection: Connection) -> None:
-    """Lock the database until the commit, so that only one process migrates it."""
+    """Lock the database until the commit of the transaction, so that only one process migrates it."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -116,7 +117,7 @@ def run_migrations(connection: Connection) -> None:
 
 
 def _found(connection: Connection, *, clock: Clock, random: Random) -> None:
-    """Insert the identity of a new log."""
+    """Insert the rows that identify a new log."""
     if connection.execute(log_head.select()).first() is not None:
         return
     uuid = new_uuid(random)

@@ -22,7 +22,7 @@ class EventType(enum.IntEnum):
 class Author(msgspec.Struct, frozen=True):
     """The author of a write: a user or service account, such as `system:serviceaccount:kube-system:node-controller`.
 
-    `user_agent` is the program that sent the request.
+    The field `user_agent` names the program that sent the request.
     """
 
     actor: str
@@ -32,9 +32,9 @@ class Author(msgspec.Struct, frozen=True):
 class Fence(msgspec.Struct, frozen=True):
     """The leader's term of an append; the log refuses the append (`Fenced`) unless `term` is the lease's current term.
 
-    With `takeover`, the append *starts* a term: the log refuses it unless `term` is greater than the current term. The
-    log checks the term under its head lock, so no append of an older term can follow a takeover. The term of a new
-    lease is 0. Terms are never reused, even if the Lease object is deleted.
+    If `takeover` is set, the append *starts* a term: the log refuses it unless `term` is greater than the current term.
+    The log checks the term while it holds its head lock, so no append of an older term can follow a takeover. The term
+    of a new lease is 0. Terms are never reused, even if the Lease object is deleted.
     """
 
     lease: str
@@ -43,10 +43,11 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """The reconcile that made an append.
+    """The cause of an append: the reconcile that made it.
 
-    `triggers` are the revisions of *all* changes that the workqueue merged into this reconcile, ascending. `id` is a
-    random positive number; `started_at` is in microseconds since 1970; `attempt` is 1 for the first attempt.
+    The field `triggers` contains the revisions of *all* changes that the workqueue merged into this reconcile, in
+    ascending order. The reconcile's `id` is a random positive number; `started_at` is in microseconds since 1970;
+    `attempt` is 1 for the first attempt.
     """
 
     id: int
@@ -90,21 +91,21 @@ FAILURES_KEPT = 1000
 
 
 class Reconcile(msgspec.Struct, frozen=True):
-    """A recorded reconcile; `outcome` is None while the reconcile runs, or if its process died during it."""
+    """A recorded reconcile; `outcome` is None while the reconcile runs, or if the process died during the reconcile."""
 
     cause: Cause
     outcome: Outcome | None
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A change that a caller wants.
+    """A change that a caller wants to append to the log.
 
-    `object` is the whole object after the change, or its last state for DELETED. `expected` is the object's revision
-    that the writer has seen, 0 for ADDED. Importers use None, which accepts any revision; even then, ADDED requires
-    that the object does not exist, and MODIFIED and DELETED require that it exists.
+    A proposal's `object` is the whole object after the change, or its last state for DELETED. `expected` is the
+    object's revision that the writer has seen; 0 for ADDED. Importers set `expected` to None, which accepts any
+    revision; even then, ADDED requires that the object does not exist, and MODIFIED and DELETED require that it exists.
 
-    `within` is the revision of the object's Namespace that the writer has seen. The append is refused if the Namespace
-    has changed since or does not exist. None skips this check.
+    The field `within` is the revision of the object's Namespace that the writer has seen. The append is refused if this
+    Namespace has changed since or does not exist. If `within` is None, the Namespace is not checked.
     """
 
     type: EventType
@@ -114,13 +115,13 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One change as the log stores it.
+    """An event: one change, as the log stores it.
 
-    `previous` is the revision of the preceding event with the same resource, namespace and name, 0 if there is none.
-    (If an object is created again, its ADDED event refers to the earlier object's DELETED event.) `recorded_at` is the
-    time by the writer's clock, in microseconds since 1970; it does not define the order of events. `term` and
-    `reconcile` are 0 if the append had no fence or cause. All events of one append share an `append_id`. `hash` is the
-    event's hash in the hash chain (`eventlog.hash_chain`).
+    The field `previous` is the revision of the preceding event with the same resource, namespace and name; 0 if there
+    is none. (If an object is created again, its ADDED event refers to the earlier object's DELETED event.)
+    `recorded_at` is the time by the writer's clock, in microseconds since 1970; it does not define the order of events.
+    The fields `term` and `reconcile` are 0 if the append had no fence or cause. All events of one append share an
+    `append_id`. `hash` is the event's hash in the hash chain (`eventlog.hash_chain`).
     """
 
     revision: Revision

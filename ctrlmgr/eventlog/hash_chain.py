@@ -5,8 +5,9 @@ Each event's hash covers all stored fields of the event and the hash of the even
     digest(event) = SHA-256( MessagePack of the fields in a fixed order ‖ body )
     hash(n)       = SHA-256( hash(n-1) ‖ revision ‖ previous ‖ digest )      the first: 32 zero bytes
 
-The hash is computed in two steps because of PostgreSQL. The writer computes the digest, which contains no field that
-only the database knows. The database's append function, which holds the head lock, then hashes only 80 bytes per event.
+The hash of an event is computed in two steps because of PostgreSQL. The writer computes the digest, which contains no
+field that only the database knows. The database's append function, which holds the head lock, then hashes only 80 bytes
+per event.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ GENESIS = bytes(32)
 """The parent hash of the first event of a log."""
 
 Place = tuple[str, str, str]
-"""An object's resource, namespace and name, as the database stores them."""
+"""The key of an object: its resource, namespace and name, as the database stores them."""
 
 
 class Stamp(NamedTuple):
-    """The fields that all events of one append share: time (µs since 1970), author, term, reconcile and append id."""
+    """The fields that all events of an append share: time (µs since 1970), author, term, reconcile and append id."""
 
     recorded_at: int
     actor: str
@@ -44,15 +45,15 @@ _PIECE: Final = 2047
 In a busy process, acquiring the GIL again takes longer than hashing many pieces of this size.
 """
 _LONG: Final = 16 * _PIECE
-"""Bodies longer than this (bytes) are hashed with the GIL released."""
+"""Bodies with more bytes than this are hashed with the GIL released."""
 _LINK = struct.Struct(">32sqq32s")
 
 
 def content_digest(place: Place, body: bytes, type: int, stamp: Stamp) -> bytes:
     """Return the digest (32 bytes) of the fields that the writer knows before the log assigns a revision.
 
-    The fields other than the body are encoded as a MessagePack array. MessagePack encodes the length of every string,
-    so two different events never have the same encoding.
+    The hashed fields other than the body are encoded as a MessagePack array. MessagePack encodes the length of every
+    string, so two different events never have the same encoding.
     """
     digest = sha256(_encode((type, *place, *stamp)))
     if len(body) > _LONG:

@@ -1,10 +1,10 @@
 """A read-only view of a log as of one revision.
 
 Guarantees:
-- Every read returns the result that the log itself returned when that revision was its newest. If compaction has
-  removed the result, reads raise `Expired`. Later appends to the log are not visible.
-- Appends are refused (`Forbidden`).
-- If one resource was compacted beyond that revision, snapshots do not contain it.
+- Every read of a view returns the result that the log itself returned when that revision was its newest. If compaction
+  has removed the result, reads raise `Expired`. Later appends to the log are not visible in the view.
+- Appends to the view are refused (`Forbidden`).
+- If one resource was compacted beyond the view's revision, snapshots do not contain it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class HistoricalLog:
     ) -> None:
         """Create a view of `log` as it was at revision `at`; closing the view closes `log`.
 
-        A snapshot without a resource contains only the objects of `resources`, whose states at `at` are known. None
-        means all resources.
+        A snapshot without a resource contains only the objects of `resources`, whose states at `at` are known. If
+        `resources` is None, the snapshot contains all resources.
         """
         self._log = log
         self._at = at
@@ -64,20 +64,20 @@ class HistoricalLog:
         return Forbidden(f"this is the log as it was at revision {self._at}; it is read-only")
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Do nothing, because without appends there is no reconcile to record."""
+        """Do nothing, because a view accepts no appends, so there is no reconcile to record."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Do nothing, because this log is read-only."""
+        """Do nothing, because the view is read-only."""
 
     def failures(self) -> Sequence[Failure]:
         """Return the failures of the underlying log, including those after this revision."""
         return self._log.failures()
 
     def flush(self) -> None:
-        """Return at once, because this log has no queue."""
+        """Return immediately, because this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return a recorded reconcile, None if there is none."""
+        """Return the recorded reconcile with this id; None if there is none."""
         return self._log.reconcile(id)
 
     def imports(self) -> Sequence[ImportedRange]:
@@ -88,7 +88,7 @@ class HistoricalLog:
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, up to this log's revision."""
+        """Return up to `limit` events after `revision`, up to the view's revision."""
         if revision >= self._at:
             return []
         events = self._log.events_after(revision, resource=resource, limit=limit)
@@ -100,7 +100,7 @@ class HistoricalLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return the objects that existed at this log's revision, or at an older one."""
+        """Return the objects that existed at the view's revision, or at an older revision."""
         revision = self._readable(at)
         if resource is not None or self._resources is None:
             return self._log.snapshot(resource, namespace=namespace, at=revision)
@@ -110,15 +110,15 @@ class HistoricalLog:
         return Snapshot(revision, found)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return a snapshot of each of `resources` at revision `at`, this log's or an older one."""
+        """Return a snapshot of each of `resources` at revision `at`, which is the view's revision or an older one."""
         return self._log.snapshots(resources, at=self._readable(at))
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object as it was at this log's revision, or at an older one."""
+        """Return one object as it was at the view's revision, or at an older revision."""
         return self._log.get(resource, key, at=self._readable(at))
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return the objects of `keys` that existed at revision `at`, which is this log's revision or an older one."""
+        """Return the objects of `keys` that existed at revision `at`, which is the view's revision or an older one."""
         return self._log.states(resource, keys, at=self._readable(at))
 
     def _readable(self, at: Revision | None) -> Revision:
@@ -127,31 +127,34 @@ class HistoricalLog:
         return self._at if at is None else at
 
     def head(self) -> Head:
-        """Return this view's revision with the hash of the log's current head; fails if the log cannot be reached."""
+        """Return this view's revision with the hash of the log's current head.
+
+        Raises an error if the log cannot be reached.
+        """
         return self._log.head()._replace(revision=self._at)
 
     def peek(self) -> Revision:
-        """Return this log's revision."""
+        """Return the view's revision, which never changes."""
         if self._closed:
             raise LogClosed
         return self._at
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` (None: any resource) has been compacted."""
+        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
         return self._log.floor(resource)
 
     def revision_at(self, moment: int) -> Revision:
-        """Return the newest revision recorded at or before `moment`, at most this log's revision."""
+        """Return the newest revision recorded at or before `moment`, at most the view's revision."""
         return min(self._log.revision_at(moment), self._at)
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
-        """Yield every retained event from `start` to this log's revision."""
+        """Yield every retained event from `start` to the view's revision."""
         return takewhile(self._has_happened, self._log.scan(start=start))
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Return this log's revision.
+        """Return the view's revision, which never changes.
 
-        If `after` is not below it, first wait `timeout` seconds, because no further event can arrive.
+        If `after` is not below the view's revision, first wait `timeout` seconds, because no further event can arrive.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
@@ -164,7 +167,7 @@ class HistoricalLog:
         return self._at
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Do nothing, because this log never commits events."""
+        """Do nothing, because a view never commits events."""
 
     def close(self) -> None:
         """Close the underlying log, and wake all waiting threads."""

@@ -20,7 +20,7 @@ from ctrlmgr.eventlog.log_tables import event, log_head, log_import, object_
 from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot
 
 _LOOK_UPS = 200
-"""Objects per SELECT statement."""
+"""The number of objects per SELECT statement."""
 
 _Row = dict[str, Any]
 _MOVING = ("head_revision", "deleted", "uid", "create_revision")
@@ -32,7 +32,10 @@ _MOVE = (
 
 
 def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> list[Event]:
-    """Add a batch to the log, whose head is locked, and return the events; raises the errors of `place_batch`."""
+    """Add a batch to the log, whose head is locked, and return the events.
+
+    Raises the errors of `place_batch` if a revision is invalid.
+    """
     head = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
     rows = _known(connection, batch)
 
@@ -92,7 +95,7 @@ def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequ
 
 
 def _moved(row: _Row) -> Mapping[str, Any]:
-    """Return the parameters of `_MOVE`."""
+    """Return the parameters of the statement `_MOVE`."""
     return {f"new_{name}": row[name] for name in ("id", *_MOVING)}
 
 

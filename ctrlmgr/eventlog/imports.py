@@ -4,9 +4,9 @@ Guarantees:
 - An imported event keeps its recorded revision, so there are gaps between imported revisions. The log records each
   imported range (`ImportedRange`), and `verify` accepts gaps only within such a range. The hash chain links each event
   to the event before it. Therefore, if the chain is valid across a gap, the gap was imported and no event was removed.
-- Imported revisions ascend and are greater than the log's head. The import corrects an event that contradicts the log:
-  if the object exists already, ADDED becomes MODIFIED; if the object does not exist, MODIFIED becomes ADDED, and
-  DELETED is skipped.
+- Imported revisions ascend and are greater than the log's head. If an event contradicts the log, the import corrects
+  the event's type. If the object exists already, ADDED becomes MODIFIED; if the object does not exist, MODIFIED becomes
+  ADDED, and DELETED is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.eventlog.optimistic_concurrency import Slot
 class Imported(NamedTuple):
     """An event to import.
 
-    `object` has the revision that the event keeps; `recorded_at` is in microseconds since 1970.
+    The event's `object` has the revision that the event keeps; `recorded_at` is in microseconds since 1970.
     """
 
     type: EventType
@@ -56,10 +56,10 @@ def extended(stretches: Sequence[ImportedRange], after: Revision, last: Revision
 def place_batch(
     batch: Sequence[Imported], after: Revision, parent: bytes, slot_of: Callable[[Place], Slot], append_id: int
 ) -> list[tuple[Place, Event]]:
-    """Return the events of a batch for a log that ends at `after` with the hash `parent`; the log is not changed.
+    """Return the events of a batch for a log that ends at `after` with the hash `parent`.
 
-    `slot_of` returns the state of an object in the log. Raises `BadRequest` for a revision that is not greater than the
-    previous revision.
+    The function does not change the log. The function `slot_of` returns the state of an object in the log. Raises
+    `BadRequest` if a revision is not greater than the previous revision.
     """
     placed: list[tuple[Place, Event]] = []
     touched: dict[Place, Slot] = {}
@@ -81,7 +81,7 @@ def place_batch(
 
 
 def _effective_type(type_: EventType, slot: Slot) -> EventType | None:
-    """Return an event's type, corrected for the object's state; None if the event must be skipped."""
+    """Return an event's type, corrected by the object's state; None if the event must be skipped."""
     if type_ is EventType.DELETED:
         return type_ if slot.exists else None
     return EventType.MODIFIED if slot.exists else EventType.ADDED

@@ -1,13 +1,13 @@
-"""The event log's protocol, which `memory_log`, `sqlite` and `postgres` implement; one contract suite tests all three.
+"""The event log's protocol, which the modules `memory_log`, `sqlite` and `postgres` implement.
 
-Every implementation guarantees:
+One contract suite tests all three logs. Every implementation guarantees:
 
 - **Order.** Revisions have no gaps, and commit order is revision order. A reader of revision n has missed no earlier
   event. Gaps exist only where the log records them: after a restore from backup, which starts a new incarnation, and in
   ranges that were imported with their own revisions (`imports`).
 - **Atomic, conditional.** Either all proposals of one append become events, or none. Under the lock that assigns
-  revisions, the log compares each proposal with the object's current revision, and with the revision of its Namespace
-  if `Proposal.within` is given.
+  revisions, the log compares each proposal's expected revision with the object's current one, and `Proposal.within`, if
+  given, with that of its Namespace.
 - **Durable.** When `append` returns, its events survive a crash of the process and, on SQLite and PostgreSQL, also a
   crash of the machine.
 - **Definite.** An append that raised an error other than `OutcomeUnknown` is not in the log and never will be.
@@ -30,9 +30,9 @@ class Appending(Protocol):
     """A submitted append."""
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
-        """Wait up to `timeout` seconds; return the events, or raise the error.
+        """Wait for the append for up to `timeout` seconds; return the events, or raise the error.
 
-        `TimeoutError` does not cancel the append.
+        `TimeoutError` does not mean that the append is cancelled.
         """
 
     def add_done_callback(self, done: Callable[[Appending], None]) -> None:
@@ -45,12 +45,12 @@ class EventLog(Protocol):
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Queue an append and return at once; raises `TooManyRequests` if too many appends are queued."""
+        """Queue an append and return immediately; raises `TooManyRequests` if too many appends are queued."""
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Append atomically and durably.
+        """Append proposals atomically and durably, and return the events.
 
         Raises `AlreadyExists` (ADDED, but the object exists), `NotFound` (the object or its `within` Namespace does not
         exist), `Conflict` (the object or the Namespace has another revision), `Fenced`, `LogUnavailable`,
@@ -60,9 +60,10 @@ class EventLog(Protocol):
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Add recorded events atomically and durably, at their recorded revisions; return the stored events.
 
-        Revisions must ascend and be greater than the head. Event types are corrected as `imports` describes. The
-        caller's thread writes the events, between two groups of appends. Raises `BadRequest` for a revision that is not
-        greater than the previous revision, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
+        The recorded revisions must ascend and be greater than the head. The types of events are corrected as `imports`
+        describes. The thread of the caller writes the events, between two groups of appends. Raises `BadRequest` if a
+        revision is not greater than the previous one; also raises `LogUnavailable`, `OutcomeUnknown` and `LogClosed` as
+        `append` does.
         """
 
     def imports(self) -> Sequence[ImportedRange]:
@@ -72,16 +73,16 @@ class EventLog(Protocol):
         """Queue the outcome of a reconcile that appended events."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue a failure record, new or updated. The log keeps the most recent `FAILURES_KEPT` records."""
+        """Queue a new or updated failure record. The log keeps the most recent `FAILURES_KEPT` records."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, including failures that have ended, most recent first."""
+        """Return the recorded failures, including failures that have ended, the most recent first."""
 
     def flush(self) -> None:
-        """Wait until everything queued so far, outcomes included, is in the log."""
+        """Wait until everything that was queued so far, including outcomes, is in the log."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return the recorded reconcile with this id, None if the log does not contain it."""
+        """Return the recorded reconcile with this id; None if the log does not contain it."""
 
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
@@ -94,22 +95,29 @@ class EventLog(Protocol):
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return the objects that exist now, or existed at revision `at`; of all resources unless one is given.
+        """Return the objects that exist now, or existed at revision `at`.
 
-        Raises `Expired` if compaction has passed `at`, `BadRequest` if `at` is beyond the head.
+        If `resource` is given, only objects of this resource. Raises `Expired` if compaction has passed `at`, and
+        `BadRequest` if `at` is beyond the head.
         """
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return a snapshot of each of `resources` at revision `at`; the SQL logs read all with one query.
+        """Return a snapshot of each of `resources` at revision `at`; the SQL logs read all of them with one query.
 
-        This method raises the errors of `snapshot`.
+        The method raises the errors of `snapshot`.
         """
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object as it is now or was at a revision, None if it did not exist; raises as `snapshot` does."""
+        """Return one object as it is now or was at a revision; None if it did not exist.
+
+        Raises the errors of `snapshot`.
+        """
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return the objects of `keys` that existed at revision `at`, with few queries; raises as `snapshot` does."""
+        """Return the objects of `keys` that existed at revision `at`, with few queries.
+
+        Raises the errors of `snapshot`.
+        """
 
     def head(self) -> Head:
         """Return the head of the log: its incarnation, newest revision and hash."""
@@ -117,23 +125,23 @@ class EventLog(Protocol):
     def peek(self) -> Revision | None:
         """Return the newest revision that any process has written, if that takes only microseconds.
 
-        Return None if the answer needs a round trip to the database; the caller must then call `head`, on a thread that
-        may block.
+        The method returns None if the answer needs a round trip to the database; the caller must then call `head`, on a
+        thread that may block.
         """
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` (None: any resource) has been compacted."""
+        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
 
     def revision_at(self, moment: int) -> Revision:
-        """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none."""
+        """Return the newest revision recorded at or before `moment` (microseconds since 1970); 0 if there is none."""
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Remove superseded events and return the number of removed events.
 
         An event is removed if three conditions hold: the next event of its object is at or below `before`; it is not
-        among the newest `keep` events of its object; and it has the given resource (None: any resource). A DELETED
-        event at or below `before` is removed too, if no older event of its object is kept. Each object's current state
-        is kept.
+        among the newest `keep` events of its object; and it has the given resource (None means any resource). A DELETED
+        event at or below `before` is also removed, if no older event of its object is kept. A compaction keeps the
+        current state of each object.
         """
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
@@ -145,8 +153,12 @@ class EventLog(Protocol):
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
         """Call `observer` with the events of each of this process's commits, in revision order.
 
-        `observer` runs on the committing thread, after the commit and before the waiting appenders continue.
+        The function `observer` runs on the committing thread, after the commit and before the waiting appenders
+        continue.
         """
 
     def close(self) -> None:
-        """Commit all queued appends, write the anchor, and release all resources. Further calls raise `LogClosed`."""
+        """Commit all queued appends, write the anchor, and release all resources.
+
+        After `close`, further calls raise `LogClosed`.
+        """

@@ -1,12 +1,13 @@
 """Forks a log: creates a new log that is a copy of another log up to a revision, for experiments.
 
 Guarantees:
-- Up to that revision, both logs contain the same states, histories, causes and leader terms, with the same hashes. The
-  fork continues as a new incarnation with its own UUID.
-- The other log is only read. The new log must be empty. One transaction fills the new log, so it is empty after a
-  failed fork.
-- The fork contains only recorded states. If a compaction of all resources has passed the revision, forking raises
-  `Expired`. If only one resource was compacted, the fork omits the objects whose state is lost.
+- Up to the fork's revision, both logs contain the same states, histories, causes and leader terms, with the same
+  hashes. After the fork's revision, the new log continues as a new incarnation with its own UUID.
+- The log that is forked is only read. The new log must be empty. One transaction fills the new log, so it is empty
+  after a failed fork.
+- The fork contains only recorded states. If a compaction of all resources has passed the fork's revision, the fork
+  raises `Expired`. If only one resource was compacted, the fork omits the objects whose state at the fork's revision is
+  lost.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _CHUNK = 2_000
 def fork(read: Read, url: str, at: Revision, *, clock: Clock, random: Random) -> Head:
     """Copy the log that `read` queries, up to revision `at`, into the empty, migrated log at `url`; return its head.
 
-    Raises `Expired` if compaction has passed `at`, `SettingsError` if the log at `url` is not empty, `LogUnavailable`.
+    Raises `Expired` if compaction has passed `at`, `SettingsError` if the log at `url` is not empty, and
+    `LogUnavailable` if a database cannot be used.
     """
     engine = _open_engine(url)
     try:
@@ -106,7 +108,7 @@ class _Copy:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def _copy_events(self) -> None:
-        """Copy the events page by page, and record the last state of each object."""
+        """Copy the events page by page, and keep the last state of each object."""
         after = 0
         where = f"WHERE revision > :after AND revision <= :at ORDER BY revision LIMIT {_CHUNK}"
         while rows := self._rows(event, where, after=after):
@@ -150,14 +152,14 @@ class _Copy:
                 last = rows[-1][column]
 
     def _whole(self, table: Table, column: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a page with all rows of its last reconcile, including the rows beyond the page's end."""
+        """Return a page of triggers with all rows of its last reconcile, including the rows beyond the page's end."""
         if len(rows) < _CHUNK:
             return rows
         last = rows[-1][column]
         return [row for row in rows if row[column] != last] + self._rows(table, f"WHERE {column} = :last", last=last)
 
     def _copy_terms(self) -> None:
-        """Copy the leader terms as of `at`; a Lease's term is the greatest term among its events."""
+        """Copy the leader terms as of revision `at`; a Lease's term is the greatest term among its events."""
         newest = (
             "SELECT max(e.term) FROM object AS o JOIN event AS e ON e.object_id = o.id"
             " WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name AND e.revision <= :at"
@@ -173,7 +175,7 @@ class _Copy:
         self._insert(lease_term, rows)
 
     def _copy_floors(self) -> None:
-        """Copy the floors last, because a concurrent compaction raises floors before it deletes events.
+        """Copy the compaction floors last, because a concurrent compaction raises floors before it deletes events.
 
         If a resource was compacted beyond `at`, its floor in the fork is `at`, because the fork has no event of objects
         whose state was lost.
@@ -193,7 +195,7 @@ class _Copy:
     def _begin_epoch(self, own: str, other: str, now: int) -> Head:
         """Insert the incarnations of the other log, then the new incarnation of the fork.
 
-        The fork keeps its own UUID, unless both logs have the same UUID because they began as copies of one empty
+        The new log keeps its own UUID, unless both logs have the same UUID because they began as copies of one empty
         database.
         """
         past = [row for row in self._rows(log_epoch, "ORDER BY after_revision") if row["after_revision"] < self._at]

@@ -1,7 +1,8 @@
 """The tables of the event log, for the SQL logs and for debugging with SQL.
 
-Migrations create the tables (`migrations/versions`); a test compares them with this module. Times are microseconds
-since 1970, UTC. Bodies are JSON text, so that the database's JSON functions can read them and writes stay fast.
+Migrations create the tables (`migrations/versions`); a test compares them with this module. In all tables, times are
+microseconds since 1970 (UTC). Bodies are JSON text, so that the database's JSON functions can read them and writes stay
+fast.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _Place = tuple[Resource, Key]
 
 
 class MemoryEventLog:
-    """An `EventLog` in memory, lost when its process ends."""
+    """An `EventLog` in memory, which is lost when its process ends."""
 
     def __init__(self, *, clock: Clock, random: Random) -> None:
         """Create an empty log; `random` generates the UUID of the log and the ids of its appends."""
@@ -70,7 +70,7 @@ class MemoryEventLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Append at once; the returned append is already finished."""
+        """Append immediately; the returned append is already finished."""
         pending = PendingAppend(
             proposals,
             author,
@@ -126,7 +126,7 @@ class MemoryEventLog:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Hold the lock; raise `LogClosed` if the log is closed."""
+        """Hold the lock of the log in a context; raise `LogClosed` if the log is closed."""
         with self._changed:
             if self._closed:
                 raise LogClosed
@@ -153,7 +153,7 @@ class MemoryEventLog:
     def _place(self, pending: PendingAppend) -> list[Event]:
         """Return the events of an append with revisions and hashes, or raise the first refusal.
 
-        The log is not changed.
+        The function does not change the log.
         """
         events: list[Event] = []
         touched: dict[_Place, Slot] = {}  # states of objects after the earlier proposals of this append
@@ -186,22 +186,22 @@ class MemoryEventLog:
                 self._reconciles[reconcile] = Reconcile(known.cause, outcome)
 
     def record_failure(self, failure: Failure) -> None:
-        """Add or update a failure record."""
+        """Add a failure record or update it."""
         with self._open():
             self._failures.pop(identity := (failure.controller, failure.key, failure.since), None)
             self._failures[identity] = failure
             self._failures = dict([*self._failures.items()][-FAILURES_KEPT:])
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, most recent first."""
+        """Return the recorded failures, the the most recent first."""
         with self._open():
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 
     def flush(self) -> None:
-        """Return at once, because this log has no queue."""
+        """Return immediately, because this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return a recorded reconcile, None if there is none."""
+        """Return the recorded reconcile with this id; None if there is none."""
         with self._open():
             return self._reconciles.get(id)
 
@@ -255,7 +255,7 @@ class MemoryEventLog:
         return at
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object now or at a revision, None if it did not exist."""
+        """Return one object as it is now or was at a revision; None if it did not exist."""
         with self._open():
             revision = self._readable(at, resource)
             return state_at(self._places.get((resource, key), []), revision)
@@ -277,7 +277,7 @@ class MemoryEventLog:
         return self._head
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` (None: any) has been compacted."""
+        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
         with self._open():
             return self._floor(resource)
 
@@ -292,7 +292,7 @@ class MemoryEventLog:
             return next((event.revision for event in reversed(self._events) if event.recorded_at <= moment), 0)
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Remove superseded events; see the protocol."""
+        """Remove superseded events, as `EventLog.compact` specifies."""
         with self._open():
             before = min(before, self._head)
             self._floors[resource] = max(self._floors[resource], before)
@@ -368,7 +368,7 @@ class MemoryEventLog:
 
 
 def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
-    """Return the object as of `revision`, from its retained events in order; None if it did not exist."""
+    """Return the object as of `revision`, given its retained events in order; None if it did not exist."""
     index = bisect_right(history, revision, key=_revision)
     if not index or history[index - 1].type is EventType.DELETED:
         return None

@@ -1,4 +1,4 @@
-"""Opens the event log at a database URL; only this module chooses the implementation.
+"""Opens the event log at a database URL; only this module chooses the implementation of the log.
 
 The module imports SQLAlchemy and a driver only if the requested database needs them.
 """
@@ -36,10 +36,11 @@ def open_log(
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres.url`) or `memory:`.
 
-    `migrate` upgrades the schema first. `patience` is the number of seconds for which calls to a failing database are
-    retried. `pool_size` is the maximum number of concurrent connections for reads from PostgreSQL. `anchor` is the path
-    of the anchor file; for SQLite, the default is beside the database. `sealing` specifies how the anchor is signed and
-    shipped. Raises `SettingsError` for an unknown URL, and the errors of `SQLLog`.
+    If `migrate` is set, the schema is upgraded first. `patience` is the number of seconds for which calls to a failing
+    database are retried. `pool_size` is the maximum number of concurrent connections for reads from PostgreSQL.
+    `anchor` is the path of the anchor file; for SQLite, the default is beside the database. The argument `sealing`
+    specifies how the anchor is signed and shipped. Raises `SettingsError` if the URL has an unknown form, and the
+    errors of `SQLLog`.
     """
     if url == MEMORY:
         return MemoryEventLog(clock=clock, random=random)
@@ -62,10 +63,10 @@ def open_log(
 
 
 def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: float = 10.0) -> SQLLog:
-    """Open the log at `url` read-only, without creating, migrating or writing anything, and without its anchor.
+    """Open the log at `url` read-only, without creating, migrating or writing anything, and without using its anchor.
 
-    A SQLite file is opened read-only. Raises `SettingsError` for a log in memory, which other processes cannot read.
-    Also raises the errors of `SQLLog`.
+    If the log is a SQLite file, the file is opened read-only. Raises `SettingsError` if the URL names a log in memory,
+    which other processes cannot read. The function also raises the errors of `SQLLog`.
     """
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.sqlite.read_only_log import SQLiteReading
@@ -92,10 +93,10 @@ def open_sessions(url: str, *, clock: Clock) -> Sessions:
 
 
 def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
-    """Upgrade the schema of the log at `url`; return the previous schema version, None for a new database.
+    """Upgrade the schema of the log at `url`; return the previous schema version; None if the database is new.
 
-    Raises `LogUnavailable` if the database does not exist or cannot be reached, `SchemaOutdated` if it is newer than
-    this ctrlmgr.
+    Raises `LogUnavailable` if the database does not exist or cannot be reached, and `SchemaOutdated` if it is newer
+    than this ctrlmgr.
     """
     from sqlalchemy.exc import DBAPIError
 
@@ -124,7 +125,7 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
 
 
 def _refused(path: Path, reason: str) -> str:
-    """Return why SQLite could not use a file: SQLite's reason, the file's path, and the operating system's reason."""
+    """Return why SQLite cannot use a file: SQLite's reason, the file's path, and the operating system's reason."""
     try:
         with path.open("ab"):  # SQLite does not report this reason
             return f"{reason} ({path})"

@@ -59,7 +59,7 @@ def conflict(obj: Object, expected: Revision, actual: Revision) -> Conflict:
 
 
 def modified(what: str, expected: Revision, actual: Revision) -> Conflict:
-    """Return the conflict error for `what`, whose expected revision is not its current one."""
+    """Return the conflict error for `what`, whose current revision is not the expected one."""
     return Conflict(
         f"Operation cannot be fulfilled on {what}: the object has been modified; "
         "please apply your changes to the latest version and try again",

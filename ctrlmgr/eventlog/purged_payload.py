@@ -1,8 +1,8 @@
 """The payload of a purged event: the object's kind and name, and the digest that the hash chain needs.
 
 Guarantees: a payload counts as purged only if its bytes are exactly as this module writes them, so no other data can be
-hidden in it. A client may create an object of the same form. That event's own digest is checked first, so it does not
-count as purged.
+hidden in it. A client may create an object whose JSON has the same form as a purged payload. The digest of such an
+object's event is checked first, so the event does not count as purged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Remains(_Head):
     """The payload of a purged event."""
 
     purged: str = ""
-    """The digest of the event before the purge, hexadecimal."""
+    """The digest that the event had before the purge, in hexadecimal."""
 
 
 _head = msgspec.json.Decoder(_Head).decode

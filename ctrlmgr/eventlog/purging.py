@@ -2,14 +2,14 @@
 
 Guarantees:
 - The payload of a purged event contains only the object's kind and name, and the digest that the hash chain needs.
-  `verify` checks the chain across purged events, and detects any other payload in place of a purged one.
+  `verify` checks the chain across purged events, and detects any other payload in place of a purged payload.
 - The resource's floor (its oldest readable revision) is raised first, in its own transaction, as in compaction. A
   reader of a purged revision gets `Expired`, never an incomplete state.
-- An existing object keeps its current state.
+- If an existing object is purged, it keeps its current state.
 - Failure records of keys with the object's name are deleted, because an error message may quote the object.
 
-SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). The log of each database removes these
-copies too.
+SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). The log of each database also removes
+these copies.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Purged(NamedTuple):
 
 
 def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: bool = False) -> Purged:
-    """Remove an object's payloads from the log; `body` is the SQL expression for the body column as bytes.
+    """Remove an object's payloads from the log; the argument `body` is the SQL expression for the body column as bytes.
 
-    Raises `NotFound` for an object that never existed, and `Conflict` for an object that exists. With `superseded`, an
+    Raises `NotFound` if the object never existed, and `Conflict` if the object still exists. If `superseded` is set, an
     existing object keeps its current state, and only its older states are removed.
     """
     with write() as connection:
@@ -68,7 +68,7 @@ def _place(connection: Connection, resource: Resource, key: Key) -> Any:
 
 
 def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
-    """Select the events of an object after one revision and up to another, with all fields that a digest covers."""
+    """Select an object's events after one revision and up to another revision, with all fields that a digest covers."""
     return (
         select(
             event.c.revision,

@@ -1,4 +1,7 @@
-"""Reads a log with SQL: its head, floors, reconciles and failures. Also converts rows to events and objects."""
+"""Reads a log with SQL: its head, floors, reconciles and failures.
+
+The module also converts rows to events and objects.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outco
 from ctrlmgr.eventlog.log_tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
 
 _NAMES: Final = 100
-"""Objects per SELECT statement."""
+"""The number of objects per SELECT statement."""
 
 
 def read_head(connection: Connection) -> Head:
@@ -26,7 +29,7 @@ def read_head(connection: Connection) -> Head:
 
 
 def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
-    """Return a recorded reconcile, None if there is none."""
+    """Return the recorded reconcile with this id; None if there is none."""
     row = connection.execute(select(reconcile).where(reconcile.c.id == id)).first()
     if row is None:
         return None
@@ -41,17 +44,20 @@ def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
 
 
 def read_failures(connection: Connection) -> list[Failure]:
-    """Return the recorded failures, most recent first."""
+    """Return the recorded failures, the the most recent first."""
     return [Failure(**row) for row in connection.execute(select(failure).order_by(failure.c.last_at.desc())).mappings()]
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:
-    """Return a tuple with the resource, or an empty tuple, which means all resources."""
+    """Return a tuple that contains the resource, or an empty tuple, which means all resources."""
     return () if resource is None else (resource,)
 
 
 def read_floor(connection: Connection, *resources: Resource) -> Revision:
-    """Return the highest compaction floor of `resources`; if none is given, of all resources."""
+    """Return the highest compaction floor of `resources`.
+
+    If no resource is given, the highest floor of all resources.
+    """
     query = select(func.max(compaction_floor.c.floor))
     if resources:
         query = query.where(compaction_floor.c.resource.in_(["", *map(str, resources)]))

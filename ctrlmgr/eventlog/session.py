@@ -2,9 +2,11 @@
 
 Guarantees:
 - The session of a running process does not count as ended, unless the database itself loses the session. The end of a
-  session is only a hint: code that uses this hint must be safe even if the hint is wrong (`Fence`).
-- A process that is stopped or hangs keeps its session. A process that dies loses its session at once.
-- A log in memory and a log behind a connection pooler have no sessions: no process holds one, and none counts as ended.
+  session is only a hint that the process has died; code that uses this hint must be safe even if the hint is wrong
+  (`Fence`).
+- A process that is stopped or hangs keeps its session. A process that dies loses its session immediately.
+- A log in memory and a log behind a connection pooler have no sessions; no process holds a session, and no session
+  counts as ended.
 """
 
 from __future__ import annotations
@@ -16,32 +18,37 @@ from pathlib import Path
 from typing import Final, Protocol
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between checks of a lock on the same machine, which take microseconds."""
+"""The number of seconds between checks of a lock on the same machine, which take microseconds."""
 
 
 class Sessions(Protocol):
-    """The sessions of the processes of one log; used by one thread at a time."""
+    """The sessions of the processes of one log; only one thread at a time may use the object."""
 
     look_again: float
-    """Seconds until the next check of a session."""
+    """The number of seconds until the next check of a session."""
     may_be_lost: bool
-    """Whether a running process can lose its session, so that the process must check its session and hold it again."""
+    """Whether a running process can lose its session, so that the process must check its session and, if necessary,
+    acquire it again.
+    """
 
     def name(self, identity: str) -> str:
-        """Return the name of the session of the process `identity`."""
+        """Return the name of the session that the process `identity` has."""
 
     def hold(self, identity: str) -> str:
-        """Ensure that this process holds its session; return the session's name, empty if that failed."""
+        """Acquire this process's session, unless it is held.
+
+        Return the session's name, or an empty name if that failed.
+        """
 
     def has_ended(self, session: str) -> bool:
         """Return whether a session that a process once held has ended."""
 
     def close(self) -> None:
-        """End this process' session."""
+        """End the session of this process."""
 
 
 class NoSessions:
-    """Implements `Sessions` for logs without sessions: the end of a process cannot be detected."""
+    """An implementation of `Sessions` for logs without sessions, in which the end of a process cannot be detected."""
 
     look_again = float("inf")
     may_be_lost = False
@@ -68,26 +75,27 @@ def number_of(identity: str, bits: int) -> int:
 
 
 class FileSessions:
-    """Sessions of the processes that share a file; a process locks one byte, and loses the lock when it dies.
+    """The sessions of the processes that share a file.
 
-    The locks are POSIX locks. Therefore a process may create only one `FileSessions` for a file, and no other code in
-    the process may open that file.
+    Each process locks one byte of the file, and loses the lock when it dies. The locks of sessions are POSIX locks.
+    Therefore a process may create only one `FileSessions` for a file, and no other code in the process may open that
+    file.
     """
 
     look_again = _LOOK_AGAIN
     may_be_lost = False
 
     def __init__(self, path: Path) -> None:
-        """Open the file at `path`, and create it if it is missing; the file stays empty."""
+        """Open the file at `path`; if the file is missing, it is created, and it stays empty."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[str] = set()
 
     def name(self, identity: str) -> str:
-        """Return the name of the session of the process `identity`."""
+        """Return the name of the session that the process `identity` has."""
         return f"file:{number_of(identity, 62)}"
 
     def hold(self, identity: str) -> str:
-        """Lock this process's byte and return the session's name; empty on a filesystem without locks."""
+        """Lock this process's byte and return the session's name; the name is empty if the filesystem has no locks."""
         name = self.name(identity)
         if name not in self._held:
             try:
@@ -110,5 +118,5 @@ class FileSessions:
         return True
 
     def close(self) -> None:
-        """End this process's session."""
+        """End the session of this process."""
         os.close(self._file)

@@ -2,10 +2,11 @@
 
 Guarantees:
 - A view has the same columns and values on SQLite and PostgreSQL; a test compares them.
-- All SQL that differs between the two databases is in this file. A template inserts such SQL by its name, in braces:
-  `{time:e.recorded_at}`.
+- All SQL that differs between the two databases is in this module. A template of a view inserts database-specific SQL
+  by its name, in braces: `{time:e.recorded_at}`.
 
-The released migrations use these names. New names may be added; existing names must not change.
+The released migrations use the names of the SQL fragments. New names of fragments may be added, but existing names must
+not change.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ VIEWS = (
     "endpoints_by_service",
     "hot_objects",
 )
-"""The views, in the order of the documentation. `objects_at` is a function on PostgreSQL, so it is not listed."""
+"""The views, in the order in which the documentation lists them. On PostgreSQL, `objects_at` is a function , so it is
+not listed.
+"""
 
 _CALL = re.compile(r"\{(\w+):([^{}]*)\}")
 _STEP = re.compile(r'"([^"]+)"|([^.$"]+)')
@@ -104,7 +107,7 @@ def description(name: str) -> str:
 
 
 def render(template: str, dialect: str) -> str:
-    """Replace each call in braces with the SQL of `dialect`; raises KeyError for an unknown name."""
+    """Replace each call in braces with the SQL of `dialect`; raises KeyError if a name is unknown."""
     words, write_path = (_SQLITE, str) if dialect == "sqlite" else (_POSTGRES, _path_array)
     return _CALL.sub(lambda call: _say(words[call[1]], call[2].split(":"), write_path), template)
 

@@ -54,7 +54,7 @@ _IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource"
 
 
 class SQLLog(ABC):
-    """An `EventLog` in a SQL database."""
+    """An `EventLog` in an SQL database."""
 
     def __init__(
         self,
@@ -66,11 +66,12 @@ class SQLLog(ABC):
         patience: float = 10.0,
         anchor: Anchor | None = None,
     ) -> None:
-        """Open a migrated log; `engine` serves reads, and `writer` commits groups of appends.
+        """Open a log that has the newest schema; `engine` serves reads, and `writer` commits groups of appends.
 
-        `patience` is the time in seconds for which calls to a failing database are retried. `anchor` stores the last
-        known head outside the database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts the anchor. Also
-        raises `SchemaOutdated` and `LogUnavailable`.
+        `patience` is the time in seconds for which calls to a failing database are retried. The argument `anchor`
+        stores the last known head outside the database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts
+        the anchor. Also raises `SchemaOutdated` if the schema is not the newest, and `LogUnavailable` if the database
+        cannot be used.
         """
         self._engine = engine
         self._writer = writer
@@ -101,7 +102,7 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _consistent_read(self) -> AbstractContextManager[Connection]:
-        """Open a transaction whose statements all see one state of the database."""
+        """Open a transaction in which all statements see the same state of the database."""
 
     @abstractmethod
     def _write(self) -> AbstractContextManager[Connection]:
@@ -109,16 +110,16 @@ class SQLLog(ABC):
 
     @contextmanager
     def _write_much(self) -> Iterator[compaction.Write]:
-        """Yield a function that opens write transactions as `_write` does, one after the other."""
+        """Yield a function that opens write transactions in the same way as `_write`, one after the other."""
         yield self._write
 
     @abstractmethod
     def _scrub(self) -> None:
-        """Remove overwritten data from the database's own storage; raises `LogUnavailable`."""
+        """Remove overwritten data from the database's own storage; raises `LogUnavailable` if that fails."""
 
     @abstractmethod
     def peek(self) -> Revision | None:
-        """Return the newest revision if that takes only microseconds, otherwise None."""
+        """Return the newest revision if this takes only microseconds, otherwise None."""
 
     @abstractmethod
     def wait(self, after: Revision, timeout: float | None) -> Revision:
@@ -137,10 +138,10 @@ class SQLLog(ABC):
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Append atomically and durably.
+        """Append proposals atomically and durably.
 
         The committer gives up after `patience` seconds. If the committer itself hangs, for example because a frozen
-        process holds the lock, the call raises `OutcomeUnknown` after twice that time.
+        process holds the lock, the call raises `OutcomeUnknown` after twice `patience`.
         """
         pending = self._stamped(proposals, author, fence, cause)
         self._committer.commit(pending)
@@ -187,16 +188,16 @@ class SQLLog(ABC):
         self._committer.record_failure(failure)
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, most recent first."""
+        """Return the recorded failures, the the most recent first."""
         with self._read() as connection:
             return read_rows.read_failures(connection)
 
     def flush(self) -> None:
-        """Wait until everything queued so far is in the log."""
+        """Wait until everything that was queued so far is in the log."""
         self._committer.flush()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Call `observer` with the events of each of this process's commits."""
+        """Call `observer` with the events of each commit of this process."""
         self._committer.observe(observer)
 
     def _remember(self, events: Sequence[Event]) -> None:
@@ -322,10 +323,10 @@ class SQLLog(ABC):
 
     @cached_property
     def _states_then(self) -> Select[Any]:
-        """Select each object's state at revision `:at` with index lookups only.
+        """Select each object's state at revision `:at` using only index lookups.
 
-        The query finds the object's event with the greatest `previous` not above `:at`. If that event's revision is not
-        above `:at`, this event has the state; otherwise the event at `previous` has it.
+        The query finds the object's event with the greatest `previous` not above `:at`. If the revision of that event
+        is not above `:at`, the event contains the state; otherwise the event at `previous` contains it.
         """
         at = bindparam("at", type_=BigInteger)
         state = event.alias("state")
@@ -339,7 +340,7 @@ class SQLLog(ABC):
         )
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object now or at a revision."""
+        """Return one object as it is now or was at a revision."""
         place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
         if at is None:
             with self._read() as connection:
@@ -372,15 +373,15 @@ class SQLLog(ABC):
             return read_head(connection)
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` (None: any) has been compacted."""
+        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
         with self._read() as connection:
             return read_floor(connection, *given(resource))
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
 
-        The clocks of writers differ slightly, so the timestamps of events are only nearly ascending. The result can be
-        wrong by the difference between clocks.
+        The clocks of writers differ slightly, so the timestamps of events are only nearly ascending. The returned
+        revision can be wrong by the difference between clocks.
         """
         with self._read() as connection:
             low, high = 0, read_head(connection).revision
@@ -400,7 +401,7 @@ class SQLLog(ABC):
         return newest or 0
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return a recorded reconcile, None if there is none."""
+        """Return the recorded reconcile with this id; None if there is none."""
         with self._read() as connection:
             return read_rows.read_reconcile(connection, id)
 
@@ -438,14 +439,14 @@ class SQLLog(ABC):
         return [Epoch(row.uuid, row.after_revision, row.parent_hash, row.started_at, row.reason) for row in rows]
 
     def hash_at(self, revision: Revision) -> bytes | None:
-        """Return the chain hash of the event at a revision, None if that event is not retained."""
+        """Return the chain hash of the event at a revision; None if that event is not retained."""
         with self._read() as connection:
             return connection.execute(select(event.c.hash).where(event.c.revision == revision)).scalar()
 
     # Maintenance.
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Remove superseded events; see the protocol."""
+        """Remove superseded events, as `EventLog.compact` specifies."""
         with self._write_much() as write:
             return compaction.compact(write, before, resource, keep, clock=self._clock)
 
@@ -455,14 +456,14 @@ class SQLLog(ABC):
             return compaction.count(connection, before, resource, keep)
 
     def shrink(self) -> None:
-        """Rewrite the database to return free space to the disk; raises `LogUnavailable`."""
+        """Rewrite the database to return free space to the disk; raises `LogUnavailable` if that fails."""
         self._scrub()
 
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
         """Remove an object's content from the log and from the database's unused space; see `eventlog.purging`.
 
-        Raises `LogUnavailable` if the payloads were removed, but the unused space could not be cleaned; the caller
-        should then call it again.
+        Raises `LogUnavailable` if the payloads were removed, but the unused space could not be cleaned; in that case,
+        the caller should call the method again.
         """
         with self._write_much() as write:
             done = purging.purge(write, self._body(event), resource, key, superseded=superseded)
@@ -473,8 +474,8 @@ class SQLLog(ABC):
         """Start a new incarnation of a log that was restored from an older copy.
 
         Revisions continue after `above`, the newest revision that the lost history can have used, so no revision is
-        used twice. All earlier history counts as compacted, so every reader must list again. The anchor moves to the
-        new head.
+        used twice. All earlier history counts as compacted, so every reader must list again. The anchor is moved to the
+        new head of the log.
         """
         self.flush()
         with self._write() as connection:

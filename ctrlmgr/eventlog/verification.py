@@ -36,7 +36,10 @@ class Epoch(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An event as stored: `key` is the key in the database's index; `parent` is set only after a compacted range."""
+    """An event as it is stored; `key` is the key in the database's index.
+
+    The field `parent` is set only if the event follows a compacted range.
+    """
 
     event: Event
     key: Key
@@ -44,7 +47,7 @@ class Stored(NamedTuple):
 
 
 class Verifiable(Protocol):
-    """A log that can be verified."""
+    """The interface of a log that can be verified."""
 
     def head(self) -> Head:
         """Return the head of the log."""
@@ -100,7 +103,7 @@ def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: 
 
 
 def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tuple[Revision, bytes]:
-    """Check one event against the hash of the one before it; return its revision and hash."""
+    """Check one event against the hash of the event before it; return the event's revision and hash."""
     event, revision = stored.event, stored.event.revision
     parent = _parent(stored, after, chain, marks)
     place = (str(event.resource), stored.key.namespace, stored.key.name)

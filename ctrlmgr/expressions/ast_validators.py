@@ -1,8 +1,8 @@
 """Checks that follow the type check of an expression: invalid constants, and lists of mixed types.
 
-Guarantees: literal patterns, durations and timestamps are valid. If a format and its list of arguments are literals,
-the arguments fit the format. All elements of a list have the same type, except in the arguments of `format`. So do all
-keys of a map, and all of its values.
+Guarantees: after the checks, literal patterns, durations and timestamps are valid. If a format and its list of
+arguments are literals, the arguments fit the format. All elements of a list have the same type, except in the arguments
+of `format`. All keys of a map have the same type, and so do all values of a map.
 
 Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
@@ -29,12 +29,12 @@ _CHECKS: Mapping[str, Callable[[str], Any]] = {
 }
 """Functions that check the first argument of a call, by the name of the called function.
 
-Each raises an exception if the argument is invalid.
+Each of these functions raises an exception if the argument is invalid.
 """
 
 
 def check_literals(source: str, root: Node) -> None:
-    """Raise `CompileError` if constants are invalid."""
+    """Raise `CompileError` if constants in the expression are invalid."""
     if problems := list(_problems(root)):
         raise CompileError(source, problems)
 
@@ -103,7 +103,8 @@ _FITTING: Mapping[str, tuple[str, ...]] = {
     "X": (*_INTEGERS, "string", "bytes"),
     "o": _INTEGERS,
 }
-"""The kinds of types that a clause accepts; it also accepts types that are unknown before evaluation."""
+"""The kinds of types that a clause of a format accepts; a clause also accepts types that are unknown before evaluation.
+"""
 _RUNTIME_NAMES: Mapping[str, str] = {
     "any": "google.protobuf.Any",
     "duration": "google.protobuf.Duration",

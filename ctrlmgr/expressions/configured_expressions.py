@@ -1,6 +1,6 @@
 """Expressions in configuration files, which are compiled when the file is read, and evaluated for each request.
 
-Guarantees: the message of an error is one line.
+Guarantees: the message of an error consists of one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
 def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
-    """Return a compiled expression, whose value has the type `wanted` if that is given; raises `ValueError`."""
+    """Return a compiled expression, whose value has the type `wanted` if `wanted` is given.
+
+    Raises `ValueError` if the expression is invalid.
+    """
     try:
         expression = environment.compile(source)
     except CompileError as error:
@@ -26,7 +29,7 @@ def compiled(environment: Environment, source: str, wanted: Type | None = None) 
 
 
 def value_of(expression: Expression, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression; raises `NoValue`."""
+    """Return the value of an expression; raises `NoValue` if the evaluation fails."""
     try:
         return expression.evaluate(variables)[0]
     except (EvalError, CostExceeded) as error:

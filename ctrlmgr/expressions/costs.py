@@ -21,8 +21,8 @@ MATCH_LIMIT: Final = 2_500_000
 MOST_STEPS: Final = 1_000_000
 """The maximum number of steps (`work_budget`) of one evaluation, in addition to its cost.
 
-The cost does not cover all work of this implementation, because cel-go joins lists without copies and matches patterns
-faster.
+The cost does not include all the work of this implementation, because cel-go joins lists without copies and matches
+patterns faster.
 """
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
@@ -31,14 +31,17 @@ Price: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 
 def price_of(function: str) -> Price:
-    """Return the cost function of a function; it computes the cost of a call from the operands and the result."""
+    """Return the cost function for a function of CEL.
+
+    The cost function computes the cost of a call from the operands and the result.
+    """
     return _PRICES.get(function, _one)
 
 
 def is_foreseen(function: str) -> bool:
     """Return whether the cost of a call depends only on its operands.
 
-    If it does, the result of the call may be None.
+    If the cost depends only on the operands, the result of the call may be None.
     """
     return function in _PRICES and function not in _BY_RESULT
 
@@ -56,7 +59,7 @@ def _text(values: Sequence[Any], result: Any) -> int:
 
 
 def _conversion(values: Sequence[Any], result: Any) -> int:
-    """Return the cost of a conversion between bytes and text."""
+    """Return the cost of a conversion between bytes and a string."""
     return _text(values, result) if {type(values[0]), type(result)} == {str, bytes} else 1
 
 
@@ -106,7 +109,7 @@ def _contains(values: Sequence[Any], result: Any) -> int:
 
 
 def _joined(values: Sequence[Any], result: Any) -> int:
-    """Return the cost of joining a list of texts."""
+    """Return the cost of joining a list of strings."""
     texts, separator = values[0], values[1] if len(values) > 1 else ""
     length = sum(map(size, texts)) + size(separator) * max(len(texts) - 1, 0) if type(texts) in SEQUENCES else 1
     return ceil(length * 2 * 0.1)
@@ -174,4 +177,4 @@ _PRICES: Final[Mapping[str, Price]] = {
 }
 
 _BY_RESULT: Final = frozenset(("string", "bytes", "slice", "flatten", "lists.range"))
-"""Functions whose cost depends on their result."""
+"""The functions whose cost depends on their result."""

@@ -1,8 +1,8 @@
 """Declarations of the functions in a library: signatures and implementations.
 
-Guarantees: a signature is one line in CEL's notation, `string.(int) -> string` for a member and `(int, int) -> int` for
-a function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time, the first
-overload that accepts the types of the values is called, as in cel-go's `common/decls`.
+Guarantees: a signature is a line in CEL's notation: `string.(int) -> string` for a member and `(int, int) -> int` for a
+function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time, the first
+overload that accepts the types of the values of a function is called, as in cel-go's `common/decls`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Overload(NamedTuple):
     """One signature of a function."""
 
     arguments: tuple[Type, ...]
-    """The types of the arguments; for a member, the first one is the type of the target."""
+    """The types of the arguments; for a member, the first type is that of the target."""
     result: Type
     is_member: bool
     compute: Implementation
-    """The Python function that is called with the values; raises `EvalError`."""
+    """The Python function that is called with the values; raises `EvalError` if the evaluation fails."""
 
     def accepts(self, values: tuple[Any, ...]) -> bool:
         """Return whether the values have the types of the signature."""
@@ -47,14 +47,14 @@ def _has_type(wanted: Type, value: Any) -> bool:
 
 
 class Library:
-    """A set of functions, and the names of types and values."""
+    """A library: a set of functions, and the names of types and values."""
 
     def __init__(self) -> None:
         """Create an empty library."""
         self.functions: dict[str, list[Overload]] = {}
 
     def function(self, name: str, *signatures: str) -> Callable[[F], F]:
-        """Decorate a Python function as the implementation of a function with these signatures."""
+        """Decorate a Python function as the implementation of a function that has these signatures."""
 
         def declare(compute: F) -> F:
             overloads = self.functions.setdefault(name, [])
@@ -65,7 +65,7 @@ class Library:
 
 
 class Functions:
-    """The functions of several libraries together."""
+    """The functions of several libraries combined."""
 
     def __init__(self, libraries: Iterable[Library]) -> None:
         """Merge the libraries."""
@@ -97,7 +97,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def signature(text: str) -> tuple[tuple[Type, ...], Type, bool]:
-    """Parse a signature: return the argument types, the result type, and whether the function is a member."""
+    """Parse a signature, and return the argument types, the result type, and whether the function is a member."""
     before, _, result = text.partition(" -> ")
     target, member, arguments = before.partition(".(") if not before.startswith("(") else ("", "", before[1:])
     given = _read_types(arguments[:-1])

@@ -32,16 +32,16 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.work_budget import TooMuchWork, bounded
 
 LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
-"""The libraries of every environment; callers with formats add `library.formats`."""
+"""The libraries that every environment has; callers that need formats add `library.formats`."""
 
 
 class NoValue(Exception):
-    """Raised if an expression has no usable value; the text names the expression and the reason."""
+    """Raised if an expression has no usable value; the message names the expression and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression; two compiled expressions are equal if their texts and types are equal."""
+    """A compiled expression; two compiled expressions are equal if their sources and types are equal."""
 
     source: str
     type: Type
@@ -50,7 +50,10 @@ class Expression:
     step: Step = field(compare=False)
 
     def evaluate(self, variables: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
-        """Return the value and its cost; raises `EvalError`, and `CostExceeded` if the cost exceeds `limit`."""
+        """Return the value of the expression and its cost.
+
+        Raises `EvalError` if the evaluation fails, and `CostExceeded` if the cost exceeds `limit`.
+        """
         run = Run(variables, limit)
         try:
             with bounded(MOST_STEPS):
@@ -67,7 +70,7 @@ class Expression:
 
 
 class Environment:
-    """The variables and functions that expressions may use."""
+    """An environment: the variables and functions that expressions may use."""
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Environment:
         unescapes: bool = False,
         binds: bool = False,
     ) -> None:
-        """Declare variables with their types, functions, and the fields of objects.
+        """Create an environment with these variables and their types, these functions, and these fields of objects.
 
         If `unescapes` is true, expressions contain escaped field names, and objects contain the original names. If
         `binds` is true, expressions may use `cel.bind`.
@@ -90,7 +93,7 @@ class Environment:
         self._binds = binds
 
     def compile(self, source: str) -> Expression:
-        """Compile an expression; raises `CompileError`."""
+        """Compile an expression; raises `CompileError` if the expression is invalid."""
         root = read(source, binds=self._binds)
         type_ = check(source, root, self._variables, self._functions, self._objects)
         check_literals(source, root)

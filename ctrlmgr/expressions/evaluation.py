@@ -4,8 +4,8 @@ Guarantees:
 
 - `&&`, `||` and loops treat errors as values: `false && error` is false. All other operations propagate the first
   error.
-- Costs are the same as in cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation whose cost
-  exceeds the limit ends with `CostExceeded`, which no operation catches.
+- The computed costs are the same as in cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation
+  whose cost exceeds the limit ends with `CostExceeded`, which no operation catches.
 
 Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`.
 """
@@ -60,12 +60,12 @@ class LazyFields:
         raise NotImplementedError
 
     def field(self, name: str) -> Any:
-        """Return the value of a field; raises `EvalError`."""
+        """Return the value of a field; raises `EvalError` if the field does not exist."""
         raise NotImplementedError
 
 
 class _Failed:
-    """Stands for an error in the accumulator of a loop."""
+    """A value that stands for an error in the accumulator of a loop."""
 
     __slots__ = ("error",)
 
@@ -74,10 +74,10 @@ class _Failed:
 
 
 class Compiler:
-    """Compiles nodes to closures."""
+    """Compiles the nodes of an expression to closures."""
 
     def __init__(self, functions: Functions) -> None:
-        """Create a compiler that calls these functions."""
+        """Create a compiler that uses the given functions."""
         self._functions = functions
 
     def step(self, node: Node) -> Step:
@@ -414,7 +414,7 @@ def _optional_element(container: Any, key: Any) -> Optional:
 
 
 def _optional_value(value: Any) -> Sequence[Any]:
-    """Return the value of an optional element as a list with one element; an empty list without a value."""
+    """Return the value of an optional element as a list with one element; an empty list if there is no value."""
     if type(value) is not Optional:
         raise EvalError(f"cannot initialize optional list element from non-optional value {value}")
     return (value.value,) if value.present else ()

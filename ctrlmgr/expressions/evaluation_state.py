@@ -1,4 +1,4 @@
-"""The state of an evaluation: the variables, and the cost so far."""
+"""The state of an evaluation: the values of the variables, and the cost so far."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class Run:
 
 
 Step: TypeAlias = Callable[[Run], Any]
-"""A function that evaluates one node."""
+"""The type of a function that evaluates one node."""

@@ -1,7 +1,7 @@
 """Splits an expression into tokens, and parses constants.
 
 Guarantees: the lexical rules are those of CEL's language definition and of cel-go's grammar, with the errors of
-cel-go's lexer. The lexer takes time linear in the length of the text.
+cel-go's lexer. The lexer takes time linear in the length of the expression.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ END: Final = "<EOF>"
 
 
 class Token(NamedTuple):
-    """A token; its kind is `int`, `uint`, `float`, `string`, `bytes`, `name`, `quoted`, END, or the token's text."""
+    """A token; its kind is `int`, `uint`, `float`, `string`, `bytes`, `name`, `quoted`, END, or the token itself."""
 
     kind: str
     text: str
@@ -45,9 +45,9 @@ _WORDS: Final = frozenset(("in", "true", "false", "null"))
 
 
 def tokens_of(source: str, problems: list[Problem]) -> list[Token]:
-    """Return the tokens of a text, with END as the last one.
+    """Return the tokens of an expression, with END as the last token.
 
-    Invalid parts of the text are skipped and reported in `problems`.
+    Invalid parts of the expression are skipped and reported in `problems`.
     """
     return list(_tokens(source, problems))
 
@@ -105,7 +105,7 @@ def _integer(text: str, *, negative: bool) -> int:
 
 
 def _content(text: str) -> tuple[str, bool]:
-    """Return the text between the quotation marks, and whether it is a raw string."""
+    """Return the characters between the quotation marks, and whether it is a raw string."""
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     width = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
@@ -151,7 +151,7 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """Format the tokens that a syntax error lists as expected, as ANTLR does."""
+    """Return the list of expected tokens in a syntax error, formatted, as ANTLR does."""
     written = [each if each in (END, *_CLASSES) else f"'{each}'" for each in choices]
     return written[0] if len(written) == 1 else "{" + ", ".join(written) + "}"
 

@@ -1,7 +1,7 @@
 """Parses an expression to a tree: CEL's grammar with optionals, quoted fields and macros.
 
-Guarantees: the parser refuses the same texts as cel-go's parser, with the same messages. Large and deeply nested texts
-do not exhaust memory or the stack. Macros are expanded during parsing (`macros.expand`).
+Guarantees: the parser refuses the same expressions as cel-go's parser, with the same messages. Large and deeply nested
+expressions do not exhaust memory or the stack. Macros are expanded during parsing (`macros.expand`).
 
 Source: cel-go `parser/gen/CEL.g4` and `parser/parser.go`.
 """
@@ -34,7 +34,7 @@ _DEEPEST = 250
 _NESTED = 80
 _LEVELS = 160
 _NODES = 100_000
-"""The limits of this parser, with which no step of a compilation exceeds Python's recursion limit."""
+"""The limits of this parser; within these limits, no step of a compilation exceeds Python's recursion limit."""
 
 _RESERVED: Final = frozenset(
     (
@@ -100,7 +100,7 @@ def children(node: Node) -> Iterator[Node]:
 def _is_too_large(root: Node) -> bool:
     """Return whether a tree is too deep or has too many nodes.
 
-    A short text can have a large tree, because `optMap` duplicates its target.
+    A short expression can have a large tree, because `optMap` duplicates its target.
     """
     levels, nodes, level = 0, 0, [root]
     while level and levels <= _LEVELS and nodes <= _NODES:
@@ -163,7 +163,7 @@ class _Reader:
         return node
 
     def _logical(self, sign: str, function: str) -> Node:
-        """Parse terms that `||` or `&&` join to a balanced tree, so that long chains are not deeply nested."""
+        """Parse terms joined by `||` or `&&` into a balanced tree, so that long chains are not deeply nested."""
         terms, places = [self._term(sign)], list[int]()
         while token := self._accept(sign):
             places.append(token.at)

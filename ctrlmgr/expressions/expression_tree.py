@@ -18,7 +18,7 @@ from ctrlmgr.expressions.types import DYN, Type
 @dataclass(slots=True, eq=False)
 class _Placed:
     at: int
-    """The offset in the text, in characters."""
+    """The offset of the node in the expression, in characters."""
     type: Type = field(default=DYN, kw_only=True)
     """The type of the node, which the type checker sets."""
 
@@ -32,7 +32,7 @@ class Literal(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Ident(_Placed):
-    """The name of a variable or a type; if `is_absolute` is true, it was written with a dot (`.a`)."""
+    """A node for the name of a variable or a type; if `is_absolute` is true, the name was written with a dot (`.a`)."""
 
     name: str
     is_absolute: bool = False
@@ -40,7 +40,7 @@ class Ident(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Select(_Placed):
-    """The selection of a field, `a.b`.
+    """A node for the selection of a field, `a.b`.
 
     If `optional` is true, the selection is `a.?b`; if `test_only` is true, it is `has(a.b)`.
     """
@@ -50,27 +50,27 @@ class Select(_Placed):
     test_only: bool = False
     optional: bool = False
     ident: str = ""
-    """The qualified name to which the selection refers; set by the type checker."""
+    """The qualified name to which the selection refers; the type checker sets this name."""
 
 
 @dataclass(slots=True, eq=False)
 class Call(_Placed):
-    """A call of a function or an operator; `target` is the object of a call of a member."""
+    """A node for a call of a function or an operator; `target` is the object of a call of a member."""
 
     function: str
     target: Node | None
     arguments: list[Node]
     namespaced: str = ""
-    """The qualified name of the function, if the target is a part of that name; set by the type checker."""
+    """The qualified name of the function, if the target is a part of that name; the type checker sets this name."""
     overloads: tuple[Overload, ...] = ()
-    """The signatures that match the types known before evaluation; set by the type checker."""
+    """The signatures that match the types known before evaluation; the type checker sets them."""
 
 
 @dataclass(slots=True, eq=False)
 class ListOf(_Placed):
     """A list.
 
-    An element whose index is in `optional` is omitted if it has no value.
+    An element of a list whose index is in `optional` is omitted if it has no value.
     """
 
     elements: list[Node]
@@ -79,7 +79,7 @@ class ListOf(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An entry of a map, or a field of a struct."""
+    """A node for an entry of a map, or a field of a struct."""
 
     at: int
     key: Node | str
@@ -96,7 +96,7 @@ class MapOf(_Placed):
 
 @dataclass(slots=True, eq=False)
 class StructOf(_Placed):
-    """An object of a declared type that the expression creates."""
+    """A node for an object of a declared type that the expression creates."""
 
     name: str
     fields: list[Entry]
@@ -104,11 +104,11 @@ class StructOf(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Comprehension(_Placed):
-    """A loop over a list or a map, with one or two variables, and an accumulator."""
+    """A node for a loop over a list or a map, with one or two variables, and an accumulator."""
 
     variable: str
     second: str
-    """The name of the second loop variable; empty if there is only one."""
+    """The name of the second loop variable; empty if the loop has only one variable."""
     range: Node
     accumulator: str
     initial: Node

@@ -1,7 +1,7 @@
-"""Expands macros: calls that stand for a loop, a presence test, or a variable.
+"""Expands macros, which are calls that stand for a loop, a presence test, or a variable.
 
 Guarantees: macros expand to the same trees as in cel-go, so that costs are the same. The macros are `has`, `all`,
-`exists`, `exists_one`, `map`, `filter`, those with two variables (`transformList`, `transformMap`,
+`exists`, `exists_one`, `map`, `filter`, the macros with two variables (`transformList`, `transformMap`,
 `transformMapEntry`), `optMap`, `optFlatMap`, `sortBy` and `cel.bind`.
 
 Source: cel-go `parser/macro.go`, `ext/{bindings,comprehensions,lists}.go`, `cel/library.go`.
@@ -22,7 +22,7 @@ class MacroError(Exception):
     """Raised if an argument of a macro is invalid."""
 
     def __init__(self, at: int, text: str) -> None:
-        """Create the error with this message and this position."""
+        """Create the error with the given message and position."""
         super().__init__(text)
         self.at = at
 

@@ -1,7 +1,7 @@
 """Formats the errors in the text of an expression.
 
-Guarantees: an error has cel-go's format: the line number and the column (from 1), the message, the text of the line,
-and a marker below it:
+Guarantees: an error has cel-go's format: the line number and the column (both from 1), the message, the line of the
+expression, and a marker below it:
 
 ERROR: <input>:1:5: undeclared reference to 'x' (in container '')
  | a + x
@@ -19,7 +19,7 @@ MOST_PROBLEMS: Final = 100
 
 
 class Problem(NamedTuple):
-    """An error at an offset in the text, in characters."""
+    """An error at an offset in the expression, in characters."""
 
     at: int
     text: str
@@ -36,13 +36,13 @@ class CompileError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        """The errors with their positions, without the lines of the expression."""
+        """The error messages with their positions, without the lines of the expression."""
         shown = (written(self._source, each).partition("\n")[0] for each in self.problems[:MOST_PROBLEMS])
         return "; ".join(shown)
 
 
 def written(source: str, problem: Problem) -> str:
-    """Format an error with its position and its line; for an empty expression, no line is shown."""
+    """Format an error with its position and its line; if the expression is empty, no line is shown."""
     if not source:
         return f"ERROR: <input>:1:0: {problem.text}"
     before = source[: problem.at]

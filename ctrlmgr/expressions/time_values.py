@@ -1,7 +1,7 @@
 """Parses and formats timestamps and durations, and returns their fields.
 
-Guarantees: texts are parsed as in Go's `time.ParseDuration` and RFC 3339 parsing, with nanoseconds. Timestamps outside
-the years 1 to 9999, and durations outside 64 bits of nanoseconds, raise `EvalError`.
+Guarantees: strings are parsed as in Go's `time.ParseDuration` and RFC 3339 parsing, with nanoseconds. Timestamps
+outside the years 1 to 9999, and durations outside 64 bits of nanoseconds, raise `EvalError`.
 
 Source: cel-go `common/types/{timestamp,duration}.go`.
 """
@@ -41,7 +41,7 @@ _LONGEST = 200
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Parse an RFC 3339 timestamp; raises `EvalError`."""
+    """Parse an RFC 3339 timestamp; raises `EvalError` if the string is invalid."""
     match = _TIME.fullmatch(text)
     try:
         if match is None:
@@ -57,7 +57,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def parse_duration(text: str) -> Duration:
-    """Parse a duration such as `1h30m`; raises `EvalError`."""
+    """Parse a duration such as `1h30m`; raises `EvalError` if the string is invalid."""
     if len(text) > _LONGEST or not _SPAN.fullmatch(text):
         raise EvalError(f"time: invalid duration {quote(text[:_LONGEST])}")
     total = 0

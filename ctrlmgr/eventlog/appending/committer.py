@@ -2,14 +2,15 @@
 
 Only one thread writes to the database at a time: the committer's thread, or a caller that finds the committer idle.
 Guarantees:
-- All appends in the queue form one group. A lone append is committed at once. After a group of several requests, the
-  thread waits briefly for the next requests of the same clients, because larger groups need fewer disk syncs. Only
-  appends without a cause count as requests, because a controller sends its next append much later.
+- All appends that are in the queue form one group. If only one append is queued, it is committed immediately. After a
+  group of several requests, the thread waits briefly for the next requests of the same clients, because larger groups
+  need fewer disk syncs. Only appends without a cause count as requests, because a controller sends its next append much
+  later.
 - An append ends only after its group is durable. The committer notifies the observers of a group before the appenders,
-  and one group before the next.
+  and finishes this for one group before the next group.
 - A refused append does not affect other appends of its group.
-- Outcomes of reconciles are written together with the next append. If no append arrives within `_LINGER` seconds, they
-  are written alone.
+- Outcomes of reconciles are written together with the next append. If no append arrives within `_LINGER` seconds, the
+  outcomes are written alone.
 - A failing database is retried with backoff for `patience` seconds. An append whose first try may have been committed
   is never written twice, because the committer looks up the append's id before a retry.
 - The queue is bounded: if it holds `MAX_WAITING` appends, further appends are refused with `TooManyRequests`.
@@ -41,20 +42,22 @@ _FIRST_DELAY = 0.01
 _LONGEST_DELAY = 1.0
 _IDLE = 1.0
 _LINGER = 0.05
-"""Seconds that outcomes wait for an append.
+"""The number of seconds for which outcomes wait for an append.
 
 If outcomes were always written alone, a controller would need twice as many disk syncs.
 """
 _CROWD = 4
 _GATHER = 0.001
-"""Seconds without a new append after which the committer stops waiting for a group's clients.
+"""The number of seconds without a new append after which the committer stops waiting for a group's clients.
 
-A server handles its clients' writes one after the other, each in up to half a millisecond. A shorter wait would cut
-most groups short.
+A server handles its clients' writes one after the other, each in up to half a millisecond. If the wait were shorter,
+most groups would be incomplete.
 """
 
 _RETURN = 0.005
-"""Maximum seconds to wait for the first append, because a server answers a whole group before it reads new requests."""
+"""The maximum number of seconds to wait for the first append, because a server answers a whole group before it reads
+new requests.
+"""
 
 Finished = tuple[int, Outcome] | Failure
 """A record of a reconcile that is not an append: the outcome of a reconcile that appended events, or a failure."""
@@ -62,27 +65,28 @@ Answer = list[Event] | CtrlmgrError
 
 
 class GroupWriter(Protocol):
-    """The database operations that the committer needs."""
+    """The interface of the database operations that the committer needs."""
 
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
         """Commit a group in one transaction; return the events or the refusal of each append, in the group's order.
 
-        `since` is None on a first try. After a try with an unknown outcome, `since` is a revision before that try. If
-        an event after `since` has an append's id, that append is in the log already, and its events are returned.
-        Raises `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
+        The argument `since` is None on the first try of a group. After a try with an unknown outcome, `since` is a
+        revision before that try. If an event after `since` has an append's id, this append is in the log already, and
+        its events are returned. Raises `LogUnavailable` if nothing was written, and `OutcomeUnknown` if the result is
+        unknown; any other `LogError` is final.
         """
 
     def idle(self) -> None:
-        """Do housekeeping while no append is waiting."""
+        """Do the housekeeping of the database while no append is waiting."""
 
 
 class Committer:
     """The queue of waiting appends, and the thread that commits them."""
 
     def __init__(self, writer: GroupWriter, *, clock: Clock, head: Revision, patience: float) -> None:
-        """Start the thread; `head` is the log's current revision.
+        """Create the queue and start the thread; `head` is the log's current revision.
 
         A failing commit is retried for `patience` seconds.
         """
@@ -111,10 +115,10 @@ class Committer:
         self._thread = threads.start("committer", self._run)
 
     def commit(self, pending: PendingAppend) -> None:
-        """Commit an append on the calling thread if no thread is working, else queue it; raises as `submit` does.
+        """Commit an append on the calling thread if no thread is committing, otherwise queue it.
 
-        A lone caller avoids two thread switches. If the last groups were large, the append is queued instead, because a
-        group of one append would delay other appends.
+        Raises the errors of `submit`. A lone caller avoids two thread switches. If the last groups were large, a lone
+        append is queued instead, because a group of one append would delay other appends.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD
@@ -127,14 +131,15 @@ class Committer:
         self._work([pending], outcomes)
 
     def submit(self, pending: PendingAppend) -> None:
-        """Queue an append; raises `TooManyRequests` or `LogClosed`."""
+        """Queue an append; raises `TooManyRequests` if the queue is full, and `LogClosed` if the log is closed."""
         with self._lock:
             self._enqueue(pending)
 
     def alone(self, write: Callable[[], list[Event]]) -> list[Event]:
         """Run `write` on the calling thread, between two groups, and pass the events that it returns to the observers.
 
-        `write` is tried once. Raises the errors of `write`, or `LogClosed`.
+        The function `write` is called only once, without retries. Raises the errors of `write`, and `LogClosed` if the
+        log is closed.
         """
         with self._lock:
             self._queued += 1
@@ -157,11 +162,11 @@ class Committer:
                 self._condition.notify_all()
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Queue the outcome of a reconcile; raises `LogClosed`."""
+        """Queue the outcome of a reconcile; raises `LogClosed` if the log is closed."""
         self._queue((reconcile, outcome))
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue the record of a failure; raises `LogClosed`."""
+        """Queue the record of a failure; raises `LogClosed` if the log is closed."""
         self._queue(failure)
 
     def _queue(self, finished: Finished) -> None:
@@ -185,7 +190,7 @@ class Committer:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the sleeping thread if the queue has the length for which the thread waits."""
+        """Wake the sleeping thread if the queue has reached the length for which the thread waits."""
         if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
@@ -227,7 +232,7 @@ class Committer:
             return self._take(), outcomes
 
     def _gather(self) -> None:
-        """Wait, holding _lock, while the clients of the last group are still sending appends."""
+        """While holding _lock, wait as long as the clients of the last group are still sending appends."""
         if self._crowd < _CROWD:
             return
         if not (self._waiting or self._closing):
@@ -243,7 +248,10 @@ class Committer:
             self._crowd = 0  # the clients have stopped sending
 
     def _linger(self) -> bool:
-        """Wait, holding _lock, for an append to combine with the outcomes; return whether to write them alone."""
+        """While holding _lock, wait for an append with which the outcomes can be written.
+
+        Return whether they must be written alone.
+        """
         waited = False
         while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
             self._wake_at = 1
@@ -252,7 +260,10 @@ class Committer:
         return bool(self._outcomes) and not self._working
 
     def _sleep(self) -> None:
-        """Wait up to a second for work, holding _lock; if no work arrived, let the writer do its housekeeping once."""
+        """While holding _lock, wait for work for up to a second.
+
+        If no work arrived, let the writer do its housekeeping once.
+        """
         ended = self._ended
         self._wake_at, self._wants_outcomes = 1, True
         is_quiet = not self._condition.wait(_IDLE) and not self._working and ended == self._ended

@@ -1,7 +1,7 @@
 """SQL statements that record failures; the statements for SQLite and PostgreSQL differ only in the parameter marks.
 
-Guarantees: each failure has one row, which `UPSERT` inserts or updates. After `PRUNE` at most `FAILURES_KEPT` rows are
-left, the most recent failures.
+Guarantees: each failure has one row, which `UPSERT` inserts or updates. After `PRUNE` only the rows of the most recent
+failures are left, at most `FAILURES_KEPT`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRUNE: Final = (
 
 
 def failures_of(finished: Sequence[Finished]) -> list[tuple[Any, ...]]:
-    """Return the parameters of `UPSERT` for each failure."""
+    """Return the parameters of `UPSERT` for each failure, as tuples."""
     return [msgspec.structs.astuple(each) for each in finished if isinstance(each, Failure)]
 
 

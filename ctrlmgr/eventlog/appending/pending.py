@@ -1,7 +1,7 @@
 """A submitted append: its proposals, its time and id, and its result.
 
-Guarantees: an append ends exactly once, with events or with an error, and wakes each waiter once. Its time and id are
-fixed when it is submitted, so a retry writes the same bytes.
+Guarantees: an append ends exactly once, with events or with an error, and wakes each waiting thread once. The time and
+the id of an append are fixed when the append is submitted, so a retry writes the same bytes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ resource_name = lru_cache(maxsize=1024)(str)
 
 
 def namespace_place(name: str) -> Place:
-    """Return the place of a Namespace in the log."""
+    """Return the object key of a Namespace in the log."""
     return (resource_name(NAMESPACES), "", name)
 
 
 class PendingAppend:
-    """One append; implements `log.Appending`."""
+    """One append, which implements `log.Appending`."""
 
     __slots__ = (
         "_callbacks",
@@ -98,14 +98,17 @@ class PendingAppend:
         return Event(revision, previous, proposal.type, proposal.object.at(revision), *self.stamp, hash)
 
     def succeed(self, events: Sequence[Event]) -> None:
-        """End the append: its proposals are in the log as `events`."""
+        """End the appendsuccessfully: its proposals are in the log as `events`."""
         self.events = events
         self._ended = True
         if self._callbacks:
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """End the append with an error: it is not in the log. With `OutcomeUnknown`, the append may be in the log."""
+        """End the append with an error: the append is not in the log.
+
+        If the error is `OutcomeUnknown`, the append may be in the log.
+        """
         self.error = error
         self._ended = True
         self._run_callbacks()
@@ -123,7 +126,10 @@ class PendingAppend:
                 log.exception("append callback failed")
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
-        """Wait up to `timeout` seconds for the append's events; raises the append's error, or `TimeoutError`."""
+        """Wait up to `timeout` seconds for the append's events.
+
+        Raises the append's error if it failed, and `TimeoutError` after the timeout.
+        """
         if not self._ended:
             # A bare lock is the cheapest way to wait, and only a waiting thread creates one.
             ended = threading.Lock()
@@ -136,7 +142,10 @@ class PendingAppend:
         return self.events
 
     def add_done_callback(self, done: Callable[[PendingAppend], None]) -> None:
-        """Call `done(self)` exactly once, when the append has ended; if it has already ended, call `done` at once."""
+        """Call `done(self)` exactly once, when the append has ended.
+
+        If it has already ended, call `done` immediately.
+        """
         self._callbacks.append(done)
         if self._ended:
             self._run_callbacks()

@@ -1,8 +1,8 @@
-"""Encodes array parameters in PostgreSQL's binary format, each array as a whole.
+"""Encodes array parameters in PostgreSQL's binary format, where each array is encoded as a whole.
 
-psycopg converts arrays element by element. For a group of appends, that would take longer than the database's work. The
-format is a header with the dimensions, then the length and the bytes of each element (`array_recv` in PostgreSQL's
-arrayfuncs.c). Elements are never null here.
+The library psycopg converts arrays element by element. For a group of appends, the conversion by psycopg would take
+longer than the database's work. The format is a header with the dimensions, then the length and the bytes of each
+element (`array_recv` in PostgreSQL's arrayfuncs.c). Elements of the encoded arrays are never null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PackedArray:
     __slots__ = ("packed",)
 
     def __init__(self, packed: bytes) -> None:
-        """Wrap an array that is already in PostgreSQL's binary format."""
+        """Create a wrapper for an array that is already in PostgreSQL's binary format."""
         self.packed = packed
 
 
@@ -70,7 +70,7 @@ class TextArray(PackedArray):
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> TextArray:
-        """Pack texts in UTF-8."""
+        """Pack strings as UTF-8."""
         return cls(_variable(25, values))
 
 

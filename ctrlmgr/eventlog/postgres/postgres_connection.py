@@ -21,7 +21,7 @@ from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, 
 from ctrlmgr.eventlog.postgres.url import Place
 
 _LOOK: Final = 0.1
-"""Seconds between checks whether to keep waiting for the server's response."""
+"""The number of seconds between checks whether to continue waiting for the server's response."""
 
 OLDER_THAN_WRITER = "CM001"
 COMPACTED = "CM002"
@@ -31,7 +31,8 @@ COMPACTED = "CM002"
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that gives up if the server is silent for `patience` seconds or is no longer the primary.
 
-    In both cases, the current call raises OperationalError, and the connection cannot be used any more.
+    If the server is silent or not the primary any more, the current call raises OperationalError, and the connection
+    cannot be used any more.
     """
 
     patience: float | None = None
@@ -40,7 +41,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     is_pooled = False
     """Whether a connection pooler may run each transaction in a different session of the server."""
     is_former: Callable[[], bool] = staticmethod(lambda: False)
-    """Returns whether another server has become the primary since this connection was opened."""
+    """A function that returns whether another server has become the primary since this connection was opened."""
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
         """Wait for the server's response, as psycopg's `wait` does."""
@@ -54,7 +55,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
     def _guarded(self, gen: PQGen[RV]) -> PQGen[RV]:
-        """Run `gen`, but raise OperationalError if the server is silent for too long."""
+        """Run the generator `gen`, but raise OperationalError if the server is silent for too long."""
         silence = 0.0
         try:
             state = next(gen)
@@ -111,4 +112,4 @@ def read_failure(error: BaseException | None) -> LogUnavailable | SchemaOutdated
 
 
 _NO_SCHEMA = frozenset({"42P01", "42883", "42703", "3F000", "P0002"})
-"""The SQLSTATE codes for an undefined table, function, column or schema, and for a missing head row."""
+"""The SQLSTATE codes for an undefined table, function, column or schema, and the error for a missing head row."""

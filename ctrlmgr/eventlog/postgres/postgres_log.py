@@ -1,18 +1,19 @@
 """The event log in a PostgreSQL database: any number of processes on any hosts append to it and follow it.
 
-Guarantees beyond the protocol's:
-- An append is one round trip (`postgres_writer`), so a stopped client never blocks other appends. Compaction needs
-  several round trips; if the compacting process stops for a second, the server aborts the transaction.
+Guarantees, in addition to those of the protocol:
+- An append is one round trip (`postgres_writer`), so a client that is stopped never blocks other appends. Compaction
+  needs several round trips; if the compacting process stops for a second, the server aborts the transaction.
 - A lost connection or a restarted server delays calls but does not fail them, because reads and appends are retried for
   `patience` seconds. The log looks up whether an interrupted append was committed.
-- The primary may change. Reads, appends and waits continue with the new primary, after a check that it has the same log
-  (`postgres_servers`). Appends and new reads never use a replaced primary.
-- Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
+- The primary server may change. Reads, appends and waits continue with a new primary, after a check that the new
+  primary has the same log (`postgres_servers`). Appends and new reads never use a replaced primary.
+- Reads use at most `pool_size` connections. If all connections for reads are busy with a hanging server, a read fails
+  within seconds.
 - The detection of other processes' appends does not depend on notifications: LISTEN gives only hints, and the log also
   polls the head. If a self-test shows that notifications do not arrive (a pooler in transaction mode), the log polls
   the head more often.
-- The settings of the database define durability. With a synchronous standby, an acknowledged append survives the loss
-  of the primary. Without a synchronous standby, appends are lost if the primary's disk is lost.
+- The settings of the database define durability. If there is a synchronous standby, an acknowledged append survives the
+  loss of the primary. If there is no synchronous standby, appends are lost if the primary's disk is lost.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ _POLL_WITHOUT_HINTS = 0.03
 _ECHO_PATIENCE = 1.0
 _SLICE = 0.2
 _HEAD_PATIENCE = 4.0
-"""Timeouts and intervals in seconds.
+"""Timeouts and intervals of the log, in seconds.
 
-In order: the interval of head polls with hints and without hints, the wait for the self-test's notification, the
+In this order: the interval of head polls with hints and without hints, the wait for the self-test's notification, the
 interval of checks of `closed`, the maximum time to read the head.
 """
 
@@ -73,7 +74,7 @@ class HeadWatch:
     """A connection that reads the log's head and listens for notifications of a new head; for one thread at a time."""
 
     def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
-        """Use `connect` to connect on first use, and again after a lost connection."""
+        """Create an instance that uses `connect` to connect on first use, and again after a lost connection."""
         self._connect = connect
         self._connection: BoundedConnection | None = None
         self.poll = _POLL_WITHOUT_HINTS  # seconds until the head is read even without a hint
@@ -81,7 +82,7 @@ class HeadWatch:
     def revision(self) -> Revision:
         """Return the log's head revision.
 
-        Raises psycopg.Error; the next call then connects again.
+        Raises psycopg.Error if the connection fails; the next call then connects again.
         """
         try:
             if self._connection is not None and self._connection.is_former():
@@ -94,7 +95,7 @@ class HeadWatch:
         return int(row[0]) if row else 0
 
     def _listen(self) -> BoundedConnection:
-        """Connect, listen, and test whether notifications arrive."""
+        """Connect to the server, listen for notifications, and test whether notifications arrive."""
         self._connection = connection = self._connect()
         if connection.is_pooled:  # other clients of the pooler would receive the notifications
             self.poll = _POLL_WITHOUT_HINTS
@@ -106,7 +107,7 @@ class HeadWatch:
         return connection
 
     def hint(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for a hint; return False if none arrived. Raises psycopg.Error."""
+        """Wait up to `timeout` seconds for a notification; return False if none arrived. Raises psycopg.Error."""
         if self._connection is None or self._connection.is_pooled:
             return False
         try:
@@ -135,9 +136,9 @@ class PostgresEventLog(SQLLog):
         anchor: Anchor | None = None,
         pool_size: int = POOL_SIZE,
     ) -> None:
-        """Open a migrated database with up to `pool_size` connections for reads.
+        """Open a migrated database with up to `pool_size` connections that serve reads.
 
-        See `SQLLog` for the other arguments and the errors.
+        The class `SQLLog` documents the other arguments and the errors.
         """
         self._servers = Servers(url)
         for place in self._servers.unverified:
@@ -195,7 +196,7 @@ class PostgresEventLog(SQLLog):
             raise self._translated(error) from error
 
     def _lend(self) -> Connection:
-        """Return a connection from the pool; waits up to `patience` seconds for a server that answers."""
+        """Return a connection from the pool; wait for up to `patience` seconds for a server that answers."""
         deadline = self._clock.monotonic() + self._patience
         delay = _FIRST_DELAY
         while not self._closed:
@@ -210,7 +211,7 @@ class PostgresEventLog(SQLLog):
         raise LogClosed
 
     def head(self) -> Head:
-        """Return the head of the log; fails after a few seconds, which detects a database that hangs."""
+        """Return the head of the log; if the database hangs, raise an error after a few seconds."""
         with self._read() as connection:
             _be_quick(connection)
             head = read_head(connection)
@@ -225,7 +226,10 @@ class PostgresEventLog(SQLLog):
         return head
 
     def _back_off(self, delay: float) -> float:
-        """Sleep for about `delay` seconds, with jitter to spread the retries of many clients; return the next delay."""
+        """Sleep for about `delay` seconds, with jitter that spreads the retries of many clients.
+
+        Return the next delay.
+        """
         pause(self._clock, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)
 
@@ -245,7 +249,10 @@ class PostgresEventLog(SQLLog):
             yield connection
 
     def _scrub(self) -> None:
-        """Rewrite the table, which only its owner may do. Removed data remains in WAL archives and standbys."""
+        """Rewrite the event table, which only its owner may do.
+
+        After the rewrite, removed data still remains in WAL archives and standbys.
+        """
         with self._read() as connection:
             owner = connection.exec_driver_sql(_OWNER).scalar()
             if owner is not None:
@@ -253,13 +260,13 @@ class PostgresEventLog(SQLLog):
             connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:
-        """Return None, because finding the commits of other processes takes a round trip."""
+        """Return None, because a round trip is needed to learn about the commits of other processes."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        A lost connection is reopened, with backoff. Raises `LogUnavailable` if the database is still unavailable at the
-        deadline, `LogClosed` if the log is closed meanwhile.
+        If the connection is lost, it is reopened, with backoff. Raises `LogUnavailable` if the database is still
+        unavailable at the deadline, and `LogClosed` if the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         delay = _FIRST_DELAY
@@ -282,7 +289,7 @@ class PostgresEventLog(SQLLog):
         return deadline is not None and self._clock.monotonic() >= deadline
 
     def _await_hint(self, deadline: float | None) -> None:
-        """Wait for a hint, or until the next poll of the head."""
+        """Wait for a notification, or until the next poll of the head."""
         look = self._clock.monotonic() + self._watch.poll
         until = look if deadline is None else min(look, deadline)
         while not self._closed and (left := until - self._clock.monotonic()) > 0:
@@ -303,7 +310,10 @@ def _be_quick(connection: Connection) -> None:
 
 @contextmanager
 def _transaction(connection: Connection, mode: str, *, standstill: str) -> Iterator[None]:
-    """Run a transaction on an autocommit connection; the server aborts it if it is idle for `standstill`."""
+    """Run a transaction on an autocommit connection.
+
+    The server aborts the transaction if it is idle for `standstill`.
+    """
     connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL {mode}; {_STANDSTILL}'{standstill}'")
     try:
         yield

@@ -1,11 +1,11 @@
-"""Connects to the servers of one PostgreSQL URL: finds the primary, and checks that it has the expected log.
+"""Connects to the servers of one PostgreSQL URL, finds the primary, and checks that the primary has the expected log.
 
 Guarantees:
-- Only a primary is used, unless the URL requests otherwise, because a standby may lack acknowledged appends.
-- If there are several primaries, because the old one of a failover is still running, the primary with the newest
+- Only a primary is used, unless the URL allows standbys, because a standby may lack acknowledged appends.
+- If there are several primaries, because the old primary of a failover is still running, the primary with the newest
   timeline is used. After a newer timeline was seen, a primary with an older timeline is never used again.
-- A primary with another log is refused (`LogRolledBack`). A log counts as another log if it is another incarnation,
-  ends earlier, or has another event at a revision that this process has seen.
+- A primary with another log is refused (`LogRolledBack`). A log counts as another log if the log is another
+  incarnation, ends earlier, or has another event at a revision that this process has seen.
 - After the primary has changed, connections to the former primary are no longer used, and calls that wait for the
   former primary end.
 """
@@ -29,23 +29,23 @@ from ctrlmgr.eventlog.postgres.postgres_connection import BoundedConnection
 from ctrlmgr.eventlog.postgres.url import Place, parse_url
 
 POOL_SIZE: Final = 8
-"""Default maximum of connections for reading."""
+"""The default maximum number of connections for reads."""
 
 _POOL_PATIENCE: Final = 3.0
 _LOCK_PATIENCE: Final = "4s"
 _SILENCE: Final = 60.0
 _CENSUS_PATIENCE: Final = 3
-"""Maximum waits in seconds.
+"""The maximum waits, in seconds.
 
-In order: for a free pooled connection, for a lock, for the next bytes of a read, and for a connection to one of several
-servers.
+In this order, the waits for a free pooled connection, for a lock, for the next bytes of a read, and for a connection to
+one of several servers.
 """
 
 _ENCODING: Final = "UTF8"
 _PREPARE_AFTER: Final = 5
 """The number of uses after which a pooled connection prepares a statement.
 
-Other connections prepare every statement on its first use.
+Connections that are not pooled prepare every statement on its first use.
 """
 
 _WHO: Final = """
@@ -59,7 +59,7 @@ _WHERE_LOG_IS: Final = """
 
 
 class WrongServer(psycopg.OperationalError):
-    """A server that must not be used: a standby, or a replaced primary."""
+    """Raised for a server that must not be used: a standby, or a replaced primary."""
 
 
 class Identity(NamedTuple):
@@ -69,17 +69,18 @@ class Identity(NamedTuple):
     timeline: int
     is_standby: bool
     is_pooled: bool
-    """Whether a connection pooler is in between.
+    """Whether a connection pooler is between this process and the server.
 
-    If so, the PID of the session differs from the PID that the server sent when the connection was opened.
+    If a pooler is in between, the PID of the session differs from the PID that the server sent when the connection was
+    opened.
     """
 
 
 class Servers:
-    """Connects to the primary of a URL; thread-safe."""
+    """Connects to the primary server that a URL names; an instance is thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Parse a URL, without connecting; raises `SettingsError`."""
+        """Parse a URL, without connecting; raises `SettingsError` if the URL is invalid."""
         self._target = target = parse_url(url)
         self.unverified = target.unverified()
         self._guard = threading.Lock()
@@ -89,7 +90,7 @@ class Servers:
         self._dialect = target.url.get_dialect()()
 
     def saw(self, head: Head) -> None:
-        """Record a head, which the log of every later primary must contain."""
+        """Record a head of the log, which the log of every later primary must contain."""
         with self._guard:
             if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
                 self._known = head
@@ -126,9 +127,10 @@ class Servers:
     def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
         """Open an autocommit connection to the primary, which the caller keeps until it fails.
 
-        `patience` is the maximum number of seconds that a call waits for a response. `role` is added to the application
-        name. `defaults` are connection parameters that the URL can override. With `standby` a standby is accepted if
-        there is no primary. Raises psycopg.OperationalError, `LogRolledBack`.
+        The argument `patience` is the maximum number of seconds that a call waits for a response. The argument `role`
+        is added to the application name of the connection. The argument `defaults` contains connection parameters that
+        the URL can override. If `standby` is set, a standby is accepted if there is no primary. Raises
+        psycopg.OperationalError, `LogRolledBack`.
         """
         connection = self._connected(role, defaults, search=True, standby=standby)
         try:
@@ -146,7 +148,7 @@ class Servers:
     def _connected(
         self, role: str, defaults: Mapping[str, str | int], *, search: bool, standby: bool
     ) -> BoundedConnection:
-        """Connect to the last known primary; with several servers, search for the primary if that fails."""
+        """Connect to the last known primary; if that fails and there are several servers, search for the primary."""
         standby = standby or not self._target.wants_primary
         places = self._target.places
         if len(places) == 1:
@@ -221,7 +223,7 @@ class Servers:
         return connection
 
     def _check(self, identity: Identity, place: Place) -> None:
-        """Raise `WrongServer` for a replaced primary."""
+        """Raise `WrongServer` if a server is a replaced primary."""
         with self._guard:
             newest = self._timelines.get(identity.system, 0)
             if 0 < identity.timeline < newest:
@@ -264,14 +266,14 @@ def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) ->
 
 
 def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
-    """Return an engine for the primary of `url`; raises `SettingsError`."""
+    """Return an engine for the primary of `url`; raises `SettingsError` if the URL is invalid."""
     return Servers(url).engine(pool_size)
 
 
 def identify(connection: psycopg.Connection[Any]) -> Identity:
     """Return the identity of the server of an autocommit connection.
 
-    PgBouncer sends its own PID, not PostgreSQL's. Some managed servers do not report timelines.
+    PgBouncer sends its own PID, not PostgreSQL's. Some managed servers report no timeline.
     """
     try:
         row = connection.execute(_WHO, prepare=False).fetchone()

@@ -1,10 +1,11 @@
 """Sessions in PostgreSQL: each process holds an advisory lock, and loses the lock with its connection.
 
-Guarantees beyond those of `session`:
+Guarantees, in addition to those of the module `session`:
 - A restarting server loses the sessions of all processes, including those of running processes. Therefore a session
   counts as ended only if it was missing for `_MISSING` seconds, in which running processes reconnect.
 - Behind a pooler that shares connections, a lock can outlive the process that took it, so no process holds a session.
-- No call waits for the database longer than a few seconds. After a failed connection, the next attempt is delayed.
+- No call of a session waits for the database longer than a few seconds. After a failed connection, the next attempt to
+  connect is delayed.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _MISSING: Final = 0.7
 _PATIENCE: Final = 1.0
 _CONNECT_PATIENCE: Final = 2
 _PAUSE: Final = 1.0
-"""Timeouts and intervals in seconds.
+"""Timeouts and intervals of sessions, in seconds.
 
-In order: the interval of checks, the time until a missing session counts as ended, the maximum wait for a response and
-for a connection, the interval of connection attempts.
+In this order: the interval of checks, the time until a missing session counts as ended, the maximum wait for a response
+and for a connection, the interval of connection attempts.
 """
 
 _CLASS: Final = 0x63746C72
@@ -51,7 +52,7 @@ class PostgresSessions:
     may_be_lost = True
 
     def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
-        """Create the sessions; `connect` opens a connection when one is needed."""
+        """Create the sessions object; `connect` opens a connection when one is needed."""
         self._connect = connect
         self._clock = clock
         self._connection: BoundedConnection | None = None
@@ -62,11 +63,14 @@ class PostgresSessions:
         self._since = 0.0
 
     def name(self, identity: str) -> str:
-        """Return the name of the session of the process `identity`."""
+        """Return the name of the session that the process `identity` has."""
         return f"postgres:{number_of(identity, 31)}"
 
     def hold(self, identity: str) -> str:
-        """Take this process's advisory lock, unless a working connection holds it; return the session's name, or ""."""
+        """Take this process's advisory lock, unless a working connection holds it.
+
+        Return the session's name, or "" if it has none.
+        """
         name = self.name(identity)
         try:
             connection = self._open()
@@ -100,7 +104,7 @@ class PostgresSessions:
         return row is not None and not row[0]
 
     def _open(self) -> BoundedConnection | None:
-        """Return the connection, after reconnecting if it was lost; None if it cannot be opened yet.
+        """Return the connection, after reconnecting if it was lost; None if a connection cannot be opened yet.
 
         Raises psycopg.Error.
         """
@@ -120,7 +124,7 @@ class PostgresSessions:
         return connection
 
     def close(self) -> None:
-        """End this process's session."""
+        """End the session of this process."""
         self._held = ""
         if self._connection is not None:
             self._connection.close()
@@ -128,7 +132,7 @@ class PostgresSessions:
 
 
 def postgres_sessions(url: str, *, clock: Clock) -> PostgresSessions:
-    """Return the sessions of the database at `url`."""
+    """Return the object for the sessions of the processes that use the database at `url`."""
     servers = Servers(url)
     connect = partial(servers.connect, "leader", patience=_PATIENCE, connect_timeout=_CONNECT_PATIENCE)
     return PostgresSessions(connect, clock=clock)

@@ -1,12 +1,12 @@
 """Commits groups of appends to PostgreSQL: one call of `log_append` per group, on its own connection.
 
 Guarantees:
-- Each group is one round trip and one transaction; `migrations/postgres/append.sql` states the guarantees of the SQL
-  function.
-- A group is acknowledged only if the server confirmed the commit without a warning. A warning, such as a cancelled wait
-  for a synchronous standby, makes the outcome unknown.
-- No append is written twice, even if an earlier try is still running on the server. Every call passes a revision from
-  before the first try, and the server searches all later events for the append.
+- Each group of appends is one round trip and one transaction; `migrations/postgres/append.sql` states the guarantees of
+  the SQL function.
+- A group of appends is acknowledged only if the server confirmed the commit without a warning. A warning, such as a
+  cancelled wait for a synchronous standby, makes the outcome of the group unknown.
+- No append is written twice, even if an earlier try is still running on the server. Every call of `log_append` passes a
+  revision from before the first try, and the server searches all later events for the append.
 - If the database cannot store some data, only the append with that data fails, not the whole group.
 """
 
@@ -46,7 +46,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 class PostgresWriter:
-    """Commits groups; only one thread at a time may use it, except for the thread-safe `saw`."""
+    """Commits groups of appends; only one thread at a time may use a writer, except for the thread-safe `saw`."""
 
     def __init__(self, connect: Callable[[], BoundedConnection], known: Revision) -> None:
         """Create a writer that calls `connect` on the first write; `known` is a revision that the log has reached."""
@@ -71,7 +71,7 @@ class PostgresWriter:
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
-        """Commit a group; see `GroupWriter`."""
+        """Commit a group of appends, as `GroupWriter` specifies."""
         if self._damage is not None:
             raise LogCorrupt(str(self._damage), revision=self._damage.revision)
         connection = self._open()
@@ -96,7 +96,7 @@ class PostgresWriter:
         return answers
 
     def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
-        """Raise `LogCorrupt` if the event after this process's last event has another event as its parent."""
+        """Raise `LogCorrupt` if, in the log, this process's last event is not the parent of the event after it."""
         _, _, _, _, revisions, previouses, hashes = row
         placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
         if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
@@ -113,7 +113,7 @@ class PostgresWriter:
     def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
         """Return the newest revision known to be before the first try of `group`.
 
-        `since` is also a revision before the first try, but compaction may have passed `since`.
+        The argument `since` is also a revision before the first try, but compaction may have passed `since`.
         """
         if since is None:
             self._first_try = group, self._known
@@ -157,7 +157,7 @@ class PostgresWriter:
     def _commit_one_by_one(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], since: Revision | None, error: psycopg.Error
     ) -> list[Answer]:
-        """Commit the appends one by one, to find the append that the database cannot store."""
+        """Commit the appends of a group one by one, to find the append that the database cannot store."""
         if len(group) == 1 and not outcomes:
             return [BadRequest(f"the database cannot store this: {str(error).strip()}")]
         if not group:
@@ -173,7 +173,7 @@ class PostgresWriter:
             self.saw(row[0])
 
     def idle(self) -> None:
-        """Read the log's head, which other processes may have moved, so that the next call searches fewer events."""
+        """Read the head of the log, which other processes may have moved, so that the next call searches less."""
         if self._connection is None:
             return
         try:
@@ -182,7 +182,7 @@ class PostgresWriter:
             self.disconnect()  # the next group opens a new connection
 
     def disconnect(self) -> None:
-        """Close the connection; the next group opens a new one."""
+        """Close the connection; the next group opens a new connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -225,7 +225,10 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
 def _withins(
     group: Sequence[PendingAppend], numbers: dict[Place, int]
 ) -> tuple[IntegerArray | None, BigintArray | None]:
-    """Return each proposal's Namespace, as an index, and the expected revision; None if no proposal has a Namespace."""
+    """Return, for each proposal, the index of its Namespace and the expected revision of that Namespace.
+
+    None if no proposal has a Namespace.
+    """
     if not any(pending.within for pending in group):
         return None, None
     places: list[int] = []
@@ -239,7 +242,7 @@ def _withins(
 
 
 def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArray | None, BooleanArray | None]:
-    """Return the arrays of leases, terms and takeovers; each is None if the group has no fences."""
+    """Return the arrays of the leases, terms and takeovers; each is None if the group has no fences."""
     fences = [pending.fence for pending in group]
     if not any(fences):
         return None, None, None
@@ -285,7 +288,7 @@ def _outcomes(outcomes: Sequence[Finished]) -> str | None:
 
 
 def _storable(text: str) -> str:
-    """Replace the characters that PostgreSQL's text type cannot store; use this function for free text only."""
+    """Replace the characters that PostgreSQL's text type cannot store; callers use this function for free text only."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
@@ -308,7 +311,7 @@ def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
 
 
 def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | None) -> CtrlmgrError:
-    """Return the error for the database's verdict: the error that `eventlog.optimistic_concurrency` would return."""
+    """Return the error for a refusal by the database, as `eventlog.optimistic_concurrency` would return it."""
     if verdict == _FENCED:
         error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
     else:

@@ -2,10 +2,10 @@
 
 Guarantees:
 - A URL can name several servers as libpq and SQLAlchemy do: `postgresql://a:5432,b:5433/db`, or `host=` and `port=` in
-  the query, repeated or separated by commas.
-- The default for a server on another host is `sslmode=verify-full`, so a server without a certificate for its name
-  receives no password.
-- A lost peer is detected within about 10 seconds, even if the network drops packets.
+  the query, where parameters are repeated or separated by commas.
+- The default TLS mode for a server on another host is `sslmode=verify-full`, so a server without a certificate for its
+  name receives no password.
+- A lost server is detected within about 10 seconds, even if the network drops packets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PRIMARY: Final = frozenset({"", "read-write", "primary"})
 
 
 class Place(NamedTuple):
-    """The address of a server: host name, IP address or socket directory; and port."""
+    """The address of a server: the host name, IP address or socket directory; and port."""
 
     host: str
     port: int
@@ -65,25 +65,25 @@ class Place(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The servers and options of a URL."""
+    """The servers and options that a URL names."""
 
     url: URL
-    """The URL without servers, for SQLAlchemy's dialect."""
+    """The URL without the servers, which is used for SQLAlchemy's dialect."""
     places: Sequence[Place]
     wants_primary: bool
-    """Whether only a primary is accepted."""
+    """Whether only a primary server is accepted."""
 
     def parameters(self, place: Place, defaults: Mapping[str, str | int]) -> dict[str, str | int]:
         """Return the connection parameters for one server, except database, user and password.
 
-        The URL overrides `defaults`, which override `_TIMEOUTS`.
+        The parameters in the URL override `defaults`, and these override `_TIMEOUTS`.
         """
         named = {name: _single(value) for name, value in self.url.query.items()}
         where: dict[str, str | int] = {"host": place.host} if place.host else {}
         return {**_TIMEOUTS, **_security(place, named), **defaults, **named, **where, "port": place.port}
 
     def unverified(self) -> list[Place]:
-        """Return the servers on other hosts whose certificates are not verified because of the URL's parameters."""
+        """Return the servers on other hosts for which the URL's parameters disable the verification of certificates."""
         modes = {
             place: self.parameters(place, {}).get("sslmode") or os.environ.get("PGSSLMODE") for place in self.places
         }
@@ -93,7 +93,7 @@ class Target(NamedTuple):
 def parse_url(url: str) -> Target:
     """Parse a URL such as `postgresql://HOST/DATABASE`, `postgres://HOST/DATABASE` or SQLAlchemy's form.
 
-    Raises `SettingsError` for an invalid URL.
+    Raises `SettingsError` if the URL is invalid.
     """
     account, hosts, rest = _split(url.partition("://")[2])
     try:
@@ -116,7 +116,7 @@ def _split(address: str) -> tuple[str, str, str]:
 
 
 def _places(hosts: str, ports: Sequence[str] = ()) -> list[Place]:
-    """Parse `a:1,b:2`, or `a,b` with separate ports; a single port applies to all."""
+    """Parse `a:1,b:2`, or `a,b` with separate ports; a single port applies to all servers."""
     if not hosts:
         return []
     found = [_place(host) for host in hosts.split(",")]
@@ -146,7 +146,7 @@ def _port(text: str) -> int:
 
 
 def _default_place(query: Mapping[str, str | tuple[str, ...]]) -> Place:
-    """Return libpq's default server, which its environment variables name; without them, a local socket."""
+    """Return libpq's default server, which its environment variables name; if there are none, return a local socket."""
     return Place(os.environ.get("PGHOST", ""), _port(_single(query.get("port", ""))))
 
 

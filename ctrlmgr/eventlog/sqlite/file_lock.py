@@ -1,11 +1,11 @@
 """A lock for writers of a SQLite file among the processes of one host, and their shared head revision.
 
 Guarantees:
-- One thread of one process holds the lock at a time. A process that dies loses the lock. No caller waits longer than
-  `patience`.
-- `head` is a revision in shared memory. The holder of the lock sets `head` after a commit, before it acknowledges the
-  commit to any caller. A reader therefore sees every acknowledged commit without a system call. (A query to SQLite
-  would take a lock on SQLite's shared memory and release the GIL.)
+- One thread of one process holds the lock at a time. A process that dies loses the lock. No caller waits for the lock
+  longer than `patience`.
+- The attribute `head` is a revision in shared memory. The holder of the lock sets `head` after a commit, before it
+  acknowledges the commit to any caller. A reader therefore sees every acknowledged commit without a system call. (In
+  contrast, a query to SQLite would take a lock on SQLite's shared memory and release the GIL.)
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable
 
 _POLL = 0.0003
-"""Seconds between attempts to take the lock."""
+"""The number of seconds between attempts to take the lock."""
 
 _SIZE = 8
-"""Number of bytes of the head in the file, in native byte order.
+"""The number of bytes of the head in the file, in native byte order.
 
-The head is one machine word, so reads and writes of it are atomic.
+The shared head is one machine word, so reads and writes of it are atomic.
 """
 
 
@@ -35,9 +35,10 @@ class FileLock:
     """The write lock: an advisory file lock, which a dying process loses, and a mutex for threads of one process."""
 
     def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
-        """Open the lock file at `path`, created if missing; a wait for the lock ends after `patience` seconds.
+        """Open the lock file at `path`, which is created if it is missing.
 
-        Raises `LogUnavailable` if the disk is full.
+        A wait for the lock ends after `patience` seconds. Raises `LogUnavailable` if the disk has no space for the lock
+        file.
         """
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._clock = clock
@@ -54,7 +55,10 @@ class FileLock:
 
     @property
     def head(self) -> Revision:
-        """The newest revision that any holder of the lock has committed; only the current holder may set it."""
+        """The newest revision that any holder of the lock has committed.
+
+        Only the current holder may set this revision.
+        """
         return self._head[0]
 
     @head.setter
@@ -85,7 +89,8 @@ class FileLock:
     def _acquire(self) -> None:
         """Try to take the lock repeatedly, because a blocking call would have no timeout.
 
-        A process holds the lock for about a millisecond, so the lock is tried several times per millisecond.
+        A process holds the lock for about a millisecond, so a waiting process tries the lock several times per
+        millisecond.
         """
         deadline = self._clock.monotonic() + self._patience
         pause = threading.Condition()
@@ -114,9 +119,9 @@ class FileLock:
 
 
 def _allocate(file: int, size: int) -> None:
-    """Allocate the file's bytes on disk.
+    """Allocate the bytes of the lock file on the disk.
 
-    Otherwise, on a full disk, a write to the memory-mapped file would kill the process.
+    If the bytes were not allocated and the disk were full, a write to the memory-mapped file would kill the process.
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)

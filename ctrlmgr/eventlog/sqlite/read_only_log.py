@@ -1,7 +1,7 @@
 """The event log in a SQLite file, opened read-only.
 
 Guarantees: the log writes nothing to the file, and uses neither its lock nor its anchor, even while other processes
-write. Every read returns the same result as a `SQLiteEventLog`.
+write. Every read of a read-only log returns the same result as a read of a `SQLiteEventLog`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SQLiteReading(SQLiteEventLog):
     """An `EventLog` in a SQLite file that can only be read."""
 
     def __init__(self, path: Path, *, clock: Clock, random: Random) -> None:
-        """Open a migrated file; raises `SchemaOutdated` if the file is missing."""
+        """Open a file that has the newest schema; raises `SchemaOutdated` if the file is missing."""
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
         with ExitStack() as undo:  # closes the opened connections if a later step fails

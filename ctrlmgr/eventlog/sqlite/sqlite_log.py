@@ -1,12 +1,12 @@
 """The event log in a SQLite file: embedded and durable, with one committer thread per process.
 
-Guarantees beyond the protocol's:
+Guarantees, in addition to those of the protocol:
 - The database uses a WAL with `synchronous=FULL`, so an acknowledged append survives even a power failure.
-- Several processes on one host may append. A process holds an advisory lock on `<database>-lock` while it writes a
-  group, so all processes make progress (with SQLite's own busy handler, writers can starve). Two processes never write
-  or checkpoint at the same time, because that can corrupt the WAL in SQLite before 3.51.3.
-- Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until it
-  continues or dies. (In PostgreSQL, a stopped process blocks no other.)
+- Several processes on one host may append to the log. A process holds an advisory lock on `<database>-lock` while it
+  writes a group, so all processes make progress , whereas with SQLite's own busy handler, writers can starve. Two
+  processes never write or checkpoint at the same time, because that can corrupt the WAL in SQLite before 3.51.3.
+- Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until the
+  process continues or dies. (In PostgreSQL, a stopped process blocks no other process.)
 """
 
 from __future__ import annotations
@@ -40,30 +40,32 @@ from ctrlmgr.eventlog.sqlite.sqlite_writer import CHECKPOINT, SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
 
 _POLL = 0.01
-"""Seconds between reads of the head in shared memory."""
+"""The number of seconds between reads of the head in shared memory."""
 _READ = 0.5
-"""Maximum seconds between reads of the database file."""
+"""The maximum number of seconds between reads of the database file."""
 
 _BUSY_MILLISECONDS = 2_000
 
 PAGE = 8_192
-"""The page size in bytes of a new file.
+"""The page size of a new database file, in bytes.
 
 A pod needs more than half of SQLite's default page (4,096), so half of the file would be empty. Larger pages (16,384)
 are not faster, and more bytes would be written to the disk. An existing file keeps its page size.
 """
 
 _CACHE_KIB = 4_096
-"""KiB of pages that each connection for reads caches.
+"""The size, in KiB, of the page cache of each connection for reads.
 
 Most reads are of ranges, and the operating system caches the file as well.
 """
 _MUCH_KIB = 32_768
-"""KiB of pages that a connection for writes all over the file caches, because index pages are used repeatedly."""
+"""The size, in KiB, of the page cache of a connection whose writes are spread over the file, because index pages are
+used repeatedly.
+"""
 
 
 def open_engine(path: Path) -> Engine:
-    """Return an engine for a SQLite file, with explicit transactions; the file is created if missing."""
+    """Return an engine for a SQLite file, with explicit transactions; the file is created if it is missing."""
     engine = create_engine(
         f"sqlite:///{path}",
         connect_args={"isolation_level": None, "check_same_thread": False, "cached_statements": 128},
@@ -98,13 +100,16 @@ def open_read_only(path: Path) -> Engine:
 
 
 def _configure(connection: Connection, *, pages: int, kib: int) -> None:
-    """Checkpoint the WAL at a commit if it has `pages` pages (0: never); cache up to `kib` KiB of pages."""
+    """Let a connection checkpoint the WAL at `pages` pages (0 means never), and cache up to `kib` KiB of pages."""
     connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {pages}")
     connection.exec_driver_sql(f"PRAGMA cache_size = -{kib}")
 
 
 def own_connection(engine: Engine) -> sqlite3.Connection:
-    """Return a connection configured like the pool's, but outside the pool; the caller must close it."""
+    """Return a connection that is configured like those of the pool, but is outside the pool.
+
+    The caller must close it.
+    """
     pooled = engine.raw_connection()
     connection = pooled.dbapi_connection
     pooled.detach()
@@ -123,7 +128,7 @@ class SQLiteEventLog(SQLLog):
         patience: float = 10.0,
         anchor: Anchor | None = None,
     ) -> None:
-        """Open a migrated file; see `SQLLog`."""
+        """Open a file that has the newest schema; `SQLLog` documents the arguments."""
         with ExitStack() as undo:  # closes the opened connections if a later step fails
             engine = open_engine(path)
             undo.callback(engine.dispose)
@@ -155,7 +160,10 @@ class SQLiteEventLog(SQLLog):
         return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
-        """Select by `previous`, for which an index by object exists; a selection by revision would read all events."""
+        """Select events by `previous`, because an index by object exists for it.
+
+        A selection by revision would read all events.
+        """
         probe = event.alias("probe")
         newest = select(func.max(probe.c.previous)).where(
             probe.c.object_id == object_.c.id, probe.c.previous <= revision
@@ -179,7 +187,7 @@ class SQLiteEventLog(SQLLog):
     def _write_much(self) -> Iterator[Write]:
         """Yield a function that opens write transactions on one connection, configured like the writer's connection.
 
-        With other settings, the WAL would grow with every write, and reads of a large WAL are slow.
+        If the connection had other settings, the WAL would grow with every write, and reads of a large WAL are slow.
         """
         with self._read() as connection:
             # an older file may have another page size
@@ -219,11 +227,11 @@ class SQLiteEventLog(SQLLog):
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        The waiting thread reads the head in shared memory every 10 ms, because waking a thread for each commit would
-        take as long as the commit. Callers that need this process's commits at once must use `observe`. The thread also
-        reads the file twice a second and before a timeout, because a process may have died after a commit and before it
-        updated the head. Raises `LogUnavailable` if the file cannot be read, `LogClosed` if the log is closed
-        meanwhile.
+        The waiting thread reads the head in shared memory every 10 ms, because waking up a thread for each commit would
+        take as long as the commit itself. Callers that need this process's commits immediately must use `observe`. The
+        thread also reads the file twice a second and before a timeout, because a process may have died after a commit
+        and before it updated the head. Raises `LogUnavailable` if the file cannot be read, and `LogClosed` if the log
+        is closed meanwhile.
         """
         now = self._clock.monotonic
         deadline = now() + (math.inf if timeout is None else timeout)
@@ -243,7 +251,7 @@ class SQLiteEventLog(SQLLog):
         raise LogClosed
 
     def _look(self) -> Revision:
-        """Return the head without a system call; for one thread at a time."""
+        """Return the head without a system call; only one thread at a time may call this."""
         return self._lock.head
 
     def _read_head(self) -> Revision:

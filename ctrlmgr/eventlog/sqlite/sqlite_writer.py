@@ -3,7 +3,7 @@
 Python's sqlite3 releases the GIL for every step of a statement. With dozens of busy threads, acquiring the GIL again
 takes longer than the step. Therefore a group is written with about six statements: multi-row inserts write the rows,
 and the state of objects and causes is cached between groups. The cache is valid until another connection writes; under
-the write lock, `data_version` shows whether one has written.
+the write lock, `data_version` shows whether another connection has written.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, 
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024
-"""Size of the WAL, in bytes, at which it is checkpointed; the WAL file then keeps this size.
+"""The size of the WAL, in bytes, at which it is checkpointed; the WAL file keeps this size afterwards.
 
-A commit within the existing file is faster, because the file system need not record a new length.
+A commit that fits into the existing WAL file is faster, because the file system need not record a new length.
 """
 _REMEMBERED = 20_000
 """The maximum number of cached object keys (places) and causes."""
 _LARGEST_INSERT = 128
-"""Rows in one INSERT."""
+"""The maximum number of rows in one INSERT."""
 _USUAL = 16
-"""For each row count up to this, one statement is prepared, because most groups are small."""
+"""For each number of rows up to this number, one statement is prepared, because most groups are small."""
 
 
 L = TypeVar("L", bound=LogError)
@@ -75,10 +75,13 @@ class _Group:
 
 
 class SQLiteWriter:
-    """Commits groups on this process's only connection for writes; only one thread at a time may use it."""
+    """Commits groups of appends on this process's only connection for writes.
+
+    Only one thread at a time may use a writer.
+    """
 
     def __init__(self, connection: sqlite3.Connection, lock: FileLock) -> None:
-        """Create a writer that uses `connection` and closes it in the end; `lock` is the write lock of the file."""
+        """Create a writer that uses `connection` and closes it at the end; `lock` is the write lock of the file."""
         self._connection = connection
         self._lock = lock
         self._dirty = False  # whether the WAL may hold pages to checkpoint
@@ -101,7 +104,7 @@ class SQLiteWriter:
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
-        """Commit a group; see `GroupWriter`."""
+        """Commit a group of appends, as `GroupWriter` specifies."""
         try:
             with self._lock:
                 return self._transaction(group, outcomes, since)
@@ -166,9 +169,9 @@ class SQLiteWriter:
         return places
 
     def _find(self, places: Sequence[Place]) -> int:
-        """Load the rows of these object keys into the cache; return `data_version`.
+        """Load the rows of the given object keys into the cache; return `data_version`.
 
-        For a short list, one statement does both.
+        If the list of keys is short, one statement loads both.
         """
         version, at = 0, 0
         for run in _runs(len(places)) or (0,):
@@ -187,7 +190,7 @@ class SQLiteWriter:
     def _require_our_past(self) -> None:
         """Raise `LogCorrupt` if the log no longer contains this process's last commit.
 
-        An event that compaction has removed cannot be compared, so it is accepted.
+        An event that compaction has removed cannot be compared, so a missing event is accepted in that case.
         """
         if self._committed is None or not self._committed[0]:
             return
@@ -225,7 +228,10 @@ class SQLiteWriter:
         return row[0] if row else 0
 
     def _refusal(self, pending: PendingAppend) -> ApiError | None:
-        """Check all proposals of an append before adding one; each check includes earlier proposals' effects."""
+        """Check all proposals of an append before any of them is added.
+
+        Each check includes earlier proposals' effects.
+        """
         if len(pending.proposals) == 1:
             state = self._states.get(pending.places[0])
             refused = refusal(pending.proposals[0], state.slot if state else EMPTY)
@@ -337,7 +343,7 @@ class SQLiteWriter:
         """Checkpoint the WAL while no process writes, so that the WAL file is reused from the start.
 
         The checkpoint does not wait for readers, because otherwise a frozen reader would block all writers. Raises
-        `LogUnavailable` if the disk is full or another process holds the write lock for too long.
+        `LogUnavailable` if the disk is full or if another process holds the write lock for too long.
         """
         if not self._dirty:
             return
@@ -371,7 +377,10 @@ class SQLiteWriter:
 
 @lru_cache(maxsize=32)
 def _lookup_statement(places: int) -> str:
-    """Return the query for the rows of `places` object keys; an extra row without a resource has the `data_version`."""
+    """Return the query for the rows of `places` object keys.
+
+    An extra row without a resource contains the `data_version`.
+    """
     version = "SELECT NULL, NULL, NULL, data_version, 0, 0, NULL, 0 FROM pragma_data_version"
     if not places:
         return version

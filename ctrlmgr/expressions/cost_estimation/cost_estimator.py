@@ -1,7 +1,7 @@
 """Estimates the cost of an expression by walking its tree.
 
-Guarantees: the total is the same as in cel-go for the same checked tree, including a quirk of cel-go: a value that is
-not part of a variable, but whose path is not empty, gets the size of the variable itself.
+Guarantees: the estimated cost is the same as in cel-go for the same checked tree, including a quirk of cel-go: a value
+that is not part of a variable, but whose path is not empty, gets the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """
@@ -120,7 +120,7 @@ class _Walk:
     # Sizes
 
     def _size(self, node: Node) -> Range | None:
-        """Return the size range of a value; None if it is unknown (`computeSize`)."""
+        """Return the size range of a value; None if the size is unknown (`computeSize`)."""
         if node in self._sizes:
             return self._sizes[node]
         if (written := _written_size(node)) is not None:

@@ -12,7 +12,7 @@ LARGEST: Final = (1 << 64) - 1
 
 
 class Range(NamedTuple):
-    """A minimum and a maximum of a cost or size; for an exact number, both are equal."""
+    """A minimum and a maximum of a cost or size; if the number is exact, both are equal."""
 
     least: int
     most: int
@@ -30,7 +30,7 @@ class Range(NamedTuple):
         return Range(_scaled(self.least, factor), _scaled(self.most, factor))
 
     def union(self, other: Range) -> Range:
-        """Return the smallest range that contains both ranges."""
+        """Return the smallest range that contains two ranges."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
 
@@ -50,4 +50,4 @@ FREE: Final = fixed(0)
 ONE: Final = fixed(1)
 UNKNOWN: Final = Range(0, LARGEST)
 EMPTY: Final = Range(LARGEST, 0)
-"""The initial value for a union of ranges."""
+"""The range that is the initial value for a union of ranges."""

@@ -1,6 +1,7 @@
-"""Cost estimates of library functions: of Kubernetes' libraries, and of cel-go's libraries for lists and sets.
+"""Cost estimates of library functionsin Kubernetes' libraries, and in cel-go's libraries for lists and sets.
 
-Guarantees: estimates are the same as in Kubernetes 1.36, because estimates determine which definitions are accepted.
+Guarantees: estimates are the same as in Kubernetes 1.36, because estimates determine which CustomResourceDefinitions
+are accepted.
 
 Source: apiserver `pkg/cel/library/cost.go` (`EstimateCallCost`), cel-go `ext/{lists,sets}.go`.
 """
@@ -53,7 +54,7 @@ _Price = Callable[[_Call], Estimate | None]
 def library_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand], size_at: SizeAt
 ) -> Estimate | None:
-    """Return the cost estimate for a call of one overload; None for CEL's own functions."""
+    """Return the cost estimate for a call of one overload; None if the function is one of CEL's own."""
     price = _PRICES.get(function)
     return price(_Call(overload, target, arguments, size_at)) if price is not None else None
 
@@ -63,7 +64,7 @@ def _one(call: _Call) -> Estimate:
 
 
 def _read(factor: float) -> _Price:
-    """Return the cost of reading the first argument."""
+    """Return the cost of reading the first argument of a call."""
     return lambda call: Estimate(call.size(0).scaled(factor)) if call.arguments else None
 
 
@@ -75,7 +76,7 @@ def _selector(call: _Call) -> Estimate | None:
 
 
 def _element(target: Operand) -> Operand | None:
-    """Return the type of a list's elements; None for operands that are not lists."""
+    """Return the type of a list's elements; None if an operand is not a list."""
     if not target.type.parameters:
         return None
     return Operand(target.type.parameters[0], (*target.place, "@items") if target.place else ())
@@ -116,9 +117,9 @@ def _replace(call: _Call) -> Estimate | None:
 
 
 def _replacements(length: int, old: int, *, shrinks: bool) -> tuple[int, int]:
-    """Return the number of replacements in a text, and the length of the text that remains.
+    """Return the number of replacements in a string, and the length of the remaining string.
 
-    If `old` has the length 0, the replacement is inserted between all characters.
+    If the replaced string has the length 0, the replacement is inserted between all characters.
     """
     if old == 0:
         return min(length + 1, LARGEST), length
@@ -138,7 +139,8 @@ def _split(call: _Call) -> Estimate | None:
 def _literal(operand: Operand, otherwise: int, *, below_zero: int | None = 0) -> int:
     """Return the integer of a literal operand, or `otherwise` for other operands.
 
-    For a negative integer, return `below_zero`; if that is None, convert the integer to an unsigned integer as Go does.
+    If the integer is negative, return `below_zero`; if that is None, convert the integer to an unsigned integer as Go
+    does.
     """
     node = operand.node
     if not isinstance(node, Literal) or type(node.value) is not int:
@@ -173,7 +175,7 @@ def _address(call: _Call) -> Estimate | None:
 
 
 def _other_address(call: _Call) -> Range:
-    """Return the cost of parsing the other address if it is given as a text."""
+    """Return the cost of parsing the other address if it is given as a string."""
     is_text = call.overload.arguments[1].kind == "string"
     return call.size(0).scaled(TRAVERSAL) if is_text else FREE
 

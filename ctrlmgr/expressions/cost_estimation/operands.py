@@ -12,11 +12,11 @@ from ctrlmgr.expressions.types import Type
 Place: TypeAlias = tuple[str, ...]
 """The path of a value from a variable: field names, `@items`, `@keys` and `@values`.
 
-The path is empty if the value is not part of a variable.
+A path is empty if the value is not part of a variable.
 """
 
 SizeAt: TypeAlias = Callable[[Place], Range | None]
-"""A function that returns the maximum size of the value at a path; None if it is unknown."""
+"""The type of a function that returns the maximum size of the value at a path; None if it is unknown."""
 
 
 class Operand(NamedTuple):
@@ -29,16 +29,16 @@ class Operand(NamedTuple):
 
     @property
     def known(self) -> Range:
-        """The size range as far as the expression determines it."""
+        """The size range of the operand, as far as the expression determines it."""
         return UNKNOWN if self.size is None else self.size
 
     def sized(self, size_at: SizeAt) -> Range:
-        """Return the size range that the expression or the schema determines."""
+        """Return the size range of the operand that the expression or the schema determines."""
         return self.size or (size_at(self.place) if self.place else None) or UNKNOWN
 
 
 class Estimate(NamedTuple):
-    """The cost of a call without the costs of its operands, and the size of its result."""
+    """The estimate for a call: its cost without the costs of its operands, and the size of its result."""
 
     cost: Range
     size: Range | None = None

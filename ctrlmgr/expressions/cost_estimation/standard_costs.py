@@ -25,7 +25,7 @@ _Price = Callable[[Overload, Operand | None, Sequence[Operand]], Estimate | None
 def standard_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand]
 ) -> Estimate:
-    """Return the cost estimate for a call of one overload; most calls cost one unit."""
+    """Return the cost estimate for a call of one overload of a standard function; most calls cost one unit."""
     price = _PRICES.get(function)
     return (price(overload, target, arguments) if price is not None else None) or Estimate(ONE)
 
@@ -76,9 +76,9 @@ def _matches(overload: Overload, target: Operand | None, arguments: Sequence[Ope
 
 
 def matching(text: Range, pattern: Range) -> Range:
-    """Return the cost of matching a text with a pattern.
+    """Return the cost of matching a string against a pattern.
 
-    Even an empty text has a cost, because the pattern may be long.
+    Even an empty string has a cost, because the pattern may be long.
     """
     return text.plus(ONE).scaled(TRAVERSAL).times(pattern.scaled(PATTERN))
 
@@ -101,7 +101,7 @@ def _order(overload: Overload, target: Operand | None, arguments: Sequence[Opera
 
 
 def _equality(overload: Overload, target: Operand | None, arguments: Sequence[Operand]) -> Estimate | None:
-    """Return the cost of reading the smaller one of two operands."""
+    """Return the cost of reading the smaller of two operands."""
     most = min(arguments[0].known.most, arguments[1].known.most)
     return Estimate(Range(min(most, 1), most).scaled(TRAVERSAL))
 

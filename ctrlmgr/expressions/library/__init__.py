@@ -1,1 +1,1 @@
-"""The functions for expressions, one module for each library of cel-go and Kubernetes."""
+"""The functions for expressions, with one module for each library of cel-go and Kubernetes."""

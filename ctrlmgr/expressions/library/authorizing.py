@@ -1,7 +1,8 @@
 """Authorization checks: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 
-Guarantees: a check calls the authorizer function of the evaluation. If this function cannot return a decision
-immediately, it raises an exception. The evaluation is then repeated when the decision is known.
+Guarantees: an authorization check calls the authorizer function of the evaluation. If the authorizer function cannot
+return a decision immediately, it raises an exception. The evaluation is then repeated when the authorizer's decision is
+known.
 
 Source: apiserver `pkg/cel/library/authz.go`.
 """
@@ -39,13 +40,13 @@ class Question(NamedTuple):
     namespace: str = ""
     name: str = ""
     account: tuple[str, str] | None = None
-    """The namespace and name of the service account whose rights are checked; None for the user of the request."""
+    """The namespace and name of the service account whose rights are checked; None means the user of the request."""
     field_selector: str = ""
     label_selector: str = ""
 
 
 class Answer(NamedTuple):
-    """The result of a check."""
+    """The result of an authorization check."""
 
     allowed: bool
     reason: str = ""
@@ -58,7 +59,7 @@ _NOTHING: Final = Question()
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """The function that decides on checks, and the attributes that were given so far."""
+    """The function that decides on authorization checks, and the attributes that were given so far."""
 
     ask: Ask
     about: Question = _NOTHING
@@ -66,7 +67,7 @@ class AuthorizerValue:
     cel_type: ClassVar[Type] = AUTHORIZER_TYPE
 
     def narrowed(self, **fields: Any) -> Question:
-        """Return the same check with additional attributes."""
+        """Return a copy of the check with additional attributes."""
         return self.about._replace(**fields)
 
 

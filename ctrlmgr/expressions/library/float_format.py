@@ -1,6 +1,6 @@
 """Formats floating point numbers as Go's `strconv.FormatFloat` does, with the fewest unambiguous digits.
 
-Guarantees: `write_double` implements verb `g`, `write_fixed` verb `f`, `write_scientific` verb `e`.
+Guarantees: `write_double` implements the verb `g`, `write_fixed` verb `f`, and `write_scientific` verb `e`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from decimal import Decimal
 
 
 def write_double(value: float) -> str:
-    """Format with the fewest digits.
+    """Format a number with the fewest digits.
 
-    The result has an exponent if the number is at least 1e+06 or below 0.0001.
+    The formatted number has an exponent if the number is at least 1e+06 or below 0.0001.
     """
     special = _special(value)
     if special:
@@ -24,12 +24,12 @@ def write_double(value: float) -> str:
 
 
 def write_fixed(value: float, precision: int) -> str:
-    """Format with the given number of decimals."""
+    """Format a number with the given number of decimals."""
     return _special(value) or f"{value:.{precision}f}"
 
 
 def write_scientific(value: float, precision: int) -> str:
-    """Format with the given number of decimals, and with an exponent of at least two digits."""
+    """Format a number with the given number of decimals, and with an exponent of at least two digits."""
     return _special(value) or f"{value:.{precision}e}"
 
 
@@ -42,7 +42,7 @@ def _special(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Return the sign, the digits, and the exponent of the first digit."""
+    """Return the sign, the digits, and the exponent of the first digit of a number."""
     number = Decimal(repr(value))
     sign = "-" if number.is_signed() else ""
     if not number:

@@ -1,4 +1,4 @@
-"""Named formats of texts: `format.dns1123Label().validate(name)` returns the errors of a text.
+"""Named formats of strings, for example `format.dns1123Label().validate(name)`, which returns the errors of a string.
 
 Source: apiserver `pkg/cel/library/format.go`.
 """
@@ -20,7 +20,7 @@ class Format:
 
     name: str
     problems: Callable[[str], list[str]]
-    """A function that returns the errors of a text."""
+    """The type of a function that returns the errors of a string."""
     longest_pattern: int
     """The length of the format's pattern in characters, which determines the cost."""
 
@@ -28,7 +28,7 @@ class Format:
 
 
 def format_library(formats: Mapping[str, Format]) -> Library:
-    """Return the functions that create formats, and the function that applies a format to a text."""
+    """Return the functions that create formats, and the function that applies a format to a string."""
     library = Library()
     for name, each in formats.items():
         library.function(f"format.{name}", "() -> kubernetes.NamedFormat")(lambda each=each: each)

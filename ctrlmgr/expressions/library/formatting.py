@@ -1,8 +1,9 @@
 """The function `'%s is %d'.format([a, b])`: parses formats, and formats values.
 
-Guarantees: clauses and errors are those of cel-go's strings library, version 2, as in Kubernetes. `%f` and `%e` format
-numbers in English (`1,234.50`, `1.2 × 10⁰³`). `%s` formats values in lists and maps as CEL literals. The length of the
-result is bounded by the format and its arguments, independent of precisions and clauses.
+Guarantees: clauses and errors are the same as in cel-go's strings library, version 2, as in Kubernetes. The clauses
+`%f` and `%e` format numbers in English (`1,234.50`, `1.2 × 10⁰³`). The clause `%s` formats values in lists and maps as
+CEL literals. The length of the result is bounded by the format and its arguments, independently of precisions and
+clauses.
 
 Source: cel-go `ext/formatting.go`, golang.org/x/text `message`.
 """
@@ -24,7 +25,7 @@ _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
 _VERBS: Final = "sdfebxXo"
 _WRITTEN: Final = 30
-"""The number of characters that are written per step of work."""
+"""The number of characters whose formatting counts as one step of work."""
 _DIGITS: Final = b"0123456789"
 
 WANTS: Final[Mapping[str, str]] = {
@@ -38,7 +39,7 @@ WANTS: Final[Mapping[str, str]] = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""Raised by a clause for an argument of a wrong type."""
+"""Raised by a clause if its argument has a wrong type."""
 
 
 class Clause(NamedTuple):
@@ -47,11 +48,14 @@ class Clause(NamedTuple):
     verb: str
     precision: int | None
     end: int
-    """The position after the clause, in bytes."""
+    """The position in the format after the clause, in bytes."""
 
 
 def format_text(text: str, arguments: Sequence[Any]) -> str:
-    """Return a format in which each clause is replaced by its argument; raises `EvalError`."""
+    """Return a format in which each clause is replaced by its argument.
+
+    Raises `EvalError` if the format or an argument is invalid.
+    """
 
     def write(clause: Clause, at: int) -> str:
         if at >= len(arguments):
@@ -64,10 +68,10 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
 
 
 def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
-    """Return a format with each clause replaced by the result of `write` for its index; raises `EvalError`.
+    """Return a format with each clause replaced by the result of `write` for its index.
 
-    `count` is the number of arguments. If `counts_first` is true, the error for a missing argument precedes the error
-    of its clause.
+    Raises `EvalError` if the format is invalid. The argument `count` is the number of arguments. If `counts_first` is
+    true, the error for a missing argument precedes the error of the argument's clause.
     """
     data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
     while (sign := data.find(b"%", at)) >= 0:
@@ -96,7 +100,7 @@ def _written(clause: Clause, index: int, write: Callable[[Clause, int], str]) ->
 
 
 def _clause(data: bytes, at: int) -> Clause:
-    """Parse the clause that follows a percent sign."""
+    """Parse the clause that follows a percent sign in a format."""
     if at >= len(data):
         raise EvalError("unexpected end of string")
     precision = None
@@ -159,7 +163,7 @@ def _simple(value: Any) -> str | None:
 
 
 def _literal(value: Any) -> str:
-    """Format a value in a list or a map."""
+    """Format a value that is contained in a list or a map."""
     kind = type(value)
     if kind is float:
         return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{write_double(value)}"'
@@ -189,7 +193,7 @@ def _decimal(value: Any, precision: int | None) -> str:
 
 
 _NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""The texts for infinities and NaN."""
+"""The strings for infinities and NaN."""
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 
@@ -203,7 +207,7 @@ def _number(verb: str, value: Any) -> float:
 
 
 def _special(number: float) -> str:
-    """Format infinities and NaN; return an empty text for finite numbers."""
+    """Format infinities and NaN; return an empty string for a finite number."""
     if math.isfinite(number):
         return ""
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
@@ -219,7 +223,7 @@ def _fixed(value: Any, precision: int | None) -> str:
 
 
 def _scientific(value: Any, precision: int | None) -> str:
-    """Format with the default number of decimals, because cel-go uses the precision as the width."""
+    """Format a number with the default number of decimals, because cel-go uses the precision as the width."""
     number = _number("e", value)
     written = _special(number)
     if not written:

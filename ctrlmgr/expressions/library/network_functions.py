@@ -1,6 +1,6 @@
 """Functions of IP addresses and networks.
 
-Guarantees: texts are parsed as in Go's `net/netip`, without zones and without IPv4-mapped IPv6 addresses.
+Guarantees: strings are parsed as in Go's `net/netip`, without zones and without IPv4-mapped IPv6 addresses.
 
 Source: apiserver `pkg/cel/library/{ip,cidr}.go`.
 """
@@ -35,7 +35,7 @@ class IP:
 
     @property
     def cel_size(self) -> int:
-        """The number of bytes in the address."""
+        """The number of bytes in the IP address."""
         return self.address.max_prefixlen // 8
 
 
@@ -50,7 +50,7 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """The number of bytes of the address."""
+        """The number of bytes of the address of the network."""
         return -(-self.length // 8)
 
     @property
@@ -60,7 +60,7 @@ class CIDR:
         return type(self.address)(int(self.address) >> free << free)
 
     def holds(self, address: _Address) -> bool:
-        """Return whether an address is in the network."""
+        """Return whether an address belongs to the network."""
         free = self.address.max_prefixlen - self.length
         return address.version == self.address.version and int(address) >> free == int(self.address) >> free
 

@@ -1,6 +1,7 @@
 """The operators: arithmetic, comparisons and membership, and the signatures of operators that the evaluator implements.
 
-Guarantees: overflows of 64-bit integers raise errors. Numbers of all three types can be compared with each other.
+Guarantees: overflows of 64-bit integers raise errors. Numbers of the types int, uint and double can be compared with
+each other.
 
 Source: cel-go `common/stdlib/standard.go` and `common/types/{int,uint,double,overflow,compare}.go`.
 """
@@ -74,7 +75,7 @@ def _calculated(compute: Callable[[Any, Any], Any], one: Any, other: Any) -> Any
     "(uint, uint) -> uint",
 )
 def add(one: Any, other: Any) -> Any:
-    """Add numbers and durations; concatenate texts and lists."""
+    """Add numbers and durations; concatenate strings and lists."""
     kind = type(one)
     if kind in (str, bytes):
         if type(other) is not kind:
@@ -95,7 +96,7 @@ def _concatenated(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 
 def _union(one: SetList, other: Sequence[Any]) -> SetList:
-    """Append those elements to the list that it does not contain yet."""
+    """Append those elements to the list that the list does not contain yet."""
     there, joined = set(map(scalar, one)), SetList(one)
     for each in other:
         if (key := scalar(each)) not in there:
@@ -105,7 +106,7 @@ def _union(one: SetList, other: Sequence[Any]) -> SetList:
 
 
 def _merged(one: MapList, other: Sequence[Any]) -> MapList:
-    """Replace elements with the same keys in place, and append all other elements."""
+    """Replace elements of a list that have the same keys in place, and append all other elements."""
     places, joined = {scalar(one.key(each)): at for at, each in enumerate(one)}, list(one)
     for each in other:
         at = places.get(scalar(one.key(each)))
@@ -125,7 +126,7 @@ _JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
 
 
 _COPIED: Final[Mapping[type, int]] = {list: 16, tuple: 16, SetList: 1, MapList: 1}
-"""The number of elements that are joined per step of work."""
+"""The number of elements whose joining counts as one step of work."""
 
 
 def _later(one: Any, other: Any) -> Any:
@@ -179,7 +180,7 @@ def _quotient(one: int, other: int) -> int:
 
 @OPERATORS.function("_%_", "(int, int) -> int", "(uint, uint) -> uint")
 def modulo(one: Any, other: Any) -> Any:
-    """Return the remainder, which has the sign of the dividend."""
+    """Return the remainder of a division, which has the sign of the dividend."""
     if type(one) is float:
         raise no_overload()
     if type(other) in (int, UInt) and type(one) is type(other) and other == 0:
@@ -218,7 +219,7 @@ _COMPARED = (bool, bytes, str, Timestamp, Duration)
 
 
 def compare(one: Any, other: Any) -> int:
-    """Return -1, 0 or 1 for less, equal or greater; raises `EvalError` for values that cannot be ordered."""
+    """Return -1, 0 or 1 for less, equal or greater; raises `EvalError` if the values cannot be ordered."""
     kind = type(one)
     if kind in (int, UInt, float):
         if type(other) not in (int, UInt, float):
@@ -277,7 +278,7 @@ def is_in(value: Any, container: Any) -> bool:
 
 
 def index(container: Any, key: Any) -> Any:
-    """Return an element of a list or a value of a map; raises `EvalError`."""
+    """Return an element of a list or a value of a map; raises `EvalError` if there is no such element."""
     if type(container) in MAPS:
         found, value = entry(container, key)
         if not found and type(container) is DefaultMap:

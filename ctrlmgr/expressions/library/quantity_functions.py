@@ -124,20 +124,20 @@ class Semver:
 
     numbers: tuple[int, int, int]
     before: tuple[str, ...]
-    """The identifiers of the pre-release."""
+    """The identifiers of the pre-release version."""
     build: str
 
     cel_type: ClassVar[Type] = opaque("kubernetes.Semver")
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return the sort key, which does not contain the build metadata."""
+        """Return the sort key of the version, which does not contain the build metadata."""
         parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in self.before)
         return (self.numbers, not self.before, parts)
 
 
 def read_semver(text: str, *, normalize: bool = False) -> Semver:
-    """Return a semantic version; raises `EvalError`.
+    """Parse a semantic version; raises `EvalError` if the string is not a version.
 
     If `normalize` is true, shorter forms such as `v1.2` are accepted, too.
     """

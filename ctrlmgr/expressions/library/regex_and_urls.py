@@ -62,7 +62,7 @@ def _parsed(text: str) -> Url:
 
 
 def uri_problems(text: str) -> list[str]:
-    """Return the errors of a text that must be an absolute URI or path."""
+    """Return the errors of a string that must be an absolute URI or path."""
     try:
         parse_request_uri(text)
     except ValueError as error:
@@ -95,7 +95,7 @@ def _host(url: URL) -> str:
 
 
 def _split(url: URL) -> tuple[str, str]:
-    """Return the host without brackets, and the port."""
+    """Return the host of a URL without brackets, and the port."""
     host = _host(url)
     if host.startswith("["):
         name, _, rest = host[1:].partition("]")

@@ -19,7 +19,7 @@ _PAIR = "(list(T), list(T)) -> bool"
 
 
 class _Set:
-    """The elements of a list; they are looked up by their keys if all elements have a key."""
+    """A list as a set; its elements are looked up by their keys if all elements have a key."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items

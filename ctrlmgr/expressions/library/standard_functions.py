@@ -1,4 +1,4 @@
-"""The standard functions (sizes, texts, type conversions, fields of timestamps), and the functions of optionals.
+"""The standard functions (sizes, strings, type conversions, fields of timestamps), and the functions of optionals.
 
 Source: cel-go `common/stdlib/standard.go`, `common/types`, `cel/library.go` (optionals).
 """
@@ -166,7 +166,7 @@ _WRITTEN = ("string", "bool", "bytes", "double", "duration", "int", "timestamp",
 
 @_function("string", *(f"({each}) -> string" for each in _WRITTEN))
 def to_string(value: Any) -> str:
-    """Convert a value to text; raises `EvalError` for bytes that are not text."""
+    """Convert a value to a string; raises `EvalError` if bytes are not UTF-8."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

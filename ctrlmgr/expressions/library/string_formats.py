@@ -1,6 +1,6 @@
-"""Validates formatted texts: UUIDs, base64, dates.
+"""Validates formatted strings: UUIDs, base64, dates.
 
-Each function returns a list of errors, which is empty for a valid text.
+Each function returns a list of errors, which is empty if the string is valid.
 
 Source: kube-openapi `pkg/validation/strfmt`, as apiserver `pkg/cel/library/format.go` uses it.
 """
@@ -23,17 +23,17 @@ _base64 = re.compile(
 
 
 def uuid_problems(text: str) -> list[str]:
-    """Return the errors of a text that must be a UUID."""
+    """Return the errors of a string that must be a UUID."""
     return [] if _uuid(text) else ["does not match the UUID format"]
 
 
 def base64_problems(text: str) -> list[str]:
-    """Return the errors of a text that must be base64."""
+    """Return the errors of a string that must be base64."""
     return [] if _base64(text) else ["invalid base64"]
 
 
 def date_problems(text: str) -> list[str]:
-    """Return the errors of a text that must be a date."""
+    """Return the errors of a string that must be a date."""
     try:
         if len(text) != len("2006-01-02"):
             raise ValueError
@@ -44,7 +44,7 @@ def date_problems(text: str) -> list[str]:
 
 
 def datetime_problems(text: str) -> list[str]:
-    """Return the errors of a text that must be a date with a time."""
+    """Return the errors of a string that must be a date with a time."""
     try:
         parse_timestamp(text)
     except EvalError:
