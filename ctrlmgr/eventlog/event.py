@@ -69,9 +69,9 @@ class Outcome(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The failed reconciles of one key by one controller, from the first failure to the next success.
 
-    Each retry updates the record. Times are in microseconds since 1970. `controller`, `key` and `since` (the time of
-    the first failure) identify a record. `next_retry_at` is None if the controller retries only after an object has
-    changed; `ended_at` is None until a reconcile succeeds.
+    Each retry updates the record of the failure. Times are in microseconds since 1970. `controller`, `key` and `since`
+    (the time of the first failure) identify the record of a failure. `next_retry_at` is None if the controller retries
+    only after an object has changed; `ended_at` is None until a reconcile succeeds.
     """
 
     controller: str

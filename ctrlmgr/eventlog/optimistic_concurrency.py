@@ -1,7 +1,7 @@
 """Optimistic concurrency: pure functions that decide whether the log accepts a proposal.
 
-The memory and SQLite logs call these functions under their lock. PostgreSQL's append function implements the same rules
-in SQL. The contract suite tests that all three logs accept and refuse the same proposals.
+The memory and SQLite logs call these functions under their lock. The append function in PostgreSQL implements the same
+rules in SQL. The contract suite tests that all three logs accept and refuse the same proposals.
 """
 
 from __future__ import annotations

@@ -98,7 +98,10 @@ def write_duration(span: Duration) -> str:
 
 
 def local(moment: Timestamp, zone: str = "") -> datetime:
-    """Return the date and time of a timestamp in a time zone, by default UTC; raises `EvalError`."""
+    """Return the date and time of a timestamp in a time zone, by default UTC.
+
+    Raises `EvalError` if the time zone is unknown.
+    """
     return _local(moment, _zone(zone) if zone else UTC)
 
 

@@ -1,7 +1,7 @@
-"""Type-checks a tree: sets the type of each node, and resolves names and calls.
+"""Type-checks the tree of an expression: sets the type of each node, and resolves names and calls.
 
 Guarantees: errors are the same as those of cel-go's checker, and all errors of an expression are reported together.
-Values whose type is unknown before evaluation cause no errors.
+Values whose type is unknown before evaluation cause no type errors.
 
 Source: cel-go `checker/{checker,errors,env}.go`, `cel/validator.go`.
 """
@@ -36,7 +36,7 @@ _FIELDLESS = "kubernetes."
 
 
 def check(source: str, root: Node, variables: Mapping[str, Type], functions: Functions, objects: Objects) -> Type:
-    """Return the type of an expression, and annotate its nodes; raises `CompileError`."""
+    """Return the type of an expression, and annotate its nodes; raises `CompileError` if there are type errors."""
     checker = _Checker(variables, functions, objects)
     try:
         checker.check(root)
@@ -182,7 +182,7 @@ class _Checker:
         return self._undeclared(node.at, node.function) if overloads is None else self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: Sequence[Overload]) -> Type:
-        """Return the result type of the overloads that match; `dyn` if their result types differ."""
+        """Return the result type of the matching overloads of a call; `dyn` if their result types differ."""
         if node.function in _LOGICAL:
             node.overloads = tuple(overloads)
             return self._logical(node)
@@ -212,7 +212,7 @@ class _Checker:
         return result
 
     def _instance(self, overload: Overload) -> tuple[Sequence[Type], Type]:
-        """Return a signature whose type parameters are replaced by new ones."""
+        """Return a signature whose type parameters are replaced by new type parameters."""
         names = {each for type_ in (*overload.arguments, overload.result) for each in _parameters(type_)}
         if not names:
             return overload.arguments, overload.result

@@ -1,7 +1,7 @@
 """The types that the type checker uses, their notation, and the rules of assignability.
 
-Guarantees: the notation is cel-go's (`list(int)`, `optional_type(string)`). The rules of assignability, of generality,
-and of type parameters are the same as in cel-go's `checker/types.go` and `common/types/types.go`.
+Guarantees: the notation of types is that of cel-go (`list(int)`, `optional_type(string)`). The rules of assignability,
+of generality, and of type parameters are the same as in cel-go's `checker/types.go` and `common/types/types.go`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _simple(name: str) -> Type:
 
 
 ANY: Final = Type("dyn", "any")
-"""A type that is unknown before evaluation, like DYN, but over which no loop is possible (`google.protobuf.Any`)."""
+"""A type that is unknown before evaluation, like DYN, but whose values cannot be iterated (`google.protobuf.Any`)."""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")
@@ -42,7 +42,7 @@ ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
 NOTHING: Final = Type("nothing", "")
-"""The type of a field that is allowed but has no known type: only values of unknown types fit."""
+"""The type of a field that is allowed but has no known type: only values of unknown types can be assigned to it."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")
@@ -59,7 +59,7 @@ def list_of(element: Type) -> Type:
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """Return the type of maps with these types of keys and values."""
+    """Return the type of maps with the given types of keys and values."""
     return Type("map", "map", (key, value))
 
 
@@ -69,7 +69,7 @@ def optional_of(value: Type) -> Type:
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    """Return a type with this name, whose values only functions can use."""
+    """Return an opaque type with this name, whose values can only be passed to functions."""
     return Type("opaque", name, parameters)
 
 
@@ -89,7 +89,7 @@ def type_of(value: Type) -> Type:
 
 
 class Objects(Protocol):
-    """An interface that declares the fields of objects."""
+    """An interface for declarations of the fields of objects."""
 
     def field(self, name: str, field: str) -> Type | None:
         """Return the type of a field of the struct type `name`; None if the field does not exist."""
@@ -99,7 +99,7 @@ class Objects(Protocol):
 
 
 class NoObjects:
-    """Declares no objects, so that only objects without a declared type exist."""
+    """An implementation that declares no objects, so that only objects without a declared type exist."""
 
     def field(self, name: str, field: str) -> Type | None:
         """Return None."""
@@ -111,10 +111,10 @@ class NoObjects:
 
 
 class DeclaredObjects:
-    """Declares objects that expressions can read but cannot create."""
+    """An implementation that declares objects that expressions can read but cannot create."""
 
     def __init__(self, fields: Mapping[str, Mapping[str, Type]]) -> None:
-        """Declare the fields of these types, which are given by name."""
+        """Create declarations with the fields of these types, by the names of the types."""
         self._fields = fields
 
     def field(self, name: str, field: str) -> Type | None:
@@ -122,7 +122,7 @@ class DeclaredObjects:
         return self._fields[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Return False, because expressions cannot create these objects."""
+        """Return False, because expressions cannot create the declared objects."""
         return False
 
 
@@ -148,7 +148,7 @@ Bindings = dict[str, Type]
 def assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> Bindings | None:
     """Return the bindings with which the given types are assignable to the wanted types.
 
-    Return None if there are no such bindings.
+    The result is None if there are no such bindings.
     """
     trial = dict(bindings)
     return trial if _all_assignable(trial, given, wanted) else None
@@ -187,7 +187,7 @@ def _may_be_null(type_: Type) -> bool:
 def _bind(bindings: Bindings, given: Type, wanted: Type) -> bool | None:
     """Bind a type parameter to a type.
 
-    Return None if the parameter refers to itself, which decides nothing.
+    The result is None if the parameter refers to itself, because such a binding decides nothing.
     """
     if given == wanted:
         return True
@@ -235,9 +235,9 @@ def _is_equal_or_more_general(one: Type, other: Type) -> bool:
 
 
 def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool) -> Type:
-    """Return a type in which type parameters are replaced by the types they are bound to.
+    """Return a type in which type parameters are replaced by the types to which they are bound.
 
-    Unbound parameters are replaced by `dyn`.
+    Unbound type parameters are replaced by `dyn`.
     """
     if type_.kind == "parameter":
         bound = bindings.get(type_.name)
@@ -251,7 +251,7 @@ def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool)
 
 
 def called(arguments: Sequence[Type], *, as_member: bool) -> str:
-    """Format the argument types of a call: `(int, string)`, or `dyn.(int)` for a member."""
+    """Return the argument types of a call, formatted as `(int, string)`, or `dyn.(int)` for a member."""
     if as_member:
         return f"{arguments[0]}.({', '.join(map(str, arguments[1:]))})"
     return f"({', '.join(map(str, arguments))})"

@@ -1,8 +1,8 @@
-"""Hashable keys of values.
+"""Computes hashable keys of CEL values.
 
-Equal values have equal keys, so that elements of sets can be looked up instead of compared pairwise.
+Equal CEL values have equal keys, so that elements of sets can be looked up instead of being compared pairwise.
 
-Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); the results of this module are the same.
+Source: cel-go compares values pairwise (`ext/sets.go`, `ext/lists.go`); the results of this module are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
 
 
 def _key(value: Any) -> Hashable:
-    """Return the key of a value; raises TypeError for values that have no key, such as unordered lists."""
+    """Return the key of a value; raises TypeError if the value has no key, such as unordered lists."""
     make = _KEYS.get(type(value))
     if make is not None:
         return make(value)
@@ -34,9 +34,9 @@ def _key(value: Any) -> Hashable:
 
 
 def _number(value: Any) -> Hashable:
-    """Return a number as its own key, because Python compares numbers as CEL does.
+    """Return the number itself as its key, because Python compares numbers as CEL does.
 
-    NaN has no key, because it equals no value.
+    The number NaN has no key, because NaN equals no value.
     """
     return value if value == value else object()
 

@@ -1,10 +1,10 @@
-"""CEL values that Python has no type for, and functions of all values: type, equality, size.
+"""The CEL values for which Python has no type, and functions of all values: type, equality, size.
 
-Booleans, ints, floats, strings, bytes, None, lists and dicts are used directly, so that expressions can read decoded
-JSON.
+Booleans, ints, floats, strings, bytes, None, lists and dicts are used directly as CEL values, so that expressions can
+read decoded JSON.
 
-Guarantees: numbers of different types can be equal, but a boolean never equals a number. Values of other types have
-their type in `cel_type`.
+Guarantees: numbers of different types can be equal, but a boolean never equals a number. Values of types that Python
+does not have contain their CEL type in `cel_type`.
 
 Source: cel-go `common/types`.
 """
@@ -78,7 +78,7 @@ class StructValue:
 class SetList(list[Any]):
     """A list whose schema says that the order does not matter (`x-kubernetes-list-type: set`).
 
-    The elements of such a list are scalars.
+    The elements of a list of type set are scalars.
     """
 
     __slots__ = ()
@@ -90,12 +90,18 @@ class MapList(list[Any]):
     __slots__ = ("keys",)
 
     def __init__(self, elements: Iterable[Any], keys: Sequence[str]) -> None:
-        """Create a list of objects that the fields `keys` identify; the names are those that expressions use."""
+        """Create a list of objects that the fields `keys` identify.
+
+        The names of key fields are those that expressions use.
+        """
         super().__init__(elements)
         self.keys = keys
 
     def key(self, element: Any) -> Any:
-        """Return the values of an element's key fields; an element that is not an object is returned unchanged."""
+        """Return the values of the key fields of a list element.
+
+        An element that is not an object is returned unchanged.
+        """
         return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
 
 
@@ -149,7 +155,7 @@ _NUMBERS: Final = (int, UInt, float)
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are equal: numbers by value, lists and maps element by element.
+    """Return whether two values are equal, comparing numbers by value, and lists and maps element by element.
 
     If the first list is a set or a map by its schema, the order of the elements does not matter.
     """
@@ -209,7 +215,10 @@ _EQUAL_LISTS: Final[Mapping[type, Callable[[Any, Any], bool]]] = {
 
 
 def scalar(value: Any) -> Any:
-    """Return an element, or the values of its key fields, in a hashable form; raises `EvalError` as Go does."""
+    """Return an element, or the values of its key fields, in a hashable form.
+
+    Raises `EvalError` if a key field is missing, as in Go.
+    """
     if type(value) in SEQUENCES and type(value) is not tuple:
         raise EvalError("internal error: runtime error: hash of unhashable type []interface {}")
     if type(value) in MAPS:
@@ -225,7 +234,7 @@ def _has_entry(map_: dict[Any, Any], key: Any, value: Any) -> bool:
 def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
     """Return whether a map has a key, and the key's value.
 
-    True and 1 are different keys; 1 and 1.0 are the same key.
+    In a map, True and 1 are different keys, but 1 and 1.0 are the same key.
     """
     kind = type(key)
     if kind is str:
@@ -265,7 +274,7 @@ def _stored(map_: dict[Any, Any], key: Any) -> Any:
 def size(value: Any) -> int:
     """Return the size of a value for the computation of costs.
 
-    The size is the number of characters, bytes or elements, and 1 for values without a size.
+    The returned size is the number of characters, bytes or elements, and 1 for values without a size.
     """
     kind = type(value)
     if kind in (str, bytes, dict) or kind in SEQUENCES:

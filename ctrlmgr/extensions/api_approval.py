@@ -1,4 +1,4 @@
-"""The annotation `api-approved.kubernetes.io`, which definitions in Kubernetes' own groups must have.
+"""The annotation `api-approved.kubernetes.io`, which CustomResourceDefinitions in Kubernetes' own groups must have.
 
 Source: apiextensions-apiserver `pkg/apihelpers/helpers.go`, `pkg/controller/apiapproval`.
 """
@@ -25,7 +25,7 @@ class _State(NamedTuple):
 
 
 def is_protected(group: str) -> bool:
-    """Return whether an API group is Kubernetes' own."""
+    """Return whether an API group is protected, because it belongs to Kubernetes."""
     return any(group == each or group.endswith(f".{each}") for each in _PROTECTED)
 
 
@@ -57,14 +57,20 @@ def _is_url(text: str) -> bool:
 
 
 def condition(definition: Raw) -> dict[str, str] | None:
-    """Return the condition KubernetesAPIApprovalPolicyConformant without timestamps; None for unprotected groups."""
+    """Return the condition KubernetesAPIApprovalPolicyConformant without timestamps.
+
+    None if the group is not protected.
+    """
     if not is_protected((definition.get("spec") or {}).get("group") or ""):
         return None
     return {"type": "KubernetesAPIApprovalPolicyConformant", **_state(definition)._asdict()}
 
 
 def approval_errors(new: Raw, old: Raw | None) -> list[FieldError]:
-    """Return the errors of the annotation; no errors if its state is the same as before the update."""
+    """Return the errors in the approval annotation.
+
+    No errors if the state of the annotation is the same as before the update.
+    """
     if not is_protected((new.get("spec") or {}).get("group") or ""):
         return []
     state = _state(new)

@@ -1,8 +1,8 @@
-"""Converts the schemas in a definition to Kubernetes' canonical form.
+"""Converts the schemas in a CustomResourceDefinition to Kubernetes' canonical form.
 
-The values of some keywords (`items`, `additionalProperties`, `dependencies`) may be a schema or another type. The
-published schema of definitions does not describe these values. The values are decoded as leniently as in Kubernetes:
-unknown fields are dropped silently.
+In a schema, the values of some keywords (`items`, `additionalProperties`, `dependencies`) may be a schema or another
+type. The published schema of CustomResourceDefinitions does not describe the values of these keywords. The values of
+these keywords are decoded as leniently as in Kubernetes: unknown fields are dropped silently.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """
@@ -38,9 +38,9 @@ def _props() -> tuple[Schema, type[msgspec.Struct]]:
 
 
 def canonicalize(spec: dict[str, Any]) -> None:
-    """Convert all schemas in the spec of a definition.
+    """Convert all schemas in the spec of a CustomResourceDefinition.
 
-    Raises ValueError with Go's message for values of wrong types.
+    Raises ValueError with Go's message if a value has a wrong type.
     """
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")

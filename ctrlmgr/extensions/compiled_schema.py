@@ -1,8 +1,8 @@
-"""A compiled schema: prunes, defaults and validates values of one version of a kind.
+"""A compiled schema, which prunes, defaults and validates values of one version of a kind.
 
 Guarantees: a compiled schema is created once and may be used by several threads; each part of it is compiled on first
-use. Methods that change a value change it in place. This module compiles rules (`x-kubernetes-validations`);
-`rules.rule_evaluation` evaluates the compiled rules.
+use. Those methods of a compiled schema that change a value change it in place. This module compiles rules
+(`x-kubernetes-validations`); `rules.rule_evaluation` evaluates the compiled rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
@@ -41,9 +41,10 @@ class Schema:
     """A compiled schema of one version of a kind."""
 
     def __init__(self, raw: Raw | None, *, keeps_unknown: bool = False) -> None:
-        """Compile the schema of a definition; None accepts every value and keeps no fields.
+        """Compile the schema of a version of a CustomResourceDefinition; None accepts every value and keeps no fields.
 
-        `keeps_unknown` is `spec.preserveUnknownFields` of old definitions, which disables pruning.
+        The argument `keeps_unknown` is `spec.preserveUnknownFields` of old CustomResourceDefinitions, which disables
+        pruning.
         """
         self.raw: Raw = raw or {}
         self.keeps_unknown = keeps_unknown
@@ -59,7 +60,7 @@ class Schema:
         return Node(self.raw)
 
     def prepare(self) -> None:
-        """Compile every part now instead of on first use."""
+        """Compile every part of the schema now instead of on first use."""
         for part in _PARTS:
             getattr(self, part)
 
@@ -68,9 +69,9 @@ class Schema:
     def read(self, value: dict[str, Any], *, drop_invalid: bool = False) -> tuple[list[str], FieldError | None]:
         """Apply all steps of decoding to an object, in place.
 
-        The steps are: prune, drop nulls, coerce embedded metadata, set defaults. Return the paths of unknown fields in
-        Kubernetes' order, and the error of the coercion. The metadata of the object itself is not changed:
-        `shaping.embedded_metadata.read_metadata` reads it.
+        The steps of decoding are: prune, drop nulls, coerce embedded metadata, set defaults. The result contains the
+        paths of unknown fields in Kubernetes' order, and the error of the coercion. The metadata of the object itself
+        is not changed; `shaping.embedded_metadata.read_metadata` reads it.
         """
         unknown = self.prune(value)
         coerced = self.coerce(value, drop_invalid=drop_invalid)
@@ -149,7 +150,7 @@ class Schema:
     def validate_lists(self, value: Any, *, old: Any = MISSING) -> list[FieldError]:
         """Return the errors for duplicates in lists that are sets or maps.
 
-        No errors if the old value already had some.
+        If the old value already had duplicates, no errors are returned.
         """
         if self._is_unique is None or self._is_unique(value):
             return []
@@ -163,7 +164,7 @@ class Schema:
 
     @cached_property
     def rules(self) -> RulesNode | None:
-        """The compiled `x-kubernetes-validations` of the schema; None if it has none."""
+        """The compiled `x-kubernetes-validations` of the schema; None if the schema has no rules."""
         return compile_rules(self.raw)
 
 

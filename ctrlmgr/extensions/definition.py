@@ -1,7 +1,7 @@
-"""A CustomResourceDefinition as the kind that it defines: its names, its versions, their schemas.
+"""A CustomResourceDefinition as the kind that it defines, with its names, its versions and their schemas.
 
-Guarantees: parsing is cheap and never fails for a validated definition. Schemas, columns and paths are created on first
-use and cached.
+Guarantees: parsing is cheap and never fails if the CustomResourceDefinition is valid. Schemas, columns and paths are
+created on first use and cached.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`getOrCreateServingInfoFor`).
 """
@@ -27,7 +27,7 @@ _STATUS = Path("status")
 _BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""The error reasons with which the expressions of rules are not evaluated."""
+"""The reasons of errors after which the expressions of rules are not evaluated."""
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -49,7 +49,7 @@ class Names:
 
     @classmethod
     def of(cls, raw: Raw) -> Names:
-        """Read the names from `spec.names` or `status.acceptedNames`."""
+        """Create the names from `spec.names` or `status.acceptedNames`."""
         return cls(
             raw.get("plural") or "",
             raw.get("singular") or "",
@@ -61,14 +61,14 @@ class Names:
 
 
 class SelectableField(NamedTuple):
-    """A field of objects that field selectors can select by."""
+    """A field of objects by which field selectors can select."""
 
     name: str
-    """The name of the field in field selectors: `spec.color`."""
+    """The name of the field in field selectors, such as `spec.color`."""
     path: JSONPath
 
     def read(self, value: Any) -> str:
-        """Return the field's value in an object as selectors compare it; the empty string for an absent value."""
+        """Return the field's value in an object as selectors compare it; the empty string if the value is absent."""
         try:
             found = self.path.find(value)
         except JSONPathError:
@@ -78,12 +78,12 @@ class SelectableField(NamedTuple):
 
 @dataclass(frozen=True)
 class Conversion:
-    """How objects are converted between versions."""
+    """The way in which objects are converted between versions."""
 
     strategy: str = "None"
-    """The strategy: "None" changes only the apiVersion, "Webhook" calls a webhook."""
+    """The conversion strategy: "None" changes only the apiVersion, "Webhook" calls a webhook."""
     client: Raw | None = None
-    """The `clientConfig` of the webhook."""
+    """The `clientConfig` of the conversion webhook."""
     review_versions: tuple[str, ...] = ()
 
 
@@ -99,34 +99,34 @@ class Version:
         self.storage: bool = bool(raw.get("storage"))
         self.deprecated: bool = bool(raw.get("deprecated"))
         self.deprecation_warning: str | None = raw.get("deprecationWarning")
-        """The deprecation warning in the definition; None for Kubernetes' default text."""
+        """The deprecation warning in the CustomResourceDefinition; None means Kubernetes' default warning."""
         subresources = raw.get("subresources") or {}
         self.has_status: bool = subresources.get("status") is not None
         self.scale: Scale | None = None if subresources.get("scale") is None else Scale.of(subresources["scale"])
 
     @property
     def raw_schema(self) -> Raw | None:
-        """The schema as the definition contains it."""
+        """The schema as the CustomResourceDefinition contains it."""
         return (self._raw.get("schema") or {}).get("openAPIV3Schema")
 
     @cached_property
     def schema(self) -> Schema:
-        """The compiled schema of an object."""
+        """The compiled schema of objects of this version."""
         return Schema(self.raw_schema, keeps_unknown=self._keeps_unknown)
 
     @cached_property
     def status_schema(self) -> Schema | None:
-        """The compiled schema of an object's status; None without one."""
+        """The compiled schema of an object's status; None if the schema describes no status."""
         properties = (self.raw_schema or {}).get("properties") or {}
         return Schema(properties["status"]) if "status" in properties else None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a table, except the column with the name."""
+        """The columns of a table, except the column with the object's name."""
         return parse_columns(self._raw.get("additionalPrinterColumns") or ())
 
     def cells(self, value: Any, age: Age) -> list[Any]:
-        """Return the cells of an object in these columns; `age` formats the age of a timestamp."""
+        """Return the cells of an object in the columns of the table; `age` formats the age of a timestamp."""
         return cells(self.columns, value, age)
 
     @cached_property
@@ -166,7 +166,10 @@ class Version:
     def _with_rules(
         self, errors: list[FieldError], value: Mapping[str, Any], old: Any, warnings: list[str] | None
     ) -> list[FieldError]:
-        """Return the errors, with violations of rules added; if there are certain errors, rules are not evaluated."""
+        """Return the errors, with violations of rules added.
+
+        After some kinds of errors, the rules are not evaluated.
+        """
         if self.schema.rules is None:
             return errors
         if errors and any(error.reason in _BLOCKING for error in errors):
@@ -178,7 +181,7 @@ class Definition:
     """A custom kind with all its versions."""
 
     def __init__(self, raw: Raw) -> None:
-        """Create the kind from a definition that is decoded and has its defaults."""
+        """Create the kind from a decoded CustomResourceDefinition that has its defaults."""
         spec: Raw = raw.get("spec") or {}
         status: Raw = raw.get("status") or {}
         self.raw = raw
@@ -187,7 +190,7 @@ class Definition:
         self.namespaced: bool = spec.get("scope") == "Namespaced"
         self.names = Names.of(spec.get("names") or {})
         self.accepted = Names.of(status.get("acceptedNames") or {})
-        """The names under which the kind is served: those that no other definition of the group has taken."""
+        """The names under which the kind is served: those that no other CustomResourceDefinition of the group holds."""
         self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
         self.versions: Mapping[str, Version] = {
             each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()
@@ -207,7 +210,7 @@ class Definition:
         return [served[name] for name in newest_first(served)]
 
     def has_condition(self, type_: str) -> bool:
-        """Return whether the definition's condition of this type (`Established`, `Terminating` …) is True."""
+        """Return whether the definition's condition of the given type (`Established`, `Terminating` …) is True."""
         return any(each.get("type") == type_ and each.get("status") == "True" for each in self._conditions)
 
     def deprecation(self, version: Version) -> str | None:
@@ -229,5 +232,5 @@ def _conversion(raw: Raw) -> Conversion:
 
 
 def parse(raw: Raw) -> Definition:
-    """Return the kind that a definition defines."""
+    """Return the kind that a CustomResourceDefinition defines."""
     return Definition(raw)

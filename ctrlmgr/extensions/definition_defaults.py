@@ -1,4 +1,4 @@
-"""Sets the defaults of a definition, and prepares a definition for validation as Kubernetes' strategy does.
+"""Sets the defaults of a CustomResourceDefinition, and prepares it for validation as Kubernetes' strategy does.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/defaults.go`,
 `pkg/registry/customresourcedefinition/strategy.go`.
@@ -33,13 +33,13 @@ def set_defaults(definition: dict[str, Any]) -> None:
 
 
 def prepare_new(definition: dict[str, Any]) -> None:
-    """Set the initial status of a new definition; a status from the client is dropped."""
+    """Set the initial status of a new CustomResourceDefinition; a status from the client is dropped."""
     storage = _storage(definition.get("spec") or {})
     definition["status"] = {} if storage is None else {"storedVersions": [storage]}
 
 
 def prepare_changed(definition: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep the stored status, and add a new storage version to its stored versions."""
+    """Keep the stored status of a CustomResourceDefinition, and add a new storage version to its stored versions."""
     status = dict(old.get("status") or {})
     storage = _storage(definition.get("spec") or {})
     stored = list(status.get("storedVersions") or ())

@@ -23,7 +23,7 @@ _CREATED = (
 """The description of the metadata field in Kubernetes' documentation."""
 
 Age = Callable[[str], str]
-"""A function that formats the age of a timestamp, such as `5d`."""
+"""The type of a function that formats the age of a timestamp, such as `5d`."""
 
 
 class Column(NamedTuple):
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     type: str
     format: str = ""
     description: str = ""
-    """The description of the column; empty for Kubernetes' documentation of the metadata field."""
+    """The description of the column; if it is empty, Kubernetes' documentation of the metadata field is used."""
     priority: int = 0
     path: JSONPath | None = None
     """The path of the column's value; None for the column with the object's name."""
@@ -44,7 +44,10 @@ AGE = Column("Age", "date", "", _CREATED, path=JSONPath(_CREATION))
 
 
 def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
-    """Return the columns of a version, without the name; the list ends before the first column with an invalid path."""
+    """Return the columns of a version, without the column for the name.
+
+    The list ends before the first column with an invalid path.
+    """
     if not raw:
         return (AGE,)
     columns: list[Column] = []
@@ -61,7 +64,7 @@ def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
 
 
 def cells(columns: Sequence[Column], value: Any, age: Age) -> list[Any]:
-    """Return the cells of an object; None for a value that is missing or has another type than the column."""
+    """Return the cells of an object; None if a value is missing or has another type than the column."""
     return [None if column.path is None else _cell(column.type, column.path, value, age) for column in columns]
 
 

@@ -15,7 +15,7 @@ _MOST_REPLICAS = 2**31 - 1
 
 
 class Scale(NamedTuple):
-    """The paths of the scale subresource, as the definition contains them: `.spec.replicas`."""
+    """The paths of the scale subresource, as the CustomResourceDefinition contains them, such as `.spec.replicas`."""
 
     spec_replicas: str
     status_replicas: str
@@ -23,7 +23,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw) -> Scale:
-        """Parse the field `subresources.scale` of a version."""
+        """Parse the field `subresources.scale` of a version of a CustomResourceDefinition."""
         return cls(raw.get("specReplicasPath") or "", raw.get("statusReplicasPath") or "", raw.get("labelSelectorPath"))
 
 

@@ -1,8 +1,8 @@
 """Conversion by a webhook: sends objects in a ConversionReview, and checks the response.
 
-Guarantees: a converted object has the name, namespace, uid and all other metadata that it was sent with. The webhook
-may change only labels and annotations; any other change is a failure with a message. If the webhook runs on simulated
-nodes, objects only change their apiVersion, as with the strategy `None`.
+Guarantees: a converted object has the name, namespace, uid and all other metadata with which it was sent. The webhook
+may change only labels and annotations of the metadata; any other change is a failure with a message. If the webhook
+runs on simulated nodes, objects only change their apiVersion, as with the strategy `None`.
 
 Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 """
@@ -37,11 +37,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Unusable(Exception):
-    """Raised if a response, or an object in it, is invalid; the text follows `conversion webhook for KIND`."""
+    """Raised if a response, or an object in it, is invalid; the message follows `conversion webhook for KIND`."""
 
 
 class Webhook:
-    """The conversion between two versions of a kind by a webhook."""
+    """The conversion from one version of a kind to another by a webhook."""
 
     def __init__(self, conversion: Conversion, group: str, kind: str, source: str, target: str) -> None:
         """Create a conversion of objects of version `source` into `target`."""
@@ -51,7 +51,7 @@ class Webhook:
         self._target = f"{group}/{target}"
 
     def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
-        """Return the converted object for each of the given objects."""
+        """Return the converted object for each of the given objects, or its failure."""
         try:
             return (yield from self._convert(objects, around))
         except _Unusable as problem:
@@ -107,7 +107,7 @@ class Webhook:
 
 
 def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
-    """Return the objects in a response; raises `_Unusable` for an invalid response."""
+    """Return the objects in a response; raises `_Unusable` if the response is invalid."""
     try:
         review = strict_json.decode(reply.body)
     except ValueError as problem:

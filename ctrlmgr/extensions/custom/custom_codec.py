@@ -1,11 +1,11 @@
 """Decodes bodies to custom objects and encodes custom objects to bodies, for one version of a custom kind.
 
 Guarantees:
-- A decoded object contains only fields of its schema, no forbidden nulls, and its defaults; metadata is the same as for
-  every kind. `Decoded.problems` lists the dropped fields.
+- A decoded object contains only fields of its schema, contains no forbidden nulls, and has all defaults; metadata is
+  the same as for every kind. `Decoded.problems` lists the fields that were dropped.
 - An encoded object begins with kind, apiVersion and metadata in Go's order, without a resourceVersion. All other fields
   are sorted by name, and numbers are formatted as in Go.
-- Decoding an encoded object and encoding it again changes nothing.
+- If an encoded object is decoded and encoded again, it is unchanged.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`).
@@ -37,11 +37,12 @@ _NO_VERSION = "couldn't get version/kind; json parse error: "
 _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SHOWN = 30
-"""The number of characters of a body that an error shows."""
+"""The number of characters of a body that an error message shows."""
 MOST_DEFAULTED: Final = 3 * 1024 * 1024
 """The maximum number of bytes of JSON that defaults may add to a request.
 
-The number is equal to the maximum size of a request. The limit does not apply to stored objects.
+The limit for defaults is equal to the maximum size of a request. The limit for defaults does not apply to stored
+objects.
 """
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
@@ -61,9 +62,9 @@ class CustomCodec:
     """Decodes and encodes the objects of one version of a custom kind."""
 
     def __init__(self, kind: str, group: str, version: str, schemas: Callable[[str], Schema | None]) -> None:
-        """Create a codec with the kind's names.
+        """Create a codec for a kind with the given names.
 
-        `schemas` returns the schema of a version, None if the version does not exist.
+        The function `schemas` returns the schema of a version; None if the version does not exist.
         """
         self.kind = kind
         self.api_version = f"{group}/{version}"
@@ -107,7 +108,7 @@ class CustomCodec:
             raise self._unrecognized(str(error), data) from error
 
     def _identified(self, value: Any, data: bytes) -> Unstructured:
-        """Return a body with kind and apiVersion; validation checks later that the kind is right."""
+        """Decode a body that has a kind and an apiVersion; validation checks the kind later."""
         if not isinstance(value, dict):
             reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
             raise self._unrecognized(_NO_VERSION + reason, data)
@@ -129,9 +130,9 @@ class CustomCodec:
         return value
 
     def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
-        """Return the error for a body of another version.
+        """Return the error for a body that has another version.
 
-        A body of the same kind is also checked by the schema of its own version.
+        A body of the same kind but another version is also checked by the schema of its own version.
         """
         message = (
             f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
@@ -150,11 +151,11 @@ class CustomCodec:
         return OtherVersion(message, problems, strictly)
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Read an object that is already decoded; this changes `fields`.
+        """Read an object that is already decoded; `fields` is changed in place.
 
-        `known` is an object that was read before; metadata that a patch did not change is not read again. A patch may
-        produce any JSON value, so this raises `BadRequest` if `fields` is not an object. Raises `RequestEntityTooLarge`
-        if defaults make the object much larger than the body that was sent.
+        The argument `known` is an object that was read before; metadata that a patch did not change is not read again.
+        A patch may produce any JSON value, so the method raises `BadRequest` if `fields` is not an object. Raises
+        `RequestEntityTooLarge` if defaults make the object much larger than the body that was sent.
         """
         if not isinstance(fields, dict):
             raise BadRequest(
@@ -185,7 +186,7 @@ class CustomCodec:
     def from_other(self, fields: Unstructured) -> FieldError | None:
         """Read an object that was converted from another version, in place and without defaults.
 
-        Return the error of the object, None if it is valid.
+        Return the error of the object; None if the object is valid.
         """
         metadata = fields.get("metadata")
         schema = self._schema()
@@ -205,7 +206,7 @@ class CustomCodec:
         return escape_html(b"%b,%b" % (encoded, _encode_numbers(rest)[1:]) if rest else b"%b}" % encoded)
 
     def refuse(self, reason: str) -> BadRequest:
-        """Return the 400 error for an invalid body of this kind."""
+        """Return the 400 error for an invalid body that should contain an object of this kind."""
         return BadRequest(f"{self.kind} in version {quote(self._version)} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
@@ -221,7 +222,7 @@ class CustomCodec:
 def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Unstructured | None, list[str]]:
     """Return an object's metadata in the form of Go's struct, and the paths of unknown fields.
 
-    Raises ValueError for values of wrong types.
+    Raises ValueError if a value has a wrong type.
     """
     if "metadata" not in fields:
         return None, []

@@ -1,8 +1,8 @@
-"""Converts stored custom objects to one of the definition's versions, and back.
+"""Converts stored custom objects to one of the versions of their CustomResourceDefinition, and back.
 
 Guarantees: a stored object is read by the schema of its stored version, with that version's defaults, and then
 converted to the requested version, as in apiextensions-apiserver's storage codec. An object that was stored after the
-last change of the definition, and therefore has all defaults, is returned unchanged.
+last change of the CustomResourceDefinition, and therefore has all defaults, is returned unchanged.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Versions:
-    """The versions of one definition: their schemas and codecs, and the conversion between them."""
+    """The versions of one CustomResourceDefinition: their schemas and codecs, and the conversion between them."""
 
     def __init__(self, obj: Object, outline: Definition) -> None:
-        """Create the versions of a stored definition; the outline contains the whole definition except the schemas."""
+        """Create the versions of a stored CustomResourceDefinition; `outline` contains all of it except the schemas."""
         self._obj = obj
         self._outline = outline
         self.since: Revision = obj.revision
-        """The revision of the definition.
+        """The revision of the CustomResourceDefinition.
 
-        Objects with a later revision are in the stored version, as its schema requires.
+        Objects with a later revision are in the stored version, in the form that the version's schema requires.
         """
         self._codecs: dict[str, CustomCodec] = {}
         self._shapes: dict[str, Root] = {}
@@ -56,7 +56,7 @@ class Versions:
         return parse(_decode(self._obj.body))
 
     def prepare(self, name: str) -> None:
-        """Compile all parts that are needed to read and write objects in a version."""
+        """Compile all parts with which objects of a version are read and written."""
         for each in (name, self.stored):
             for schema in (self.schema(each), self.status_schema(each)):
                 if schema is not None:
@@ -68,7 +68,7 @@ class Versions:
         return _Lazy(self, self._outline.versions[name])
 
     def raw_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return the schema of a version as the definition contains it."""
+        """Return the schema of a version as the CustomResourceDefinition contains it."""
         return self._whole.versions[name].raw_schema
 
     def schema(self, name: str) -> Schema:
@@ -90,7 +90,7 @@ class Versions:
     def shape(self, name: str, definitions: Definitions) -> Root:
         """Return the schema of a version in the form that field management uses.
 
-        `definitions` are the OpenAPI definitions of built-in kinds.
+        The argument `definitions` contains the OpenAPI definitions of built-in kinds.
         """
         shape = self._shapes.get(name)
         if shape is None:
@@ -111,7 +111,7 @@ class Versions:
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Convert an object from any version to the stored version; this changes `fields`.
+        """Convert an object from any version to the stored version; `fields` is changed in place.
 
         Defaults that only the stored version has are set later, when the object is read.
         """
@@ -121,8 +121,8 @@ class Versions:
     def stores_defaults(self) -> bool:
         """Return whether every stored object has all defaults of the stored version.
 
-        An object that was sent in another version has only the defaults of that version. A created object may also lack
-        defaults, because its status is dropped.
+        An object that was sent in another version may have only the defaults of that version. A created object may also
+        lack defaults, because its status is dropped.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:
@@ -130,14 +130,17 @@ class Versions:
         return len(self._outline.versions) == 1 and not schema.has_default_of("status")
 
     def read(self, obj: Object) -> Unstructured:
-        """Return a stored object in its stored version, with defaults; raises `UnknownError`."""
+        """Return a stored object in its stored version, with defaults.
+
+        Raises `UnknownError` if the conversion fails.
+        """
         fields: Unstructured = _decode(obj.body)
         return self.codec(self._known(fields)).from_store(fields)
 
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
-        """Convert an object to a version; this changes `fields`. Raises `UnknownError` if the conversion fails.
+        """Convert an object to a version; `fields` is changed in place. Raises `UnknownError` if the conversion fails.
 
-        If a webhook converts, its result must already be known: see `engine.conversion.asked`.
+        If a webhook converts, the webhook's result must already be known (see `engine.conversion.asked`).
         """
         if self._known(fields) == name:
             return fields
@@ -148,7 +151,10 @@ class Versions:
         return fields
 
     def moved(self, fields: Unstructured, name: str) -> Unstructured:
-        """Convert an object to a version without reading it by the schema of that version; this changes `fields`."""
+        """Convert an object to a version without reading it by the schema of that version.
+
+        `fields` is changed in place.
+        """
         known = self._known(fields)
         if known == name:
             return fields
@@ -171,7 +177,10 @@ class Versions:
         return way
 
     def _known(self, fields: Unstructured) -> str:
-        """Return the version of an object; raises `UnknownError` if the definition no longer has this version."""
+        """Return the version of an object.
+
+        Raises `UnknownError` if the CustomResourceDefinition no longer has this version.
+        """
         group, _, version = fields["apiVersion"].rpartition("/")
         if version not in self._outline.versions or group != self._outline.group:
             raise UnknownError(f"request to convert CR from an invalid group/version: {fields['apiVersion']}")
@@ -179,7 +188,10 @@ class Versions:
 
 
 class _Lazy(Version):
-    """A version of a definition; its schema is decoded with the whole definition, on first use."""
+    """A version of a CustomResourceDefinition.
+
+    Its schema is decoded on first use, with the whole CustomResourceDefinition.
+    """
 
     def __init__(self, versions: Versions, outline: Version) -> None:
         self.__dict__.update(outline.__dict__)
@@ -187,7 +199,7 @@ class _Lazy(Version):
 
     @property
     def raw_schema(self) -> Mapping[str, Any] | None:
-        """The schema as the definition contains it."""
+        """The schema as the CustomResourceDefinition contains it."""
         return self._versions.raw_schema(self.name)
 
     @cached_property
@@ -197,7 +209,7 @@ class _Lazy(Version):
 
     @cached_property
     def status_schema(self) -> Schema | None:
-        """The compiled schema of the status; None without one."""
+        """The compiled schema of the status; None if the schema describes no status."""
         return self._versions.status_schema(self.name)
 
 
@@ -205,7 +217,7 @@ class Reader:
     """Converts stored objects to one version, and caches the results."""
 
     def __init__(self, versions: Versions, resource: Resource, version: str) -> None:
-        """Create a converter to the version `version` of the definition with these `versions`."""
+        """Create a converter to the version `version` of the CustomResourceDefinition whose versions are `versions`."""
         self._versions = versions
         self._resource = resource
         self._version = version
@@ -216,7 +228,10 @@ class Reader:
         )
 
     def __call__(self, obj: Object) -> Object:
-        """Return an object in this version, at its revision; raises `UnknownError` if the conversion fails."""
+        """Return an object in the converter's version, at the object's revision.
+
+        Raises `UnknownError` if the conversion fails.
+        """
         if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)

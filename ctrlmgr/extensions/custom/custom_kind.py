@@ -1,8 +1,8 @@
 """A custom kind: one version of a CustomResourceDefinition as a `Kind` of the engine.
 
-Guarantees: only the needed parts of a definition are decoded. The definition's schemas are compiled on the first read
-or write of an object, or earlier by `prepare`, which can run outside the event loop. A kind never changes; a changed
-definition results in new kinds.
+Guarantees: only the needed parts of a CustomResourceDefinition are decoded. The schemas of the CustomResourceDefinition
+are compiled on the first read or write of an object, or earlier by `prepare`, which can run outside the event loop. A
+kind never changes; a changed CustomResourceDefinition results in new kinds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ctrlmgr.schema.schema import Schema
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The verbs of custom objects, in the order in which discovery lists them."""
 VERBS_OF_TERMINATING = ("delete", "deletecollection", "get", "list", "watch")
-"""The verbs that discovery lists while the definition is being deleted."""
+"""The verbs that discovery lists while the CustomResourceDefinition is being deleted."""
 
 _PART_VERBS = frozenset({"get", "patch", "update"})
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -47,7 +47,7 @@ _RESETS: Mapping[bool, Mapping[str, Filter]] = {
 
 
 class _Version(msgspec.Struct, rename="camel", omit_defaults=True):
-    """A version of a definition, without its schema."""
+    """A version of a CustomResourceDefinition, without its schema."""
 
     name: str
     served: bool = False
@@ -69,7 +69,7 @@ class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _Outline(msgspec.Struct, omit_defaults=True):
-    """A definition without its schemas, which are the largest part of it."""
+    """A CustomResourceDefinition without the schemas, which are its largest part."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -87,7 +87,7 @@ class CustomKind(Kind):
     versions_of: Versions
 
     def prepare(self) -> None:
-        """Decode the definition and compile the schemas of this version and of the stored version."""
+        """Decode the CustomResourceDefinition, and compile the schemas of this version and of the stored version."""
         if not self.is_prepared:
             self.versions_of.prepare(self.gvk.version)
             self.is_prepared = True
@@ -104,19 +104,19 @@ class CustomKind(Kind):
 
     @property
     def strategic(self) -> Schema | None:
-        """Always None, because custom kinds accept no strategic merge patches."""
+        """The schema of strategic merge patches: None, because custom kinds accept no such patches."""
         return None
 
 
 def outline_of(obj: Object) -> Definition:
-    """Return a stored definition, decoded without its schemas."""
+    """Return a stored CustomResourceDefinition, decoded without its schemas."""
     return parse(msgspec.to_builtins(_decode_outline(obj.body)))
 
 
 def custom_kinds(obj: Object, definitions: Definitions) -> list[CustomKind]:
-    """Return the kinds of a definition with accepted names: one for each version that is served or stored.
+    """Return the kinds of a CustomResourceDefinition with accepted names, one for each served or stored version.
 
-    `definitions` are the OpenAPI definitions of Kubernetes' built-in kinds.
+    The argument `definitions` contains the OpenAPI definitions of Kubernetes' built-in kinds.
     """
     definition = outline_of(obj)
     versions = Versions(obj, definition)

@@ -1,7 +1,8 @@
-"""Updates a registry of kinds from the existing definitions.
+"""Updates a registry of kinds from the existing CustomResourceDefinitions.
 
-Guarantees: the registry contains the kinds of exactly the established definitions, at the revision of the last update.
-If only the status of a definition has changed, its kinds are kept, so that callers can continue to use them.
+Guarantees: the registry contains the kinds of exactly the established CustomResourceDefinitions, at the revision of the
+last update. If only the status of a CustomResourceDefinition has changed, its kinds are kept, so that callers can
+continue to use them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ctrlmgr.extensions.custom.custom_kind import VERBS, VERBS_OF_TERMINATING, c
 
 
 class _Status(msgspec.Struct, rename="camel"):
-    """The fields in a definition's status that determine how its kinds are served."""
+    """The fields in a CustomResourceDefinition's status that determine how its kinds are served."""
 
     accepted_names: dict[str, Any] | None = None
     conditions: list[dict[str, Any]] | None = None
@@ -35,16 +36,16 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class _Served(NamedTuple):
-    """A definition that was processed, with its kinds; a definition that is not established has none."""
+    """A CustomResourceDefinition that was processed, with its kinds; it has no kinds if it is not established."""
 
     revision: Revision
     identity: tuple[Any, ...] | None
-    """The parts of the definition on which its kinds depend; None if it is not established."""
+    """The parts of the CustomResourceDefinition on which its kinds depend; None if it is not established."""
     kinds: Sequence[Kind]
 
 
 class CustomKinds:
-    """Updates a registry of kinds; only one thread may use it."""
+    """Updates a registry of kinds; only one thread may use an instance."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Update `kinds`."""
@@ -52,7 +53,7 @@ class CustomKinds:
         self._served: dict[str, _Served] = {}
 
     def refresh(self, definitions: Iterable[Object]) -> None:
-        """Replace the custom kinds in the registry by the kinds of these definitions."""
+        """Replace the custom kinds in the registry by the kinds of the given CustomResourceDefinitions."""
         found = {obj.name: obj for obj in definitions}
         changes: dict[str, Sequence[Kind]] = dict.fromkeys(self._served.keys() - found.keys(), ())
         for name in changes:

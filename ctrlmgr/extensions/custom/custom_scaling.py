@@ -1,4 +1,4 @@
-"""The scaling of custom objects: the definition contains the paths of the fields with the number of replicas.
+"""The scaling of custom objects; the CustomResourceDefinition contains the paths of the fields with replicas.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/etcd.go` (`scaleFromCustomResource`).
 """
@@ -16,10 +16,10 @@ from ctrlmgr.extensions.scale_paths import Scale
 
 
 class CustomScaling:
-    """The scaling of the objects of one version."""
+    """The way in which objects of one version are scaled."""
 
     def __init__(self, definition: Definition, scale: Scale) -> None:
-        """Use the paths of one version, and the paths of the definition's other versions."""
+        """Create an instance with the paths of one version, and with those of the kind's other versions."""
         self._spec, self._status = nested.split(scale.spec_replicas), nested.split(scale.status_replicas)
         self._selector = nested.split(scale.label_selector) if scale.label_selector else None
         self.paths: Mapping[str, Sequence[str]] = {

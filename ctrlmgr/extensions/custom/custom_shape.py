@@ -2,7 +2,8 @@
 
 Guarantees: metadata is owned and merged in the same way as for built-in kinds. Values that the schema keeps without
 declaring them (`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual
-types. Missing fields count as missing, in contrast to Go structs, whose zero values are always written.
+types. Missing fields of custom objects count as missing, in contrast to Go structs, whose zero values are always
+written.
 
 Source: kube-openapi `pkg/schemaconv/openapi.go`; apiextensions-apiserver's `buildOpenAPIModelsForApply`.
 """
@@ -26,7 +27,10 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def custom_shape(schema: Structural, definitions: Definitions) -> Root:
-    """Return the shape of a custom kind; Kubernetes' `definitions` contain the schema of metadata."""
+    """Return the shape of a custom kind.
+
+    `definitions`, which are those of Kubernetes, contain the schema of metadata.
+    """
     meta = definitions.schema(_OBJECT_META)
     shapes = _Shapes(meta)
     declared = {name: each for name, each in schema.properties.items() if name not in META}
@@ -34,18 +38,18 @@ def custom_shape(schema: Structural, definitions: Definitions) -> Root:
 
 
 class _Shapes:
-    """Creates the shapes of one kind; each one is created on first use."""
+    """Creates the shapes of one kind; each shape is created on first use."""
 
     def __init__(self, meta: Schema) -> None:
-        """Use this schema of metadata, which embedded objects also have (`addEmbeddedProperties`)."""
+        """Create an instance with the schema of metadata, as embedded objects have it (`addEmbeddedProperties`)."""
         self._meta = meta
 
     def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
-        """Return the fields of an object with these properties."""
+        """Return the struct fields for an object with the given properties."""
         return {name: _field(name, self.shape(each)) for name, each in properties.items()}
 
     def shape(self, schema: Structural) -> Shape:
-        """Return the shape of a value."""
+        """Return the shape of a value with this schema."""
         if schema.int_or_string:
             return Scalar("untyped")
         match schema.type:

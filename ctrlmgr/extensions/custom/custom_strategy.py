@@ -1,8 +1,8 @@
-"""The strategy of a custom kind.
+"""The strategy of a custom kind, which prepares and validates its objects.
 
 Guarantees: the rules are those of the schema and of apiextensions-apiserver's `pkg/registry/customresource`. If there
 is a status subresource, writes of status and spec are separate. Every change outside metadata increases the generation.
-No object is created while the definition is being deleted.
+No object is created while the CustomResourceDefinition is being deleted.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class CustomStrategy(Strategy):
     revalidates = 0
 
     def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
-        """Create the strategy for a version of the definition with this name.
+        """Create the strategy for a version of the CustomResourceDefinition with this name.
 
-        `read` converts a stored object to this version.
+        The function `read` converts a stored object to this version.
         """
         self._definition = definition
         self._kind = kind
@@ -56,7 +56,10 @@ class CustomStrategy(Strategy):
         return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Raise `Forbidden` if the definition is being deleted, because the object would be deleted with it."""
+        """Raise `Forbidden` if the CustomResourceDefinition is being deleted.
+
+        A new object would be deleted together with the CustomResourceDefinition.
+        """
         definition = ctx.view.get(DEFINITIONS, Key("", self._definition))
         if definition is not None and definition.is_terminating:
             name = metadata_of(obj).get("name", "")
@@ -64,11 +67,14 @@ class CustomStrategy(Strategy):
             raise forbidden(ctx.kind.resource, name, reason)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first generation."""
+        """Set the generation of a new object to 1."""
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation if the object has changed; for the status subresource, keep the old metadata."""
+        """Increase the generation if the object has changed.
+
+        If the status subresource is written, keep the old metadata.
+        """
         if ctx.subresource == "status":
             _keep_metadata(new, old)
         elif _content(new) != _content(old):
@@ -86,7 +92,7 @@ class CustomStrategy(Strategy):
         return errors if api_version == wanted else [*errors, invalid("apiVersion", api_version, f"must be {wanted}")]
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed object; invalid values that have not changed are accepted."""
+        """Validate a changed object; unchanged invalid values are accepted."""
         if self._type_errors(ctx, new):
             return []
         if ctx.subresource == "status":
@@ -94,7 +100,7 @@ class CustomStrategy(Strategy):
         return self._version.validate(new, old, warnings=ctx.warnings)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about new finalizers without a domain."""
+        """Return warnings about new finalizers without a domain."""
         if ctx.subresource == "status":
             return []
         before = (old or {}).get("metadata", {}).get("finalizers") or ()
@@ -106,7 +112,7 @@ class CustomStrategy(Strategy):
         return f"field label not supported: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the values of the selectable fields in this version."""
+        """Return the values of the selectable fields in the version of the kind."""
         fields = _decode(self._read(obj).body)
         return {field.name: field.read(fields) for field in self._version.selectable}
 
@@ -116,7 +122,7 @@ def _content(obj: Unstructured) -> Unstructured:
 
 
 def _keep_metadata(new: Unstructured, old: Unstructured) -> None:
-    """Keep all of an object's metadata except managedFields."""
+    """Keep all stored metadata of an object except managedFields."""
     metadata = dict(old["metadata"])
     managed = new["metadata"].get("managedFields")
     if managed:

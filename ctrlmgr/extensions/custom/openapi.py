@@ -1,8 +1,8 @@
 """A custom kind in OpenAPI documents: its definitions and paths, in the form of version 2.
 
-Guarantees: the document contains the unchanged schema of a definition and Kubernetes' additions: kind, apiVersion,
-metadata, and the schemas of embedded objects and int-or-string. Version 2 omits constructs that it cannot express, or
-that old versions of kubectl cannot read.
+Guarantees: the document contains the unchanged schema of a CustomResourceDefinition and Kubernetes' additions: kind,
+apiVersion, metadata, and the schemas of embedded objects and int-or-string. Version 2 omits constructs that it cannot
+express, or that old versions of kubectl cannot read.
 
 Source: apiextensions-apiserver `pkg/controller/openapi/builder`, `pkg/controller/openapi/v2/conversion.go` and
 `pkg/apiserver/schema/unfold.go`.
@@ -101,15 +101,15 @@ class Described(NamedTuple):
     plural: str
     namespaced: bool
     schema: Callable[[], Mapping[str, Any] | None]
-    """Returns the version's `openAPIV3Schema`; None if it has none."""
+    """A function that returns the version's `openAPIV3Schema`; None if the version has no schema."""
     subresources: Sequence[str]
-    """The subresources that the version has, among `status` and `scale`."""
+    """The subresources of the version: `status`, `scale`, both or none."""
     selectable: Sequence[str] = ()
     """The paths of the selectable fields, without the leading dot."""
 
     @property
     def definition(self) -> str:
-        """The name of the kind's OpenAPI definition: `com.example.v1.Widget`."""
+        """The name of the kind's OpenAPI definition, such as `com.example.v1.Widget`."""
         return definition_name(self.group, self.version, self.kind)
 
     @property
@@ -120,7 +120,7 @@ class Described(NamedTuple):
     def definitions(self, *, v2: bool) -> Mapping[str, Node]:
         """Return the kind's OpenAPI definitions by name, in the form of version 2.
 
-        `v2` omits constructs that version 2 cannot express.
+        If `v2` is set, the schema omits constructs that version 2 cannot express.
         """
         return {self.definition: self._object(v2=v2), self.list_definition: self._list()}
 
@@ -244,13 +244,13 @@ class Described(NamedTuple):
 def definition_name(group: str, version: str, kind: str) -> str:
     """Return the name of a custom kind's OpenAPI definition, such as `com.example.v1.Widget`.
 
-    The name consists of the reversed group, the version and the kind.
+    The name of an OpenAPI definition consists of the reversed group, the version and the kind.
     """
     return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 
 def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
-    """Return the OpenAPI document's node for a structural schema."""
+    """Return the schema in an OpenAPI document for a structural schema."""
     node = {key: value for key, value in schema.items() if value is not None and key not in _UNTOLD}
     if schema.get("x-kubernetes-int-or-string") and not v2:
         _unfold(node)
@@ -328,9 +328,9 @@ def _in_path(name: str) -> Node:
 
 
 def _sharing(item: Node) -> Node:
-    """Move the parameters of an item's only operation to the item, where common parameters belong.
+    """Move the parameters of the only operation of a path item to the path item, where common parameters belong.
 
-    An item with several operations keeps the common parameters that it already has.
+    A path item with several operations keeps the common parameters that it already has.
     """
     shared = [*item["parameters"], *item["get"].pop("parameters")]
     return {**item, "parameters": sorted(shared, key=lambda parameter: str(parameter["name"]))}

@@ -84,9 +84,9 @@ def format_named(name: str) -> Format | None:
 
 
 def is_recognized(name: str, type_: str) -> bool:
-    """Return whether a format is known for values of a type; an empty type stands for no type.
+    """Return whether a format is known for values of a type; an empty type means that the schema has no type.
 
-    Unknown formats are ignored with a warning.
+    Unknown formats are ignored, and a warning is returned.
     """
     if type_ in ("", "string"):
         return format_named(name) is not None

@@ -15,12 +15,12 @@ _credit_card = re.compile(
 
 
 def is_isbn(text: str) -> bool:
-    """Return whether a text is an ISBN of either length."""
+    """Return whether a string is an ISBN of either length."""
     return is_isbn10(text) or is_isbn13(text)
 
 
 def is_isbn10(text: str) -> bool:
-    """Return whether a text is an ISBN of ten digits, the last of which may be X."""
+    """Return whether a string is an ISBN of ten digits, the last of which may be X."""
     digits = _separators.sub("", text)
     if not _isbn10.fullmatch(digits):
         return False
@@ -29,7 +29,7 @@ def is_isbn10(text: str) -> bool:
 
 
 def is_isbn13(text: str) -> bool:
-    """Return whether a text is an ISBN of thirteen digits."""
+    """Return whether a string is an ISBN of thirteen digits."""
     digits = _separators.sub("", text)
     if not _isbn13.fullmatch(digits):
         return False
@@ -37,7 +37,7 @@ def is_isbn13(text: str) -> bool:
 
 
 def is_credit_card(text: str) -> bool:
-    """Return whether a text is a credit card number of a known issuer with a valid Luhn check digit."""
+    """Return whether a string is a credit card number of a known issuer with a valid Luhn check digit."""
     digits = _others.sub("", text)
     if not _credit_card.fullmatch(digits):
         return False

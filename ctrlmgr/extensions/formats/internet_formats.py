@@ -1,6 +1,6 @@
 """Formats of Internet identifiers: `uri`, `email`.
 
-An email address is a text that Go's `net/mail` accepts (RFC 5322, with an optional display name).
+An email address is a string that Go's `net/mail` accepts (RFC 5322, with an optional display name).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _address = compiled(rf"^{_COMMENT}(?:{_SPEC}|(?:{_WORD}{_SPACE})*<{_SPACE}{_SPEC
 
 
 def is_uri(text: str) -> bool:
-    """Return whether a text is an absolute URI or an absolute path."""
+    """Return whether a string is an absolute URI or an absolute path."""
     try:
         parse_request_uri(text)
     except ValueError:
@@ -29,7 +29,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_email(text: str) -> bool:
-    """Return whether a text is one email address; False if the parser needs too many steps."""
+    """Return whether a string is one email address; this is False if the parser needs too many steps."""
     try:
         return _address.search(text)
     except TooMuchWork:

@@ -20,25 +20,25 @@ _MAC_BYTES = (6, 8, 20)
 
 
 def is_ipv4(text: str) -> bool:
-    """Return whether a text is an IPv4 address in dotted form.
+    """Return whether a string is an IPv4 address in dotted form.
 
-    Leading zeros and IPv4-mapped IPv6 addresses are accepted.
+    Leading zeros and IPv4-mapped IPv6 addresses in the IPv4 address are accepted.
     """
     return "." in text and parse_ip(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
-    """Return whether a text is an IPv6 address, with colons; leading zeros in a dotted part are refused."""
+    """Return whether a string is an IPv6 address, with colons; leading zeros in a dotted part are refused."""
     return ":" in text and parse_ip(text) is not None and not ("." in text and _leading_zero(text))
 
 
 def is_cidr(text: str) -> bool:
-    """Return whether a text is an address with a prefix length."""
+    """Return whether a string is an IP address with a prefix length."""
     return parse_cidr(text) is not None
 
 
 def is_mac(text: str) -> bool:
-    """Return whether a text is an EUI-48, an EUI-64 or an IP over InfiniBand address (Go's `net.ParseMAC`)."""
+    """Return whether a string is an EUI-48, an EUI-64 or an IP over InfiniBand address (Go's `net.ParseMAC`)."""
     for separator, pattern in _MAC_GROUPS.items():
         if separator in text:
             return bool(pattern.fullmatch(text)) and len(text.replace(separator, "")) // 2 in _MAC_BYTES
@@ -54,7 +54,7 @@ def _is_part(character: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """Return whether a text is a host name: one label, or several labels of which the last has only letters."""
+    """Return whether a string is a host name: one label, or several labels of which the last has only letters."""
     if len(text.encode()) > _LONGEST_NAME:
         return False
     labels = text.split(".")
@@ -66,7 +66,7 @@ def is_hostname(text: str) -> bool:
 
 
 def _is_single_label(label: str) -> bool:
-    """Return whether a name without dots is valid: at most one dash, as the second character."""
+    """Return whether a name without dots is valid: it contains at most one dash, which must be the second character."""
     if not label or not _is_part(label[0]):
         return False
     rest = label[1:].removeprefix("-")

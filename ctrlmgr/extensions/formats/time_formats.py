@@ -27,7 +27,7 @@ _LARGEST = 2**63 - 1
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a calendar date, `2006-01-02`."""
+    """Return whether a string is a calendar datesuch as `2006-01-02`."""
     if not _date.fullmatch(text):
         return False
     year, month, day = map(int, text.split("-"))
@@ -39,9 +39,9 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """Return whether a text is a date, a `T`, and a time with an offset.
+    """Return whether a string is a date, a `T`, and a time with an offset.
 
-    Any character may precede the fraction of a second.
+    In a time, any character may precede the fraction of a second.
     """
     day, separator, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
@@ -52,7 +52,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """Return whether a text is a Go duration, or contains a number with a unit as a word (`2 weeks`)."""
+    """Return whether a string is a Go duration, or contains a number with a unit as a word (`2 weeks`)."""
     if _is_go_duration(text):
         return True
     found = False

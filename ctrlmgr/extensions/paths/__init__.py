@@ -1,1 +1,1 @@
-"""Paths in definitions: JSONPath of columns and selectable fields, paths of scale subresources, paths in schemas."""
+"""Paths in CustomResourceDefinitions: JSONPath of columns and selectable fields, and paths of scales and in schemas."""

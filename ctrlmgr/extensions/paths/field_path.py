@@ -18,9 +18,9 @@ _ENDED = "unexpected end of JSON path"
 
 
 def resolve(text: str, schema: Structural, *, allow_brackets: bool = True) -> tuple[Path, Structural]:
-    """Return the path as error causes contain it, and the schema of the field.
+    """Return the path in the form that error causes contain, and the schema of the field.
 
-    Raises ValueError with Kubernetes' message.
+    Raises ValueError, with Kubernetes' message, if the path is invalid.
     """
     path = Path()
     tokens = (match[0] for match in _TOKEN.finditer(text))

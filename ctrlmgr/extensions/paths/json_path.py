@@ -1,7 +1,7 @@
 """JSONPath of Kubernetes' clients and printer columns: fields, indexes, slices, unions, wildcards, filters.
 
 Guarantees: a path is accepted or refused as in client-go, and missing fields yield no value. Template constructs other
-than paths (`range`, text between braces) also yield no value.
+than paths (such as `range`) also yield no value.
 
 Source: client-go `util/jsonpath/{parser,jsonpath}.go`.
 """
@@ -34,11 +34,14 @@ class JSONPath:
     """A parsed path."""
 
     def __init__(self, text: str) -> None:
-        """Parse a path as definitions contain it (`.spec.replicas`); raises JSONPathError."""
+        """Parse a path as CustomResourceDefinitions contain it (such as `.spec.replicas`).
+
+        Raises JSONPathError if it is malformed.
+        """
         self._steps = _Reader(text).read()
 
     def find(self, value: Any) -> list[Any]:
-        """Return the values at the path.
+        """Return the values of an object at the path.
 
         Raises JSONPathError if a value cannot be indexed or compared as the path requires.
         """
@@ -331,7 +334,7 @@ def _refuse_incomparable(left: Any, right: Any, operator: str) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Format a value as the result of a path is printed; objects and lists are printed as JSON."""
+    """Format a value in the way in which the result of a path is printed; objects and lists are printed as JSON."""
     if type(value) in (dict, list):
         return encode(shown(value)).decode()
     if type(value) is bool:

@@ -23,7 +23,7 @@ def split(path: str) -> list[str]:
 
 
 def get(value: Any, names: Sequence[str]) -> Any:
-    """Return the value at a path; ABSENT if there is none.
+    """Return the value at a path; ABSENT if there is no value.
 
     Raises ValueError with Go's message if a parent of the value is not an object.
     """
@@ -41,9 +41,9 @@ def get(value: Any, names: Sequence[str]) -> Any:
 
 
 def get_int(value: Any, names: Sequence[str]) -> int:
-    """Return the int64 at a path, 0 if it is absent.
+    """Return the int64 at a path; 0 if the value is absent.
 
-    Raises ValueError for a value of another type, and if a parent is not an object.
+    Raises ValueError if the value has another type, and if a parent is not an object.
     """
     found = get(value, names)
     if found is ABSENT:
@@ -54,9 +54,9 @@ def get_int(value: Any, names: Sequence[str]) -> int:
 
 
 def get_string(value: Any, names: Sequence[str]) -> str:
-    """Return the string at a path, "" if it is absent.
+    """Return the string at a path; "" if the value is absent.
 
-    Raises ValueError for a value of another type, and if a parent is not an object.
+    Raises ValueError if the value has another type, and if a parent is not an object.
     """
     found = get(value, names)
     if found is ABSENT:
@@ -91,7 +91,7 @@ def _wrong(names: Sequence[str], found: Any, expected: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Format a value as Go's `%v` does, for the types that occur in JSON."""
+    """Format a value as Go's `%v` does, for all types that occur in JSON."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is list:

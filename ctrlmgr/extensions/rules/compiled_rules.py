@@ -22,14 +22,15 @@ from ctrlmgr.extensions.structural import LIST_MAP_KEYS, LIST_TYPE, RULES, Raw, 
 
 _OLD: Final = "oldSelf"
 UNTYPED: Final = "unable to convert structural schema to CEL declarations"
-"""The problem of a rule in a schema whose values have no known type."""
+"""The error of a rule in a schema whose values have no known type."""
 
 
 @dataclass(slots=True)
 class Rule:
     """One rule.
 
-    `problem` is its compilation error, and `telling_problem` that of its message expression; empty without an error.
+    The field `problem` is the compilation error of the rule, and `telling_problem` that of its message expression; both
+    are empty if there is no error.
     """
 
     raw: Raw
@@ -43,7 +44,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The text that identifies the rule in errors: its message, or else its expression."""
+        """The string that identifies the rule in errors: its message, or, if it has no message, its expression."""
         return str(self.raw.get("message") or "").strip() or str(self.raw.get("rule") or "").strip()
 
     @property
@@ -54,7 +55,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Node:
-    """A schema that has rules, or that contains schemas with rules."""
+    """The compiled rules of a schema that has rules, or that contains schemas with rules."""
 
     raw: Raw
     is_resource: bool
@@ -70,7 +71,7 @@ class Node:
 
 
 def compile_rules(raw: Raw, *, is_resource: bool = True) -> Node | None:
-    """Return the compiled rules of a schema; None if there are none."""
+    """Return the compiled rules of a schema; None if the schema has no rules at any depth."""
     node = Node(raw, is_resource)
     for name, each in (raw.get("properties") or {}).items():
         below = compile_rules(each, is_resource=is_embedded(each))
@@ -149,13 +150,13 @@ class Place(NamedTuple):
     node: Node
     path: Path
     unrelated: str = ""
-    """The path of the outer list whose items cannot be matched with old values; None without such a list."""
+    """The path of the outer list whose items cannot be matched with old values; None if there is no such list."""
     cardinality: int | None = 1
-    """The maximum number of values of this schema in an object; None without a limit."""
+    """The maximum number of values of this schema in an object; None if there is no limit."""
 
     @property
     def schema_path(self) -> Path:
-        """Return the path of the schema if `path` is that of one of its rules."""
+        """Return the path of the schema if `path` is the path of one of the schema's rules."""
         return Path(self.path.rpartition(f".{RULES}[")[0])
 
 
@@ -182,9 +183,9 @@ def _rules(place: Place) -> Iterator[tuple[Place, Rule]]:
 
 
 def _times(count: int | None, raw: Raw) -> int | None:
-    """Return the maximum number of values of nested schemas.
+    """Return the maximum number of values that nested schemas may have in an object.
 
-    `count` is the maximum number for this schema (`extractMaxElements`).
+    The argument `count` is the maximum number for the containing schema (`extractMaxElements`).
     """
     kind = raw.get("type")
     if kind == "array":

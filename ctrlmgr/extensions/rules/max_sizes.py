@@ -1,7 +1,7 @@
 """The maximum sizes of a schema's values, from which the cost of rules is estimated.
 
-Guarantees: if the schema sets no limit for a value, the maximum is what fits into a request, computed from the minimum
-size of the value's parts. A schema that expressions cannot access has no size.
+Guarantees: if the schema sets no limit for a value, the maximum is the size that fits into a request, computed from the
+minimum size of the value's parts. A schema that expressions cannot access has no size.
 
 Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`), `pkg/cel/limits.go`; apiextensions-apiserver
 `pkg/apiserver/schema/cel/compilation.go` (`sizeEstimator`, `maxCardinality`).
@@ -24,13 +24,13 @@ _LONGEST_TEXT: Final = _LARGEST_REQUEST - 2
 _EMPTY: Final = 2
 """The length in bytes of `""`, `[]` and `{}`."""
 _OF_FORMAT: Final = {"duration": (32, 3), "date": (12, 12), "date-time": (32, 21)}
-"""The maximum and the minimum length of a text of each format, including quotation marks."""
+"""The maximum and the minimum length of a string of each format, including quotation marks."""
 _SCALARS: Final = {"boolean": 4, "number": 1, "integer": 1}
 
 
 @dataclass(slots=True)
 class Sizes:
-    """The sizes of the values of one schema, and the sizes of their parts."""
+    """The maximum sizes of the values of one schema, and the sizes of their parts."""
 
     most: int = 0
     """The maximum number of characters, items or entries in the value."""
@@ -54,12 +54,12 @@ class Sizes:
 
     @property
     def cardinality(self) -> int:
-        """The maximum number of such values, each with a comma, in a request."""
+        """The maximum number of values of this schema, each with a comma, in a request."""
         return _LARGEST_REQUEST // (self.shortest + 1)
 
 
 def sizes_of(raw: Raw, *, is_resource: bool) -> Sizes | None:
-    """Return the sizes of a schema's values; None if expressions cannot access the values."""
+    """Return the maximum sizes of a schema's values; None if expressions cannot access the values."""
     if raw.get(INT_OR_STRING):
         return Sizes(_longest(raw, _LONGEST_TEXT), 1)
     kind = raw.get("type") or ""
@@ -82,7 +82,7 @@ def _limit(raw: Raw, keyword: str) -> int | None:
 
 
 def _longest(raw: Raw, otherwise: int) -> int:
-    """Return the maximum number of bytes of a text that is limited to a number of characters."""
+    """Return the maximum number of bytes of a string that is limited to a number of characters."""
     limit = _limit(raw, "maxLength")
     return otherwise if limit is None else 4 * limit
 

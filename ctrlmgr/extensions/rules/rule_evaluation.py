@@ -1,7 +1,7 @@
-"""Evaluates a schema's rules on a value.
+"""Evaluates a schema's rules on a value and its parts.
 
-Guarantees: a violation by an unchanged value is only a warning, unless the rule compares with the old value. All rules
-of an object share one cost budget. After the budget is exceeded, no more rules are evaluated.
+Guarantees: a violation by an unchanged value only causes a warning, unless the rule compares with the old value. All
+rules of an object share one cost budget. After the budget is exceeded, no more rules are evaluated.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`.
 """
@@ -28,7 +28,7 @@ _ROOT: Final = "<nil>"
 
 
 class _Stop(Exception):
-    """Raised to stop the evaluation of further rules."""
+    """An exception that is raised to stop the evaluation of further rules."""
 
 
 def evaluate_rules(

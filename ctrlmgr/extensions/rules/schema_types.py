@@ -1,7 +1,7 @@
-"""Schemas as CEL types: the types of values, the names of fields, and the conversion of values.
+"""Converts schemas to CEL types: the types of values, the names of fields, and the conversion of values.
 
 Guarantees: a field name that is not valid in CEL is escaped by the rules of KEP-2876 (`x-y` is `x__dash__y`).
-Expressions can access only declared fields whose names can be escaped.
+Expressions can access only those declared fields whose names can be escaped.
 
 Source: apiserver `pkg/cel/common/{schemas,values}.go`.
 """
@@ -35,7 +35,8 @@ _SCALARS: Final = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": typ
 def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:
     """Return the schemas of an object's fields.
 
-    A resource always has kind, apiVersion and metadata; if the schema declares all of them, its declarations are used.
+    A resource always has kind, apiVersion and metadata; if the schema declares all of them, the declarations in the
+    schema are used.
     """
     properties: Mapping[str, Raw] = raw.get("properties") or {}
     if not is_resource or _declares_its_own(properties):
@@ -56,7 +57,7 @@ def is_embedded(raw: Raw) -> bool:
 
 
 class Fields:
-    """The object types of one schema, named by their paths; implements `types.Objects`."""
+    """The object types of one schema, named by their paths, as an implementation of `types.Objects`."""
 
     def __init__(self) -> None:
         """Create an empty set of object types."""
@@ -67,7 +68,7 @@ class Fields:
         return self._objects[name].get(field)
 
     def has_objects(self, name: str) -> bool:
-        """Return whether this class knows the fields of objects with this type name."""
+        """Return whether this set contains the fields of objects with this type name."""
         return name in self._objects
 
     def has_type(self, name: str) -> bool:

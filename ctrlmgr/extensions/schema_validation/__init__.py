@@ -1,8 +1,8 @@
 """Validates values by a schema's OpenAPI keywords, with the messages of Kubernetes' validator.
 
-`schema_node` compiles a schema. `fast_validator` quickly returns whether a value is valid, which most values are.
-`error_validator` returns the exact errors of an invalid value, and can ignore errors of unchanged parts
-(`correlated_value`).
+The module `schema_node` compiles a schema. The module `fast_validator` quickly returns whether a value is valid, which
+is the case for most values. The module `error_validator` returns the exact errors of an invalid value, and can ignore
+errors of unchanged parts (`correlated_value`).
 
 Source: kube-openapi `pkg/validation/validate`, apiextensions-apiserver `pkg/apiserver/validation`.
 """

@@ -1,7 +1,7 @@
-"""Correlates a new value with an old one: finds corresponding parts, and which of them are unchanged.
+"""Correlates a new value with an old value: finds corresponding parts, and determines which parts are unchanged.
 
-Guarantees: equality is computed once for each part. Fields correspond by name if a schema declares them. Items
-correspond only in lists of type map, by their keys.
+Guarantees: equality is computed once for each part. Fields of objects correspond by name if a schema declares them.
+Items of lists correspond only in lists of type map, by their keys.
 
 Source: apiserver `pkg/cel/common/equality.go`; KEP-4008.
 """
@@ -20,7 +20,7 @@ class Correlation:
     """A new value, the old value that it replaces, and the schema of both."""
 
     def __init__(self, node: Node, new: Any, old: Any) -> None:
-        """Correlate a new value with an old one."""
+        """Create a correlation of a new value with an old value."""
         self._node = node
         self._new = new
         self._old = old
@@ -39,9 +39,9 @@ class Correlation:
         return None if node is None else Correlation(node, self._new[name], self._old[name])
 
     def index(self, at: int) -> Correlation | None:
-        """Return the correlation of a list item.
+        """Return the correlation of an item of a list.
 
-        Return None if the list is not a map, or if the old list has no item with the same key.
+        The result is None if the list is not a map, or if the old list has no item with the same key.
         """
         if at not in self._children:
             self._children[at] = self._index(at)
@@ -66,7 +66,7 @@ class Correlation:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """Return whether the new value equals the old one, in those parts that a schema describes."""
+        """Return whether the new value equals the old value in those parts that a schema describes."""
         new, old = self._new, self._old
         if type(new) is dict and type(old) is dict:
             return len(new) == len(old) and all(_is_unchanged(self.key(name)) for name in new)

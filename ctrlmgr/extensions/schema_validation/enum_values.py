@@ -19,17 +19,17 @@ _REPLACEMENT = "\ufffd"
 
 
 class Listed:
-    """The values of one enumeration."""
+    """The indexed values of one enumeration."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        """Index the values that the schema lists."""
+        """Create an index of the values that the schema lists."""
         self._values = values
         self._by_type = {kind: frozenset(each for each in values if type(each) is kind) for kind in _SCALARS}
         self._others = [each for each in values if type(each) in (dict, list)]
         self._supported: str | None = None
 
     def has(self, value: Any) -> bool:
-        """Return whether a value is in the enumeration, possibly after conversion to the type of an enumerated value.
+        """Return whether a value is in the enumeration, if necessary after a conversion to an enumerated value's type.
 
         See `go_json_values.equals_converted`.
         """
@@ -44,13 +44,13 @@ class Listed:
         return kind is float and math.isfinite(value) and math.trunc(value) in self._by_type[int]
 
     def _converted(self, value: int) -> list[Any]:
-        """Return those values of other types that may equal an integer."""
+        """Return those values of the enumeration with other types that may equal an integer."""
         text = chr(value) if 0 <= value <= _LAST_CHARACTER else _REPLACEMENT
         return [each for each in (float(value), text) if each in self._by_type[type(each)]]
 
     @property
     def supported(self) -> str:
-        """The text that lists the values in errors, formatted once."""
+        """The string that lists the values in error messages; it is formatted once."""
         if self._supported is None:
             self._supported = supported_values(
                 each if type(each) is str else encode(shown(each)).decode() for each in self._values

@@ -1,7 +1,7 @@
-"""Returns the exact errors of a value, with the messages of Kubernetes' validator.
+"""Finds the exact errors of a value, with the messages of Kubernetes' validator.
 
-This is the slow path, for values that `fast_validator` refuses. With a `Correlation`, errors of unchanged parts are
-ignored, field by field (KEP-4008).
+The error validator is the slow path, for values that `fast_validator` refuses. If a `Correlation` is given, errors of
+unchanged parts are ignored, field by field (KEP-4008).
 
 Source: kube-openapi `pkg/validation/validate/{schema,type,validator,schema_props,object_validator,slice_validator}.go`,
 apiextensions-apiserver `pkg/apiserver/validation/ratcheting.go`.
@@ -38,10 +38,10 @@ _STEPS: Final = 30
 def explain(
     node: Node, value: Any, correlation: Correlation | None = None, path: str = "", *, counts: bool = False
 ) -> Result:
-    """Validate a value; `path` is its path within the validated value.
+    """Validate a value; `path` is its path within the whole value that is validated.
 
     If `counts` is true, the result contains the number of matches, by which the best of several alternatives is chosen.
-    If `counts` is false, valid parts are skipped. Raises `TooMuchWork` if a budget of work is set.
+    If `counts` is false, valid parts are skipped. Raises `TooMuchWork` if a budget of work is set and exceeded.
     """
     spend(_STEPS)
     result = _explain(node, value, correlation, path, counts)

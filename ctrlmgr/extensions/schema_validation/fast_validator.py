@@ -1,7 +1,7 @@
-"""Checks quickly whether a value is valid, without errors; every value passes through this check.
+"""Checks quickly whether a value is valid, without returning errors; every value is checked in this way first.
 
-Guarantees: this check accepts exactly the values for which `error_validator` finds no errors. A schema is compiled once
-to closures, one for each type of JSON value; absent keywords cost nothing.
+Guarantees: the fast check accepts exactly the values for which `error_validator` finds no errors. A schema is compiled
+once to closures, one for each type of JSON value; absent keywords cost nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _never(value: Any) -> bool:
 
 
 def _compile(node: Node) -> Check:
-    """Return the check for the values of a schema."""
+    """Return the function that checks the values of a schema."""
     string, number, whole = _strings(node), _floats(node), _integers(node)
     large = number
 
@@ -51,7 +51,7 @@ def _compile(node: Node) -> Check:
 
 
 def accepting(node: Node) -> Check:
-    """Return the check for the values of a schema, which is compiled only once."""
+    """Return the function that checks the values of a schema; the function is compiled only once."""
     if node.accepts is None:
         node.accepts = _compile(node)
     return node.accepts
@@ -84,7 +84,7 @@ def _is_type(node: Node, *types: str) -> bool:
 def _skips_type(node: Node) -> bool:
     """Return whether strings and lists pass the type check.
 
-    Strings and lists pass if the schema has a format that is not for numbers.
+    Strings and lists pass the type check if the schema has a format that is not for numbers.
     """
     return bool(node.format) and "number" not in node.types and "integer" not in node.types
 

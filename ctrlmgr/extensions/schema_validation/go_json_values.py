@@ -1,7 +1,7 @@
-"""Decoded JSON with Go's semantics: equality, conversion of numbers, and formatting.
+"""Functions about decoded JSON with Go's semantics: equality, conversion of numbers, and formatting.
 
 In Python, `True` equals 1 and 1.0 equals 1. Go's decoded JSON distinguishes bools, int64 and float64, and so do the
-comparisons of this module. Integers beyond 64 bits are float64 in Go.
+comparisons of this module. Integers beyond 64 bits are decoded to float64 in Go.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_int(value: Any) -> bool:
-    """Return whether a value is decoded to an int64 in Go."""
+    """Return whether a value would be decoded to an int64 in Go."""
     return type(value) is int and LOWEST <= value <= HIGHEST
 
 
 def same(left: Any, right: Any) -> bool:
-    """Return whether two decoded values are equal and of the same types, at any depth (`reflect.DeepEqual`)."""
+    """Return whether two decoded values are equal and have the same types, at any depth (`reflect.DeepEqual`)."""
     if left is right:  # decoded JSON contains no NaN
         return True
     if type(left) is not type(right):
@@ -56,12 +56,15 @@ def is_integral(number: float) -> bool:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a value for an error message: a float is unchanged, because the message formats it; others are `shown`."""
+    """Return a value for an error message: a float is returned unchanged, because the message formats it.
+
+    For other values, `shown` is returned.
+    """
     return value if type(value) is float else shown(value)
 
 
 def shown(value: Any) -> Any:
-    """Return a value that encodes to JSON as in Go: floats without a needless fraction, keys of objects sorted."""
+    """Return a value that encodes to JSON as in Go: floats have no needless fraction, and keys are sorted."""
     if type(value) is float and value == math.trunc(value) and abs(value) < _EXPONENT_FROM:
         return int(value)
     if type(value) is dict:
@@ -70,7 +73,7 @@ def shown(value: Any) -> Any:
 
 
 def equals_converted(value: Any, other: Any) -> bool:
-    """Return whether a value equals another value after a conversion to its type, if Go can convert it.
+    """Return whether a value equals another value after a conversion to the other value's type, if Go can convert it.
 
     For example, 1.5 equals 1, and 97 equals "a".
     """

@@ -1,7 +1,7 @@
 """A schema's rules for numbers: the range of a format, `minimum`, `maximum`, `multipleOf`.
 
-Guarantees: int64 and float64 are compared as in Go, which differs from mathematics. A limit for an int64 loses its
-fraction, and a limit outside the type's range is an error for every value.
+Guarantees: int64 and float64 are compared as in Go, which differs from exact comparison. A limit for int64 values loses
+its fraction, and a limit outside the type's range is an error for every value.
 
 Source: kube-openapi `pkg/validation/validate/{validator,values}.go`.
 """
@@ -18,16 +18,16 @@ from ctrlmgr.golang.go_numbers import write_float
 
 _RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _LARGEST_FLOAT32 = 3.4028235677973366e38
-"""Float64 values of at least this size become infinite as float32."""
+"""Float64 values of at least this size become infinite if they are converted to float32."""
 
 
 class Fault(NamedTuple):
     """An error of a number that violates a rule."""
 
     words: str
-    """The message, with `{path}` in place of the path."""
+    """The error message, with `{path}` in place of the path."""
     has_field: bool = True
-    """Whether the error names the field; errors about the range of a type do not."""
+    """Whether the error names the field; errors about the range of a type do not name it."""
     value: Any = None
     """The value that the error shows instead of the number."""
 
@@ -36,7 +36,7 @@ class NumberRules(NamedTuple):
     """The rules for numbers in one schema."""
 
     type: str = ""
-    """"integer" or "number"; empty if the schema allows neither or both."""
+    """"integer" or "number"; empty if the schema allows neither of them or both."""
     format: str = ""
     multiple_of: float | None = None
     maximum: float | None = None
@@ -46,7 +46,7 @@ class NumberRules(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw, type_: str, format: str) -> NumberRules:
-        """Return the rules of a schema with this type; `format` must be a known format."""
+        """Return the rules for numbers of a schema with the given type; `format` must be a known format."""
         numeric = type_ if type_ in ("integer", "number") else ""
         return cls(
             numeric,
@@ -60,7 +60,7 @@ class NumberRules(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether every number of the type satisfies the rules, so that none needs a check."""
+        """Return whether every number of the type satisfies the rules, so that no number needs a check."""
         return (
             self.format not in ("int32", "float")
             and self.multiple_of is None
@@ -69,7 +69,7 @@ class NumberRules(NamedTuple):
         )
 
     def faults(self, value: float) -> Iterator[Fault]:
-        """Yield the errors of an int64 or a float64, in Kubernetes' order."""
+        """Yield the errors of a number, an int64 or a float64, in Kubernetes' order."""
         yield from self._out_of_range("Checked", value)
         if self.multiple_of is not None:
             yield from self._limit("MultipleOf", value, self.multiple_of, self._not_multiple)
@@ -133,7 +133,7 @@ class NumberRules(NamedTuple):
 
 
 def _as_int64(limit: float) -> int:
-    """Convert a float64 to an int64 as amd64 processors do: a value out of range becomes the lowest int64."""
+    """Convert a float64 to an int64 as amd64 processors do: a value that is out of range becomes the lowest int64."""
     whole = math.trunc(limit)
     return whole if LOWEST <= whole <= HIGHEST else LOWEST
 

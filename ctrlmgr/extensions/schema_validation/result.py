@@ -1,7 +1,7 @@
 """The result of validation: errors in the form of Kubernetes' validator, from which causes are created.
 
-Guarantees: an error with the same text as an earlier one is dropped, as in Kubernetes. `matches` counts valid parts,
-and the best of several alternatives is chosen by it.
+Guarantees: an error with the same identifying string as an earlier error is dropped, as in Kubernetes. The field
+`matches` counts valid parts; by this number, the best of several alternatives is chosen.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ MOST_ERRORS = 1000
 """The maximum number of errors in a result; more errors would not be useful."""
 
 NOWHERE = "<nil>"
-"""The text that Kubernetes uses as the path of an error without a path."""
+"""The string that Kubernetes uses as the path of an error without a path."""
 
 
 class FoundError(NamedTuple):
-    """An error: the text that identifies it, and a function that creates the cause for a path."""
+    """An error: the string that identifies it, and a function that creates the cause for a path."""
 
     key: Hashable
-    """The text of the error, or the part of the text that identifies the error."""
+    """The message of the error, or the part of the message that identifies the error."""
     at: str | None
-    """The path within the validated value: "" for the value itself, None for errors without a path."""
+    """The path within the validated value: "" for the value itself, None if the error has no path."""
     cause: Callable[[str], FieldError]
 
 
 class Result:
-    """The errors and the number of matches of one schema and one value."""
+    """The errors and the number of matches for one schema and one value."""
 
     __slots__ = ("errors", "matches")
 
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def is_valid(self) -> bool:
-        """Return whether there are no errors."""
+        """Return whether the result has no errors."""
         return not self.errors
 
     @property
@@ -75,7 +75,7 @@ def _place(path: str, at: str | None) -> str:
 
 
 def wrong_type(path: str, types: str, found: str) -> FoundError:
-    """Return the error for a value of a wrong type, or for a string that does not match its format."""
+    """Return the error about a value of a wrong type, or for a string that does not match its format."""
     words = f"{path} in body must be of type {types}: {quote(found)}"
     return FoundError(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
 

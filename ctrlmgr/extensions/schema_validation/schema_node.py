@@ -23,8 +23,8 @@ class Node:
     def __init__(self, raw: Raw, *, is_default: bool = False) -> None:
         """Create a node for a schema in a definition.
 
-        `is_default` selects Kubernetes' form for validating defaults, in which `x-kubernetes-int-or-string` does not
-        affect the type.
+        The argument `is_default` selects Kubernetes' form for validating defaults, in which
+        `x-kubernetes-int-or-string` does not affect the type.
         """
         self._raw = raw
         self._is_default = is_default
@@ -37,7 +37,7 @@ class Node:
         self.format_check: Format | None = format_named(self.format) if self.format else None
         self.enum: Sequence[Any] = raw.get("enum") or ()
         self.accepts: Callable[[Any], bool] | None = None
-        """The check for the schema's values, once `fast_validator` has compiled it."""
+        """The function that checks the schema's values, once `fast_validator` has compiled it."""
         self.longest: int | None = raw.get("maxLength")
         self.shortest: int | None = raw.get("minLength")
         self.pattern: str = raw.get("pattern") or ""
@@ -63,7 +63,7 @@ class Node:
 
     @cached_property
     def listed(self) -> Listed:
-        """The indexed values of the enumeration; None without one."""
+        """The indexed values of the enumeration; None if the schema has no enumeration."""
         return Listed(self.enum)
 
     @cached_property
@@ -72,7 +72,7 @@ class Node:
         return compiled(self.pattern)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text matches the pattern; False if matching takes too many steps."""
+        """Return whether a string matches the pattern; this is False if matching takes too many steps."""
         try:
             return self.regexp.search(text)
         except TooMuchWork:

@@ -1,7 +1,7 @@
-"""Sets defaults at any depth.
+"""Sets the defaults of a schema in a value, at any depth.
 
 Guarantees: each default is copied when it is set, and setting defaults is idempotent. A forbidden null is replaced by
-the default, if there is one. Schemas without defaults cost nothing.
+the default, if the schema has a default. Schemas without defaults cause no work.
 
 If `work_budget` has set a budget, each byte of JSON that is set costs one step of this budget.
 
@@ -22,9 +22,9 @@ Fill: TypeAlias = Callable[[Any], None]
 
 
 def compile_defaults(schema: Structural, defaults: Mapping[int, Any]) -> Fill | None:
-    """Return the function that sets the defaults in values of a node; None if the node has no defaults.
+    """Return the function that sets the defaults in values of a schema node; None if the node has no defaults.
 
-    `defaults` are the pruned defaults, by the identity of their node (`shaping.schema_defaults`).
+    The argument `defaults` contains the pruned defaults, by the identity of their node (`shaping.schema_defaults`).
     """
     fields = {name: _field(each, defaults) for name, each in schema.properties.items()}
     defaulted = [(name, each) for name, each in fields.items() if each.default is not MISSING]

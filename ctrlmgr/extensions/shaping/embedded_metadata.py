@@ -1,7 +1,7 @@
-"""Metadata of embedded objects: converts it to the form of Go's struct, and validates it as in any object.
+"""Converts the metadata of embedded objects to the form of Go's struct, and validates it as in any object.
 
 Guarantees: coerced metadata contains only known fields of the right types, in Kubernetes' canonical form. Schemas
-without embedded resources cost nothing.
+without embedded resources cause no work.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce,validation}.go`.
 """
@@ -29,12 +29,12 @@ _NAME = "fakename"
 
 
 class Coerced(NamedTuple):
-    """The result of coercing embedded metadata."""
+    """The result of the coercion of embedded metadata."""
 
     unknown: list[str]
     """The sorted paths of unknown fields in embedded metadata."""
     error: FieldError | None = None
-    """The error of the first value that could not be coerced; None without one."""
+    """The error of the first value that could not be coerced; None if there was no error."""
 
 
 @cache
@@ -47,7 +47,7 @@ def _object_meta() -> tuple[Schema, type[msgspec.Struct]]:
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
     """Return metadata in the form of Go's struct, and its unknown fields.
 
-    Raises ValueError with Go's message for wrong types.
+    Raises ValueError , with Go's message, if a value has a wrong type.
     """
     schema, struct = _object_meta()
     if value is None:
@@ -80,7 +80,7 @@ def _read_leniently(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def has_embedded(schema: Structural) -> bool:
-    """Return whether a node, or a node nested in it, is an embedded resource."""
+    """Return whether a schema node, or a schema node nested in it, is an embedded resource."""
     return schema.embedded or any(map(has_embedded, schema.below()))
 
 

@@ -1,4 +1,4 @@
-"""Checks lists that are sets or maps for duplicate items or keys.
+"""Checks lists that are sets or maps for duplicate items and duplicate keys.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 """
@@ -16,7 +16,10 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 def compile_unique(schema: Structural) -> Check | None:
-    """Return the check for duplicates in all sets and maps within a value; None if the schema has none."""
+    """Return the function that checks for duplicates in all sets and maps within a value.
+
+    None if the schema has no sets and maps.
+    """
     fields = {name: check for name, each in schema.properties.items() if (check := compile_unique(each)) is not None}
     others = None if schema.additional is None else compile_unique(schema.additional)
     items = None if schema.items is None else compile_unique(schema.items)
@@ -40,7 +43,7 @@ def compile_unique(schema: Structural) -> Check | None:
 
 
 def _identities(schema: Structural) -> Check | None:
-    """Return the check for duplicates among the items of one list."""
+    """Return the function that checks for duplicates among the items of one list."""
     if schema.list_type == "set":
         return lambda value: len(value) < 2 or len(set(map(identity, value))) == len(value)
     if schema.list_type != "map":
@@ -84,7 +87,7 @@ def _validate_items(value: list[Any], path: Path) -> list[FieldError]:
 
 
 def _repeated(items: list[Hashable]) -> list[int]:
-    """Return the indexes of second occurrences; third and later occurrences are not reported."""
+    """Return the indexes of the second occurrences of items; third and later occurrences are not reported."""
     times: dict[Hashable, int] = {}
     repeated = []
     for index, item in enumerate(items):
