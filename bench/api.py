@@ -109,10 +109,10 @@ def main(arguments: Sequence[str]) -> int:
         all_, bare_all = against_bare(served, folder, pods, 1)
         creates, gets = creates_to_gets(served)
     claims = [
-        Claim("GET of a pod, 32 clients", get, bare_get, 0.60, "requests/s"),
-        Claim("LIST of 500 pods, 8 clients", some, bare_some, 0.60, "requests/s"),
-        Claim("LIST of 10,000 pods, time", 1e3 / all_, 1e3 / bare_all, 3.0, "ms", at_most=True),
-        Claim("creates of Services, 16 clients, to GET rate", creates, gets, 0.30, "requests/s"),
+        Claim("rate of GETs of a pod by 32 clients", get, bare_get, 0.60, "requests/s"),
+        Claim("rate of LISTs of 500 pods by 8 clients", some, bare_some, 0.60, "requests/s"),
+        Claim("duration of a LIST of 10,000 pods", 1e3 / all_, 1e3 / bare_all, 3.0, "ms", at_most=True),
+        Claim("creates of Services by 16 clients, compared with GETs", creates, gets, 0.30, "requests/s"),
     ]
     return report(claims, arguments)
 

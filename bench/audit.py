@@ -87,7 +87,7 @@ def create_to_let_off() -> Claim:
     server runs. Therefore the mean of several servers is compared.
     """
     written, let_off = (fmean(each) for each in zip(*(creates(number) for number in range(SERVERS)), strict=True))
-    return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
+    return Claim("create of a Service, audited at the level Metadata", written, let_off, 1.05, "us", at_most=True)
 
 
 class AuditedRequest:
@@ -162,9 +162,18 @@ def main(arguments: Sequence[str]) -> int:
         look = min(let_off(folder) for _ in range(TIMES))
     read = 1e6 * seconds / answers
     claims = [
-        Claim("create, and what writing it down takes", create.limit + alone, create.limit, 1.05, "us", at_most=True),
+        Claim(
+            "create of a Service with an audit event, compared with no audit event",
+            create.limit + alone,
+            create.limit,
+            1.05,
+            "us",
+            at_most=True,
+        ),
         create,
-        Claim("GET, and the look at a policy that lets it off", read + look, read, 1.03, "us", at_most=True),
+        Claim(
+            "GET with a check of an audit policy that does not record it", read + look, read, 1.03, "us", at_most=True
+        ),
     ]
     return report(claims, arguments)
 

@@ -103,9 +103,9 @@ def main(arguments: Sequence[str]) -> int:
     many, few = decisions()
     guarded, unguarded = gets()
     claims = [
-        Claim(f"a decision among {BINDINGS:,} bindings", many, _LIMIT, 1.0, "us", at_most=True),
-        Claim(f"the same against {FEW} bindings", many, few, 1.5, "us", at_most=True),
-        Claim("a GET with RBAC against one without", guarded, unguarded, 1.05, "us CPU", at_most=True),
+        Claim(f"an authorization decision with {BINDINGS:,} bindings", many, _LIMIT, 1.0, "us", at_most=True),
+        Claim(f"a decision with many bindings, compared with {FEW} bindings", many, few, 1.5, "us", at_most=True),
+        Claim("a GET with RBAC, compared with a GET without RBAC", guarded, unguarded, 1.05, "us CPU", at_most=True),
     ]
     return report(claims, arguments)
 

@@ -87,8 +87,14 @@ def claims(table: Table) -> list[Claim]:
     """Return the claims."""
     row: Row = total(table.values())
     return [
-        Claim("causes that are right, of those inferred", row.right, row.causes, _NEEDED, "causes"),
-        Claim("controllers that are right", row.named, row.inferred, _NEEDED, "writes"),
+        Claim("inferred causes that are right, of all inferred causes", row.right, row.causes, _NEEDED, "causes"),
+        Claim(
+            "inferred controllers that are right, of all inferred controllers",
+            row.named,
+            row.inferred,
+            _NEEDED,
+            "writes",
+        ),
     ]
 
 

@@ -114,7 +114,9 @@ def of_admission() -> Iterator[Claim]:
                     counts[kind, off] = counting.of_creates(path, body, {"anyone": served})["anyone"]
     for kind in KINDS:
         ours, none = (1e9 / counts[kind, off] for off in ((), ALL_OFF))
-        yield Claim(f"creates of {kind}, default plugins to none", ours, none, 0.85, "a billion")
+        yield Claim(
+            f"creates of {kind} with the default plugins, compared with no plugins", ours, none, 0.85, "a billion"
+        )
 
 
 def of_audit() -> Claim:
@@ -125,7 +127,7 @@ def of_audit() -> Claim:
             askers = {user: served._replace(token=user) for user in USERS}
             counts = Counting(served, folder).of_creates(SERVICES, KINDS["Services"][1], askers)
     written, let_off = (counts[user] for user in USERS)
-    return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "each", at_most=True)
+    return Claim("create of a Service, audited at the level Metadata", written, let_off, 1.05, "each", at_most=True)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -143,7 +143,9 @@ def main(arguments: Sequence[str]) -> int:
     print(
         f"once every object's labels have been read: {read / _MEGABYTE:.0f} MB, {read / json_bytes:.2f} times the JSON"
     )
-    claim = Claim("memory of 100,000 loaded objects", loaded / _MEGABYTE, limit, GOAL, "MB", at_most=True)
+    claim = Claim(
+        "memory of a process that has loaded 100,000 objects", loaded / _MEGABYTE, limit, GOAL, "MB", at_most=True
+    )
     return report([claim], arguments)
 
 

@@ -244,10 +244,14 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
 
     for question in questions().values():
         values = question.bind(given.get(question.name, {}), lambda text: newest if text == "head" else int(text))
-        yield claim(f"question {question.name}", 1000, lambda q=question, v=values: database.query(q.statement, v))  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
+        yield claim(
+            f"ready-made query {question.name}", 1000, lambda q=question, v=values: database.query(q.statement, v)
+        )  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
     one = {"namespace": pod.namespace, "name": pod.name}
-    yield claim("get --at, one object", 200, lambda: historical_state.objects(database, PODS, **one, at=half))
-    yield claim("get --at, all pods", 2000 * len(story.pods) * PODS_PER_SERVICE / 10_000,
+    yield claim(
+        "read of one object at a past revision", 200, lambda: historical_state.objects(database, PODS, **one, at=half)
+    )
+    yield claim("read of all pods at a past revision", 2000 * len(story.pods) * PODS_PER_SERVICE / 10_000,
                 lambda: historical_state.objects(database, PODS, at=half))  # fmt: skip
     key = Key(endpoints.namespace, endpoints.name)
     yield claim("history", 100, lambda: historical_state.history(database, ENDPOINTS, key, until=story.events))

@@ -96,8 +96,15 @@ def main(arguments: Sequence[str]) -> int:
         with Proxy(server, Order.EVENT_FIRST, streams_lists=False) as proxy:
             other = latency(server, access_to(server, proxy.url))
     claims = [
-        Claim("own write to the next reconcile, our server", ours, LIMIT, 1.0, "ms", at_most=True),
-        Claim("the same, events first, no bookmarks", other, LIMIT, 1.0, "ms", at_most=True),
+        Claim("time from an own write to the next reconcile, with our server", ours, LIMIT, 1.0, "ms", at_most=True),
+        Claim(
+            "time from an own write to the next reconcile, events before responses, no bookmarks",
+            other,
+            LIMIT,
+            1.0,
+            "ms",
+            at_most=True,
+        ),
     ]
     return report(claims, arguments)
 

@@ -114,8 +114,8 @@ def main(arguments: Sequence[str]) -> int:
     limit = median(limits)
     return report(
         [
-            Claim("SQLite group commit, 64 callers on a loop", median(looped), limit, 0.6, "events/s"),
-            Claim("SQLite group commit, 64 threads", median(threaded), limit, 0.2, "events/s"),
+            Claim("appends to SQLite by 64 callers on an event loop", median(looped), limit, 0.6, "events/s"),
+            Claim("appends to SQLite by 64 threads", median(threaded), limit, 0.2, "events/s"),
         ],
         arguments,
     )

@@ -98,8 +98,8 @@ def main(arguments: Sequence[str]) -> int:
     beyond = median(starts) - median(imports)
     print(f"start to ready {median(starts):.2f} s, of which importing takes {median(imports):.2f} s")
     claims = [
-        Claim("start to ready beyond importing", beyond * 1e3, 1000.0, 1.0, "ms", at_most=True),
-        Claim("resident memory, idle", median(memory) / _MEGABYTE, 120.0, 1.0, "MB", at_most=True),
+        Claim("start of a server until it is ready, without imports", beyond * 1e3, 1000.0, 1.0, "ms", at_most=True),
+        Claim("resident memory of an idle server", median(memory) / _MEGABYTE, 120.0, 1.0, "MB", at_most=True),
         Claim("ctrlmgr exec -- true", median(commands) * 1e3, median(starts) * 1e3, 1.5, "ms", at_most=True),
         Claim("a namespace for a test", median(own_namespaces()) * 1e3, 50.0, 1.0, "ms", at_most=True),
         Claim("a harness with its own log", median(own_logs()) * 1e3, 50.0, 1.0, "ms", at_most=True),

@@ -132,10 +132,13 @@ def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
 def main(arguments: Sequence[str]) -> int:
     """Print one line per claim, then the lines without a goal."""
     value, limit = compare(through_work_queue, WORKERS)
-    status = report([Claim("workqueue add→done, 4 workers, 4 in flight", value, limit, GOAL, "items/s")], arguments)
+    status = report(
+        [Claim("rate of keys through the workqueue, 4 workers, 4 keys at a time", value, limit, GOAL, "items/s")],
+        arguments,
+    )
     for name, hand_off, in_flight in (
-        ("workqueue add→done, 4 workers, 64 in flight", through_work_queue, 64),
-        ("workqueue add→done, 4 workers, backlog", through_work_queue, None),
+        ("rate of keys through the workqueue, 4 workers, 64 keys at a time", through_work_queue, 64),
+        ("rate of keys through the workqueue, 4 workers, all keys waiting", through_work_queue, None),
         ("three empty calls under a lock, backlog", three_empty_calls, None),
     ):
         value, limit = compare(hand_off, in_flight)

@@ -128,9 +128,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, with_pod(Path(folder)) as (served, relay):
         path = f"{POD}/exec?container=c&command=c&stdout=true"
         ours, limit = best(served, relay, path, "/exec/default/p/c", _UPGRADE)
-        claims = [Claim("exec of 100 MB", ours / MEGABYTE, limit / MEGABYTE, 0.5, "MB/s")]
+        claims = [Claim("throughput of an exec that sends 100 MB", ours / MEGABYTE, limit / MEGABYTE, 0.5, "MB/s")]
         ours, limit = best(served, relay, f"{POD}/log?container=c", "/containerLogs/default/p/c", "")
-        claims.append(Claim("a log of 100 MB", ours / MEGABYTE, limit / MEGABYTE, 0.5, "MB/s"))
+        claims.append(Claim("throughput of a container log of 100 MB", ours / MEGABYTE, limit / MEGABYTE, 0.5, "MB/s"))
         idle = memory_of_idle(served) / KILOBYTE
         claims.append(Claim("memory of an idle exec", idle, 50, 1.0, "KB", at_most=True))
     return report(claims, arguments)
