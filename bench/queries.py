@@ -244,9 +244,7 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
 
     for question in questions().values():
         values = question.bind(given.get(question.name, {}), lambda text: newest if text == "head" else int(text))
-        yield claim(
-            f"ready-made query {question.name}", 1000, lambda q=question, v=values: database.query(q.statement, v)
-        )  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
+        yield claim(f"SQL query {question.name}", 1000, lambda q=question, v=values: database.query(q.statement, v))  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
     one = {"namespace": pod.namespace, "name": pod.name}
     yield claim(
         "read of one object at a past revision", 200, lambda: historical_state.objects(database, PODS, **one, at=half)
