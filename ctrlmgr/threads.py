@@ -35,7 +35,7 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
     """Call `act` with each item on up to `at_once` threads, and return the results in the order of the items.
 
-    All calls have ended when `in_parallel` returns, or when it raises the first exception of `act`.
+    All calls have ended when `each` returns, or when it raises the first exception of `act`.
     """
     with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:
         return [*pool.map(act, items)]

@@ -302,7 +302,7 @@ class Exchange:
     def hold_head(self, head: Head) -> bool:
         """Reserve the memory of a long head; return False if that exceeds a budget.
 
-        This method must be called only once for each exchange.
+        `hold_head` must be called only once for each exchange.
         """
         cost = head.cost
         if cost <= self._bounds.short_head:

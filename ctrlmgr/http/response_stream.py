@@ -1,8 +1,8 @@
 """The body of one response, written in pieces while the client reads.
 
 Guarantees:
-- Each piece is written with one call, without a task, and several responses may share its bytes. This matters because
-  an event for a thousand watchers needs a thousand writes.
+- Each piece is written with one call, without a task, and several responses may share its bytes. Cheap writes matter
+  because an event for a thousand watchers needs a thousand writes.
 - The amount of unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks
   `paused` exceeds the buffer by at most one piece.
 - A client that has stopped reading can be disconnected immediately (`abort`).

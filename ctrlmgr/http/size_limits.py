@@ -48,7 +48,7 @@ class Bounds:
     resets: int = 100
     """Maximum number of requests that end before their response, in excess of completed requests.
 
-    This limit for resets applies to an HTTP/2 connection within `head_timeout`.
+    The limit for resets applies to an HTTP/2 connection within `head_timeout` seconds.
     """
 
     least_room: int = 1024

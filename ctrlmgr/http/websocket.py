@@ -65,7 +65,7 @@ class WebSocket(Receiver):
     """The server's endpoint of a WebSocket connection. Used on the event loop's thread only."""
 
     def __init__(self, side: Side) -> None:
-        """Create a WebSocket on `side`; `attach` starts it."""
+        """Create a WebSocket on `side`; `open` starts it."""
         self._side = side
         self._messages: Messages | None = None
         self._held = bytearray()
@@ -79,7 +79,7 @@ class WebSocket(Receiver):
         return self._side.is_paused
 
     def open(self, messages: Messages) -> None:
-        """Pass all messages to `messages`. `attach` must be called only once."""
+        """Pass all messages to `messages`. `open` must be called only once."""
         self._messages = messages
         self._side.attach(self)
 

@@ -68,7 +68,7 @@ class Feed(Protocol):
         """
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same as `read`, but do not read the log if a follower runs.
+        """Return the same events as `read`, but do not read the log if a follower runs.
 
         Return None if only the log has the events.
         """

@@ -5,7 +5,8 @@ that ends connections, takes locks, reads files, changes settings, sleeps, or ru
 is necessary because a read-only transaction allows calls of such functions. Names are compared as PostgreSQL does: in
 any case, quoted or not, with or without a schema.
 
-This check is the second barrier; the first barrier is the role of the connection (`examples/postgresql/roles.sql`).
+The check of queries is the second barrier; the first barrier is the role of the connection
+(`examples/postgresql/roles.sql`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the last edit of a workload that no controller made.
 
-This edit is a cause of later writes by the workload's controller. A rollout continues when kubelets report pods as
-ready, but a user's edit of the workload started the rollout. Therefore the user's edit is a cause too, in addition to
-the changes that triggered the reconcile.
+The last user edit is a cause of later writes by the workload's controller. A rollout continues when kubelets report
+pods as ready, but a user's edit of the workload started the rollout. Therefore the user's edit is a cause too, in
+addition to the changes that triggered the reconcile.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The elector decides the next step, writes the lease, and says whether this process leads.
 
 The following guarantees hold in addition to those of `election_step` and `lock`:
-- `fence` returns a term only while this process can be sure to be the leader. This certainty expires as time passes,
-  without any other event.
+- `fence` returns a term only while this process can be sure to be the leader. A leader's certainty expires as time
+  passes, without any other event.
 - A new term begins only after all controllers of the last term have finished (`ended` reports this). The lease, too, is
   released only after all controllers of the term have finished.
-- A takeover succeeds only if the lease still has the revision on which the decision was based. This condition matters
-  because checking the holder's session takes time. If another candidate takes the lease while the holder's session is
-  checked, the log refuses the takeover.
+- A takeover succeeds only if the lease still has the revision on which the decision was based. The condition on the
+  revision matters because checking the holder's session takes time. If another candidate takes the lease while the
+  holder's session is checked, the log refuses the takeover.
 - If a write of the lease is interrupted, its outcome is not known. After an interrupted write, a leader assumes that
   the lease was not renewed, and a candidate waits until it reads the lease.
 
@@ -53,8 +53,8 @@ TRUSTED: Final = 1 << 30
 """The maximum term that is read from the Lease; if the log contains a higher term, only the log determines the next
 term.
 
-This is safe because clients cannot write the terms in the log. So a client that writes the Lease cannot raise the term
-beyond an int32, which is the type of `leaseTransitions`.
+The maximum is safe because clients cannot write the terms in the log. So a client that writes the Lease cannot raise
+the term beyond an int32, which is the type of `leaseTransitions`.
 """
 
 _FOR_EVER: Final = float("inf")

@@ -1,7 +1,7 @@
 """Prunes a decoded object to its schema, and reports its problems with Kubernetes' messages.
 
-This is the slow path, for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and listed
-as problems. A null counts as an absent value, as in Go. A value of a wrong type raises an error.
+The module is the slow path for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and
+listed as problems. A null counts as an absent value, as in Go. A value of a wrong type raises an error.
 
 Source: `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json, which also gives the messages.
 """

@@ -69,7 +69,8 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """The engine that executes the writes of controllers. This engine decides on the caches that the controllers read.
+    """The engine that executes the writes of controllers. The engine of controllers decides on the caches that the
+    controllers read.
     """
     run: Runner
     broadcaster: EventBroadcaster

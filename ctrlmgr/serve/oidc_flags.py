@@ -20,7 +20,7 @@ _ALGORITHMS: Final = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") fo
 
 
 def issuer_of(settings: Settings) -> TrustedIssuer | None:
-    """Return the issuer in the settings, None if there is none; raises `SettingsError`."""
+    """Return the issuer in the settings, None if there is none; raises `SettingsError` if its settings are invalid."""
     said = settings.oidc
     if said == OpenIdSettings():
         return None

@@ -3,8 +3,8 @@
 Guarantees:
 - If another process serves the data directory, an error is raised before any file is opened, unless the settings allow
   it.
-- If the database cannot be opened, an error is raised before any component starts. All errors of `Application` are
-  raised before any component starts, too.
+- If the database cannot be opened, an error is raised before any component starts. All errors of `Application` are also
+  raised before any component starts.
 - SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
   reloaded every second in any case. On a terminal, SIGHUP stops the process, because the terminal was closed.
 - The log is closed in any case.

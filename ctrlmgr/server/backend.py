@@ -136,7 +136,7 @@ class Backend:
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine `work` on the event loop, and return its result.
 
-        `run_work` may be called on any thread except the event loop's.
+        `wait_for` may be called on any thread except the event loop's.
 
         Raises the error of `work`, and `ServiceUnavailable` if the event loop is not running.
         """

@@ -188,7 +188,7 @@ class Driver:
         def ended(pending: Appending) -> None:
             """Queue the outcome of an append for the event loop.
 
-            `finish` runs on the committing thread, once for each append of a group.
+            `ended` runs on the committing thread, once for each append of a group.
             """
             self._ended.append((outcome, pending))
             if not self._resolving:

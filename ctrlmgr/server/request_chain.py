@@ -234,7 +234,7 @@ class Chain:
     async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
         """Require the verb create for exec, attach and portforward.
 
-        This is necessary because a WebSocket always uses GET, which would count as a read.
+        The verb matters because a WebSocket always uses GET, which would count as a read.
         """
         asked = attributes._replace(verb="create")
         verdict = self._authorizer.authorize(request.user, asked)

@@ -283,8 +283,8 @@ class Harness:
     ) -> Untyped:
         """Create a Deployment, advance time until all its pods are ready, and return it.
 
-        This requires simulated nodes (`nodes`). The pods have the label `app` with the Deployment's name. Raises
-        AssertionError if the pods are not ready in time.
+        The Deployment requires simulated nodes (`nodes`). The pods have the label `app` with the Deployment's name.
+        Raises AssertionError if the pods are not ready in time.
         """
         if not self._nodes:
             raise AssertionError("pods need nodes to run: write Harness(app, nodes=3)")

@@ -62,7 +62,7 @@ class Process:
     def status(self, parameters: Parameters) -> dict[str, Any]:
         """Return the newest revision of the log, and other facts that the page must have first.
 
-        These facts include the limit of the user's permissions, which empty views display.
+        The facts include the limit of the user's permissions, which empty views display.
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:

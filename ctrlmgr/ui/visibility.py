@@ -5,8 +5,8 @@ Guarantees:
   changed, nor by which user. If a graph leads through an object that the user may not see, its node has no details.
 - Each permission is checked only once per request, regardless of the number of objects.
 - If a user may not read a resource in all namespaces, a namespace's events before the deletion of an earlier namespace
-  with the same name are hidden (`PastVisibility`). These events are hidden because the earlier namespace may have
-  belonged to other users.
+  with the same name are hidden (`PastVisibility`). Events before the deletion are hidden because the earlier namespace
+  may have belonged to other users.
 
 The user's current permissions apply at every revision: a user that may no longer read a namespace may not read its
 past.

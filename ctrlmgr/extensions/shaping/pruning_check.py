@@ -1,7 +1,7 @@
 """Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
-This is the fast path for the usual case: it walks a value once, changes nothing and tracks no paths. Values that fail
-this check are pruned by `structural_pruning` and `null_removal`.
+The check is a fast path for the usual case: it walks a value once, changes nothing and tracks no paths. Values that
+fail this check are pruned by `structural_pruning` and `null_removal`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees:
 
 - A cache contains a write once the cache has reached the revision of the write. The response to a deletion has no
-  revision, so the cache contains the deletion once it has no object with the uid of the deleted object, or shows that
+  revision. Therefore the cache contains a deletion once it has no object with the deleted object's uid, or shows that
   object as terminating.
 - A write's response and its watch event may arrive in either order. A write that changed nothing causes no watch event;
   the cache has reached the write's revision already, or will reach it.

@@ -56,7 +56,7 @@ class RemoteInformers(Informers):
     def informer_of(self, resource: Resource, key: Key) -> Informer:
         """Return an informer that contains at least this object.
 
-        It contains all objects of the resource if another caller needs them.
+        The informer contains all objects of the resource if another caller needs them.
         """
         is_new = resource not in self._informers
         informer = super().informer(resource)

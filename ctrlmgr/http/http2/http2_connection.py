@@ -113,7 +113,7 @@ class Http2Connection(BaseConnection):
         self.send = self._outbox.send
         """Queue parts of frames.
 
-        They are sent at the end of this turn of the event loop, together with other output.
+        The parts are sent at the end of this turn of the event loop, together with other output.
         """
         self._has_failed = False  # whether all further input is ignored
         self._said_goodbye = False

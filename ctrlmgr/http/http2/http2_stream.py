@@ -63,7 +63,7 @@ class ChannelConnection(Protocol):
     def send(self, *pieces: bytes | memoryview) -> None:
         """Queue parts of frames.
 
-        They are sent at the end of this turn of the event loop, together with other output.
+        The parts are sent at the end of this turn of the event loop, together with other output.
         """
 
     def reset(self, number: int, code: Code) -> None:

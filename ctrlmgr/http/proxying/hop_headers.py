@@ -32,7 +32,7 @@ _CORS: Final = frozenset(
 )
 """Response headers that allow scripts of other sites to read the response.
 
-They are removed, because browsers would apply these headers to this server as a whole.
+A proxy removes headers for cross-origin access, because browsers would apply them to this server as a whole.
 """
 _IN_PATHS: Final = "/$&+,:;=@-_.~"
 """Characters that Go never escapes in a URL path."""

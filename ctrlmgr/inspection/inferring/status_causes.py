@@ -1,8 +1,8 @@
 """Infers the causes of statuses that count other objects, mostly pods, and of observed generations.
 
-A controller computed a status from the objects that existed at some point in time. This module assumes the last point
-in time at which the counts equal the new status. The causes are the steps between that point and the last earlier point
-at which the counts equal the old status.
+A controller computed a status from the objects that existed at some point in time. For a status, this module assumes
+the last point in time at which the counts equal the new status. The causes are the steps between that point and the
+last earlier point at which the counts equal the old status.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
 def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
     """Set defaults, in place, for fields that are absent.
 
-    These fields are pointers in Go, so an empty string counts as set.
+    The function is for fields that are pointers in Go, so an empty string counts as set.
     """
     for field, value in values.items():
         if fields.get(field) is None:

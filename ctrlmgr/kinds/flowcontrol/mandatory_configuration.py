@@ -54,7 +54,7 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """The specs of mandatory objects, without the fields that may be changed.
 
-These specs do not contain the share of seats that an exempt priority level lends, because it may be changed.
+The specs do not contain the share of seats that an exempt priority level lends, because users may change that share.
 """
 
 

@@ -1,7 +1,7 @@
 """Gives the objects that our controllers create the names and uids of the corresponding recorded objects.
 
-This is necessary because pods have random names and uids, and the recorded writes of kubelets and clients refer to
-them. Therefore each object that our controllers create gets the name, uid and creation time of its recorded
+Recorded names are necessary because pods have random names and uids, to which recorded writes of kubelets and clients
+refer. Therefore each object that our controllers create gets the name, uid and creation time of its recorded
 counterpart. (The creation time also determines which pods are deleted first.) Guarantees: a counterpart has the same
 controller and labels, and requires the same node. Each recorded object is the counterpart of only one of our objects.
 If our object has no counterpart, it keeps its own name, and the comparison reports it.
@@ -77,7 +77,7 @@ class ExpectedCreations:
 def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
     """Return a key that is equal for an object and its counterpart.
 
-    It contains the object's name unless that is random.
+    The key contains the object's name unless the name is random.
     """
     made = obj.view(_Made)
     if not made.metadata.generate_name:

@@ -69,7 +69,7 @@ _SECOND = 1_000_000
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 """Matches the random suffix of a generated name.
 
-This is necessary because messages contain the names of refused pods, which are not recorded elsewhere.
+Random suffixes matter because messages contain the names of refused pods, which are not recorded elsewhere.
 """
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")

@@ -3,7 +3,8 @@
 Guarantees: no byte of the body at or after `end` is read. Truncated, overlong or too deeply nested input raises
 `BadRequest` with gogo/protobuf's message, which Kubernetes returns.
 
-Every function that reads gets the whole body and two positions instead of a slice. This avoids copying nested messages.
+Every function that reads gets the whole body and two positions instead of a slice. Positions instead of slices avoid
+copies of nested messages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interface of authentication that the handler chain uses.
 
-`AllowEverything` authenticates and authorizes every request. It is used in tests, and for servers behind a proxy that
-authenticates and authorizes requests.
+`AllowEverything` authenticates and authorizes every request. `AllowEverything` is used in tests, and for servers behind
+a proxy that authenticates and authorizes requests.
 """
 
 from __future__ import annotations

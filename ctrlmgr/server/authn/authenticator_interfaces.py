@@ -1,8 +1,8 @@
 """Defines the interfaces of authenticators, with their arguments and results.
 
 An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer token. Both types of authenticators may
-wait for other processes. They return None if the credentials are not of a type that they handle, and raise
-`CredentialsRefused` if the credentials are invalid.
+wait for other processes. An authenticator returns None for credentials of a type that it does not handle, and raises
+`CredentialsRefused` for invalid credentials.
 
 Source: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """

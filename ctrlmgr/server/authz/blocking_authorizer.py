@@ -20,7 +20,7 @@ Decide: TypeAlias = Callable[[User, Attributes], Verdict]
 def waiting(authorizer: Authorizer) -> Decide:
     """Return a function that calls `authorizer` on the running event loop.
 
-    `blocking` itself must be called on the event loop.
+    `waiting` itself must be called on the event loop.
     """
     loop = asyncio.get_running_loop()
 

@@ -52,7 +52,10 @@ _OF_SCHEMAS: Final[Sequence[tuple[str, str, Callable[[_Present], float]]]] = (
 
 
 class FairnessMetrics:
-    """A collector of these metrics for the metrics registry. It runs on the thread that handles the scrape."""
+    """A collector of these metrics for the metrics registry.
+
+    The collector runs on the thread that handles the scrape.
+    """
 
     def __init__(self) -> None:
         """Create a collector that reports no metrics until `levels` is set."""

@@ -225,7 +225,7 @@ class LevelStates:
     def _catch_all(self) -> Schema:
         """The FlowSchema for requests that no other FlowSchema matches.
 
-        This FlowSchema is only a fallback, because every user is in a group that some FlowSchema matches.
+        The catch-all FlowSchema is only a fallback, because every user is in a group that some FlowSchema matches.
         """
         return next(each for each in self._schemas if each.name == CATCH_ALL)
 

@@ -19,7 +19,7 @@ SEAT_WORK: Final = round(SERVICE * SCALE)
 """The expected work of a request that needs one seat, in units."""
 
 UNLIMITED: Final = -1
-"""The value of `count` for a level whose requests are never limited."""
+"""The value of `Queuing.queues` for a level whose requests are never limited."""
 
 
 class Queuing(NamedTuple):

@@ -67,7 +67,7 @@ class Channels(Protocol):
         """Whether the peer does not read its pending output."""
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input of the channels to `command`. `attach` must be called only once."""
+        """Pass all input of the channels to `command`. `open` must be called only once."""
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel; if the command does not have the channel, drop the bytes."""

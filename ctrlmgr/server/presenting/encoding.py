@@ -21,8 +21,8 @@ from ctrlmgr.engine.operations import Listing
 _PIECE = 96 * 1024
 """Target size of a piece of a list in bytes.
 
-This size is large enough for efficient sending, and small enough not to delay other connections. The size is also below
-the size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
+Pieces of this size are large enough for efficient sending, and small enough not to delay other connections. The size is
+also below the size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
 """
 
 

@@ -1,4 +1,4 @@
-"""Creates answers.
+"""Creates responses.
 
 Guarantees:
 - The response to every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.

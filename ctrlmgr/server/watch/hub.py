@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 _ROUND = 500
 """Maximum number of revisions in one round, counted from the first revision with a watcher.
 
-This number limits the duration of a round after the event loop was blocked.
+The maximum number of revisions limits the duration of a round after the event loop was blocked.
 """
 
 _SLICE = 64

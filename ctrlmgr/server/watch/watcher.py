@@ -99,7 +99,7 @@ class Watcher:
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
     def part(self, reason: DisconnectReason, cursor: Revision) -> None:
-        """Let the watcher leave the hub at `cursor`. Only the first call of `leave` has an effect."""
+        """Let the watcher leave the hub at `cursor`. Only the first call of `part` has an effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor
             self.parting.set_result(reason)

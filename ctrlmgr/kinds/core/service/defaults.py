@@ -118,7 +118,7 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
     """Clear unchanged fields that the new Service type does not use (`dropTypeDependentFields`).
 
-    These values are cleared because the client only sent the old values again and did not request them.
+    Unchanged values are cleared because the client only sent the old values again and did not request them.
     """
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)

@@ -3,8 +3,8 @@
 Guarantees: responses, including those to dry runs, are the same as in Kubernetes 1.36. The append that stores a Service
 also creates its claims on addresses and ports, and the append that removes it releases them.
 
-These modules do the work: `defaults` sets the defaults, `families` and `service_allocation` allocate, `validation`,
-`address_validation` and `status` validate, and `warnings` warns.
+The strategy calls other modules: `defaults` sets the defaults, `families` and `service_allocation` allocate,
+`validation`, `address_validation` and `status` validate, and `warnings` warns.
 
 Source: Kubernetes `pkg/registry/core/service`.
 """
