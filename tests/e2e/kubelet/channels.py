@@ -131,6 +131,7 @@ class WebSocketPorts:
     def __init__(self, side: Side, ports: list[int]) -> None:
         self._side = side
         self._frames = FrameProtocol(client=False, extensions=[])
+        self._message = b""
         self._writers: dict[int, asyncio.StreamWriter] = {}
         self._early: dict[int, bytes] = {}
         for number, port in enumerate(ports):
@@ -161,12 +162,17 @@ class WebSocketPorts:
         """Pass the bytes that the client has sent on to the ports."""
         self._frames.receive_bytes(data)
         for frame in self._frames.received_frames():
-            if frame.opcode is Opcode.BINARY and isinstance(frame.payload, bytes | bytearray):
-                channel, rest = frame.payload[0], bytes(frame.payload[1:])
-                if channel in self._writers:
-                    self._writers[channel].write(rest)
-                else:
-                    self._early[channel] = self._early.get(channel, b"") + rest
+            if frame.opcode in (Opcode.BINARY, Opcode.CONTINUATION) and isinstance(frame.payload, bytes | bytearray):
+                self._message += frame.payload
+                if frame.message_finished:
+                    self._take(self._message[0], self._message[1:])
+                    self._message = b""
+
+    def _take(self, channel: int, data: bytes) -> None:
+        if channel in self._writers:
+            self._writers[channel].write(data)
+        else:
+            self._early[channel] = self._early.get(channel, b"") + data
 
     def resume(self) -> None:
         """Do nothing, because the server writes little."""
@@ -175,6 +181,8 @@ class WebSocketPorts:
         """Close all connections to ports."""
         for task in self._tasks:
             task.cancel()
+        for writer in self._writers.values():
+            writer.close()
 
 
 class SpdyCommand:

@@ -61,7 +61,11 @@ def create_pod(server: Server, namespace: str, name: str, node: str, *containers
         f"/api/v1/namespaces/{namespace}/pods",
         {"metadata": {"name": name}, "spec": {"nodeName": node, "containers": listed}},
     )
-    running = {"phase": "Running", "containerStatuses": [{"name": each["name"], "ready": True} for each in listed]}
+    running = {
+        "phase": "Running",
+        "conditions": [{"type": each, "status": "True"} for each in ("Ready", "ContainersReady")],
+        "containerStatuses": [{"name": each["name"], "ready": True} for each in listed],
+    }
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
     code, answer = server.request("PATCH", path, {"status": running})
     assert code == 200, answer
