@@ -137,7 +137,7 @@ def _check(document: Document, said: _Authorizer, index: int, types: Collection[
     if said.type not in MODES:
         raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
     if said.type != WEBHOOK and said.type in types:
-        raise document.refuse(f"the type {said.type} may be there once", *at, "type")
+        raise document.refuse(f"only one authorizer may have the type {said.type}", *at, "type")
     if not is_subdomain(said.name):
         raise document.refuse(f"name must be a lower-case RFC 1123 subdomain, not {said.name!r}", *at, "name")
     if said.name in names:
@@ -145,7 +145,7 @@ def _check(document: Document, said: _Authorizer, index: int, types: Collection[
     if said.type != WEBHOOK and said.name != said.type.lower():
         raise document.refuse(f"the type {said.type} must have the name {said.type.lower()}", *at, "name")
     if (said.type == WEBHOOK) is (said.webhook is None):
-        raise document.refuse("webhook is for the type Webhook, which needs it", *at, "webhook")
+        raise document.refuse("webhook must be set only for the type Webhook, which needs it", *at, "webhook")
 
 
 def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:

@@ -81,18 +81,18 @@ def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None
     """
     if anchored.uuid != head.uuid:
         raise LogRolledBack(
-            f"the database holds log {head.uuid} but {source} remembers {anchored.uuid}: was another database "
-            "put in its place? Move the anchor away to accept this one"
+            f"the database holds log {head.uuid} but {source} names {anchored.uuid}: was another database "
+            "put in its place? Move the anchor away to accept this database"
         )
     if anchored.revision > head.revision:
         raise LogRolledBack(
-            f"the database ends at revision {head.revision} but {source} remembers {anchored.revision}: it was "
+            f"the database ends at revision {head.revision} but {source} names revision {anchored.revision}: it was "
             "restored from an older copy or has lost its newest writes. `ctrlmgr restore` accepts it as a new "
             "incarnation"
         )
     stored = hash_at(anchored.revision)
     if stored is not None and stored != anchored.hash:
-        raise LogCorrupt(f"revision {anchored.revision} is not what {source} remembers", revision=anchored.revision)
+        raise LogCorrupt(f"revision {anchored.revision} does not have the hash in {source}", revision=anchored.revision)
 
 
 class Anchor:

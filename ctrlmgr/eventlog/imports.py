@@ -66,7 +66,7 @@ def place_batch(
     for each in batch:
         obj = each.object
         if obj.revision <= after:
-            raise BadRequest(f"revision {obj.revision} cannot be imported behind revision {after}")
+            raise BadRequest(f"revision {obj.revision} cannot be imported after revision {after}")
         at = (resource_name(obj.resource), obj.namespace, obj.name)
         slot = touched.get(at) or slot_of(at)
         type_ = _effective_type(each.type, slot)

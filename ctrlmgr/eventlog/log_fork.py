@@ -89,7 +89,7 @@ class _Copy:
     def run(self, now: int, uuid: str) -> Head:
         own = self._connection.execute(select(log_head).with_for_update()).one()
         if own.revision:
-            raise SettingsError(f"the log to fork into is not empty: it is at revision {own.revision} already")
+            raise SettingsError(f"the new log is not empty: it is already at revision {own.revision}")
         self._copy_events()
         self._insert(object_, self._objects())
         self._copy_reconciles()

@@ -44,7 +44,7 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
     with write() as connection:
         place = _place(connection, resource, key)
         if place is None:
-            raise NotFound(f'{resource} "{key}" has never existed, or all of it has been forgotten')
+            raise NotFound(f'{resource} "{key}" has never existed, or all its events have been removed')
         if not place.deleted and not superseded:
             raise Conflict(f'{resource} "{key}" exists: delete it first, or purge its superseded states (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)

@@ -151,4 +151,4 @@ def _check_end(head: Head, revision: Revision, chain: bytes, epochs: list[Epoch]
             f"revision {revision + 1} is missing: the log's head is at {head.revision}", revision=revision + 1
         )
     if chain != head.hash:
-        raise LogCorrupt(f"revision {revision} does not have the hash that the head knows", revision=revision)
+        raise LogCorrupt(f"revision {revision} does not have the hash of the log's head", revision=revision)

@@ -89,7 +89,7 @@ class AppController(Generic[K]):
         """
         if not isinstance(name, str):
             raise TypeError(
-                f"finalize takes the name of the finalizer: `@{self.function.__name__}.finalize('example.com/bucket')`"
+                f"finalize needs the name of the finalizer: `@{self.function.__name__}.finalize('example.com/bucket')`"
             )
         if not _FINALIZER.fullmatch(name):
             raise TypeError(f"{name!r} is not a valid name of a finalizer; write a name such as `example.com/bucket`")
@@ -284,7 +284,7 @@ class App:
             _check_two(function, f"admission plugin {chosen}", "it takes two things, the object and the write")
             unknown = [each for each in operations if each not in _OPERATIONS]
             if unknown or not operations:
-                raise TypeError(f"admission plugin {chosen}: operations are of {', '.join(_OPERATIONS)}")
+                raise TypeError(f"admission plugin {chosen}: operations must be of {', '.join(_OPERATIONS)}")
             verbs = tuple(Verb(each) for each in operations)
             fields = (on,) if isinstance(on, str) else tuple(on)
             declared = AppAdmission(chosen, declaration, function, verbs, subresource, validates, fields)

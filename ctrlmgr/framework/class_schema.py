@@ -103,7 +103,7 @@ def _pattern(pattern: str | None, path: str) -> Schema:
         compiled(pattern)
     except PatternError as error:
         raise TypeError(
-            f"{path}: API servers refuse the pattern {pattern!r}, in which they expect RE2: {error}"
+            f"{path}: API servers refuse the pattern {pattern!r}, which is not a regular expression of RE2: {error}"
         ) from error
     return {"pattern": pattern}
 
@@ -118,7 +118,7 @@ def _enum(values: Any, path: str) -> Schema:
         return {"type": "string", "enum": sorted(values)}
     if all(isinstance(each, int) for each in values):
         return {"type": "integer", "enum": sorted(values)}
-    raise TypeError(f"{path}: the values of an enumeration are all texts or all whole numbers")
+    raise TypeError(f"{path}: the values of an enumeration must be either all strings or all integers")
 
 
 def _list(info: Any, path: str, seen: tuple[type, ...]) -> Schema:
@@ -133,7 +133,7 @@ def _list(info: Any, path: str, seen: tuple[type, ...]) -> Schema:
 
 def _map(info: inspect.DictType, path: str, seen: tuple[type, ...]) -> Schema:
     if not isinstance(info.key_type, inspect.StrType):
-        raise TypeError(f"{path}: the keys of a map are texts")
+        raise TypeError(f"{path}: the keys of a map must be strings")
     if isinstance(info.value_type, inspect.AnyType):
         return {"type": "object", **_ANYTHING}
     values = _of(info.value_type, f"{path}{{}}", seen)

@@ -19,7 +19,7 @@ def check_list(name: str, value: Any, example: str, *, of: type | None = None) -
     is_listed = not isinstance(value, str | bytes) and hasattr(value, "__iter__")
     if not is_listed or (of is not None and not all(isinstance(each, of) for each in value)):
         raise TypeError(
-            f"{name}={_shown(value)} is no list{f' of {of.__name__}' if of else ''}; write `{name}={example}`"
+            f"{name}={_shown(value)} is not a list{f' of {of.__name__}' if of else ''}; write `{name}={example}`"
         )
 
 

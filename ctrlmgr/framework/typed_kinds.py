@@ -144,7 +144,7 @@ def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
     if unknown is not None:
         near = difflib.get_close_matches(unknown, _KEYWORDS, 1)
         meant = f"did you mean {near[0]}=?" if near else f"there are {', '.join(_KEYWORDS[:9])}"
-        raise TypeError(f"{name}: a kind has no {unknown}=; {meant}")
+        raise TypeError(f"{name}: a kind has no argument {unknown}=; {meant}")
 
 
 class Described:

@@ -287,7 +287,7 @@ class Exchange:
 
     def _begin(self) -> None:
         if self.is_begun:
-            raise RuntimeError("a request is answered once")
+            raise RuntimeError("the response to this request has already begun")
         self.is_begun = True
         if self._expects:  # the client may still send the body, so the next bytes could be body or request
             self.keep_alive = False

@@ -169,7 +169,7 @@ def open_requests(data_path: Path) -> AuditDatabase:
     """Open the requests of the process with this data_dir; raises `SettingsError` if no requests are stored."""
     path = data_path / FILE
     if not path.exists():
-        raise SettingsError(f"there is no {path}: requests are kept when audit.policy_file names a policy")
+        raise SettingsError(f"there is no {path}: requests are stored only if audit.policy_file names a policy")
     return AuditDatabase(path)
 
 

@@ -201,7 +201,7 @@ class _Copy:
                 [(name, row)] = msgspec.json.decode(line).items()
                 rows.setdefault(name, []).append(row)
         except (ValueError, KeyError, AttributeError, msgspec.MsgspecError) as error:
-            raise ServiceUnavailable("the server did not answer with a log; is it one of ctrlmgr's?") from error
+            raise ServiceUnavailable("the response of the server is not a log; is it a ctrlmgr server?") from error
         return _Page(place, rows)
 
     def _check(self, page: _Page, after: Revision) -> None:

@@ -88,7 +88,7 @@ def _tokens(statement: str) -> Iterator[str]:
     for found in _TOKEN.finditer(statement):
         match found.lastgroup:
             case "escaped":
-                raise QueryRefused("only queries are allowed: names are written without U&")
+                raise QueryRefused("only queries are allowed: names with U& are not supported")
             case "name":
                 yield found["name"].lower()
             case "quoted":

@@ -427,7 +427,7 @@ class Harness:
     def _target(self, declaration: Declaration, name: str, namespace: str | None) -> Target:
         kind = self.engine.kinds.find(declaration.group, declaration.version, declaration.resource.plural)
         if kind is None:
-            raise AssertionError(f"{declaration.label} is not installed: name it in kinds=")
+            raise AssertionError(f"{declaration.label} is not installed: add the kind to kinds=")
         return Target(kind, (namespace or "default") if kind.namespaced else "", name)
 
     def _failed(self, controller: str, raw: Object, error: Exception) -> None:

@@ -115,7 +115,7 @@ class ImportContract:
     @pytest.mark.parametrize("revisions", [(2,), (3, 3), (9, 7)])
     def test_revisions_that_do_not_go_on_are_refused(self, log: VerifiableLog, revisions: tuple[int, ...]) -> None:
         append(log, add(thing("one")), add(thing("two")))
-        with pytest.raises(BadRequest, match="cannot be imported behind revision"):
+        with pytest.raises(BadRequest, match="cannot be imported after revision"):
             log.import_events([recorded(ADDED, f"a{at}", at) for at in revisions])
         assert log.head().revision == 2
         assert append(log, add(thing("three"))) == [3]

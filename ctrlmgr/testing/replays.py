@@ -116,7 +116,7 @@ class Replayer:
 def _require_controllers(owns: Iterable[Ownership], controllers: Mapping[str, ControllerBuilder]) -> None:
     for each in owns:
         if each.controller not in controllers:
-            raise NothingCompared(f"{each.controller} owns {each.resource}, and does not run")
+            raise NothingCompared(f"{each.controller} owns {each.resource}, but does not run")
 
 
 def _require_comparison(run: Replay, report: Report) -> None:
@@ -125,7 +125,7 @@ def _require_comparison(run: Replay, report: Report) -> None:
         raise NothingCompared(f"{told} in {report.file}")
     if not report.objects_compared and not report.decisions_compared:
         told = "none of its writes came from the components that the running controllers replace"
-        raise NothingCompared(f"nothing of {report.file} was compared: {told}")
+        raise NothingCompared(f"no object in {report.file} was compared: {told}")
 
 
 def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None) -> Mapping[str, ControllerBuilder]:

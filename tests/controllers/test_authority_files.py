@@ -38,5 +38,5 @@ def test_a_pair_that_is_none_is_refused(tmp_path: Path) -> None:
     certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
     certificate.write_bytes(authority("one").pem)
     key.write_bytes(authority("other").key_pem)
-    with pytest.raises(SettingsError, match="the key is not the certificate's"):
+    with pytest.raises(SettingsError, match="the key does not belong to the certificate"):
         AuthorityFiles(certificate, key)

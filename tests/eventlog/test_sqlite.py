@@ -347,7 +347,7 @@ def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEven
     log.append([add(thing("lost"))], author=AUTHOR)
     log.close()
     path.write_bytes(backup)
-    with pytest.raises(LogRolledBack, match=r"ends at revision 3 but .* remembers 4"):
+    with pytest.raises(LogRolledBack, match=r"ends at revision 3 but .* names revision 4"):
         opened(path)
     accepted = path.with_name("accepted")
     log = opened(path, seed=2, anchor=accepted)
@@ -366,7 +366,7 @@ def test_a_log_whose_past_differs_from_its_anchor_is_refused(log: SQLiteEventLog
     log.close()
     with damaged(path) as connection:
         connection.execute("UPDATE event SET hash = zeroblob(32) WHERE revision = 3")
-    with pytest.raises(LogCorrupt, match="revision 3 is not what"):
+    with pytest.raises(LogCorrupt, match="revision 3 does not have the hash in"):
         opened(path)
 
 

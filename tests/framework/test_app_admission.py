@@ -149,8 +149,8 @@ def test_own_plugins_have_a_place_and_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"operations": ["PATCH"]}, "operations are of CREATE, UPDATE, DELETE"),
-        ({"operations": []}, "operations are of CREATE, UPDATE, DELETE"),
+        ({"operations": ["PATCH"]}, "operations must be of CREATE, UPDATE, DELETE"),
+        ({"operations": []}, "operations must be of CREATE, UPDATE, DELETE"),
         ({"name": "Not A Name"}, "is not a valid name of an admission plugin"),
     ],
 )

@@ -50,7 +50,7 @@ LOADING = {
         "write a version such as `example.com/v1`",
     ),
     "a class keyword of another spelling": Mistake(
-        SHOP.replace('v1"', 'v1", shortnames=["sh"]'), "Shop: a kind has no shortnames=", "shopfile.py:7",
+        SHOP.replace('v1"', 'v1", shortnames=["sh"]'), "Shop: a kind has no argument shortnames=", "shopfile.py:7",
         "did you mean short_names=?",
     ),
     "a pattern that is none": Mistake(
@@ -95,11 +95,12 @@ LOADING = {
         "did you mean controller?",
     ),
     "one kind where a list is due": Mistake(
-        SHOP + controller(options=', owns="v1/Pod"'), "owns='v1/Pod' is no list", "shopfile.py:10",
+        SHOP + controller(options=', owns="v1/Pod"'), "owns='v1/Pod' is not a list", "shopfile.py:10",
         "write `owns=['v1/Pod']`",
     ),
     "a kind among the watches": Mistake(
-        SHOP + controller(options=', watches=["v1/Pod"]'), "watches=['v1/Pod'] is no list of Watch", "shopfile.py:10",
+        SHOP + controller(options=', watches=["v1/Pod"]'),
+        "watches=['v1/Pod'] is not a list of Watch", "shopfile.py:10",
         'write `watches=[Watch("v1/Pod", function)]`',
     ),
     "a time that is a text": Mistake(
@@ -120,19 +121,19 @@ LOADING = {
     ),
     "one operation where a list is due": Mistake(
         SHOP + controller(options=', operations="CREATE"').replace("app.controller", "app.admission"),
-        "operations='CREATE' is no list", "shopfile.py:10", 'write `operations=["CREATE"]`',
+        "operations='CREATE' is not a list", "shopfile.py:10", 'write `operations=["CREATE"]`',
     ),
     "a finalizer without its name": Mistake(
         SHOP + controller() + "shop_controller.finalize(shop_controller.function)",
-        "finalize takes the name", "shopfile.py:13",
+        "finalize needs the name", "shopfile.py:13",
         "`@shop_controller.finalize('example.com/bucket')`",
     ),
     "one short name where a list is due": Mistake(
-        SHOP.replace('v1"', 'v1", short_names="sh"'), "short_names='sh' is no list", "shopfile.py:7",
+        SHOP.replace('v1"', 'v1", short_names="sh"'), "short_names='sh' is not a list", "shopfile.py:7",
         "write `short_names=['sh']`",
     ),
     "a column that is a path": Mistake(
-        SHOP.replace('v1"', 'v1", columns=[".spec.size"]'), "is no list of Column", "shopfile.py:7",
+        SHOP.replace('v1"', 'v1", columns=[".spec.size"]'), "is not a list of Column", "shopfile.py:7",
         'Column("Size", ".spec.size")',
     ),
     "a scope that is none": Mistake(
@@ -145,7 +146,7 @@ LOADING = {
     ),
     "a pattern that only Python knows": Mistake(
         SHOP.replace("spec: Model = Model()", 'code: Annotated[str, Meta(pattern="(?<=a)b")] = ""') + controller(),
-        "API servers refuse the pattern '(?<=a)b'", "shopfile.py:7", "they expect RE2",
+        "API servers refuse the pattern '(?<=a)b'", "shopfile.py:7", "not a regular expression of RE2",
     ),
     "a default of another type": Mistake(
         SHOP.replace("spec: Model = Model()", 'size: int = "x"') + controller(), "its default 'x' is not allowed",

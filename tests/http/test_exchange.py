@@ -265,7 +265,7 @@ def test_what_is_said_after_the_client_has_gone_goes_nowhere() -> None:
 def test_a_request_is_answered_once() -> None:
     asked = exchange(Line())
     asked.answer(200, [], b"")
-    with pytest.raises(RuntimeError, match="answered once"):
+    with pytest.raises(RuntimeError, match="already begun"):
         asked.answer(200, [], b"")
 
 

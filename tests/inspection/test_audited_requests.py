@@ -130,7 +130,7 @@ def test_what_an_earlier_version_kept_is_taken_over(tmp_path: Path, clock: FakeC
 def test_where_none_are_kept(tmp_path: Path) -> None:
     with requests_if_kept(tmp_path) as database:
         assert database is None
-    with pytest.raises(SettingsError, match=r"requests are kept when audit\.policy_file names a policy"):
+    with pytest.raises(SettingsError, match=r"requests are stored only if audit\.policy_file names a policy"):
         open_requests(tmp_path)
 
 

@@ -199,7 +199,7 @@ def test_a_default_is_taken_where_nothing_is_given() -> None:
     ("given", "complaint"),
     [
         pytest.param({}, "needs resource", id="missing"),
-        pytest.param({"resource": "pods", "name": "a", "colour": "red"}, "takes no colour", id="unknown"),
+        pytest.param({"resource": "pods", "name": "a", "colour": "red"}, "has no parameter colour", id="unknown"),
     ],
 )
 def test_a_wrong_parameter_is_told(given: dict[str, str], complaint: str) -> None:

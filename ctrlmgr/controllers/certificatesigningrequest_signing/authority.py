@@ -81,7 +81,7 @@ class SigningAuthority:
     def __init__(self, certificate: x509.Certificate, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
         """Create an authority that signs with `key`; raises ValueError if `key` does not match `certificate`."""
         if key.public_key() != certificate.public_key():
-            raise ValueError("the key is not the certificate's")
+            raise ValueError("the key does not belong to the certificate")
         self.certificate = certificate
         self._key = key
 
@@ -113,7 +113,7 @@ class SigningAuthority:
         begins, ends = self._life(datetime.fromtimestamp(now // 1_000_000, UTC), timedelta(seconds=seconds))
         key = request.public_key()
         if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
-            raise ValueError("certificates for this type of key are not signed")
+            raise ValueError("the signer does not support this type of key")
         builder = (
             x509.CertificateBuilder()
             .subject_name(_subject(request.subject))

@@ -81,7 +81,7 @@ class PendingAppend:
             metadata = obj.metadata
             place = (resource_name(obj.resource), metadata.namespace, metadata.name)
             if proposal.expected and proposal.type is EventType.ADDED:
-                raise BadRequest(f'{place[0]} "{metadata.name}" cannot be created at a revision')
+                raise BadRequest(f'{place[0]} "{metadata.name}" already has a revision, so it cannot be created')
             if proposal.within is not None:
                 self.within[len(self.places)] = namespace_place(metadata.namespace)
             self.places.append(place)
@@ -136,7 +136,7 @@ class PendingAppend:
             ended.acquire()
             self.add_done_callback(lambda _: ended.release())
             if not ended.acquire(timeout=-1 if timeout is None else timeout):
-                raise TimeoutError("the append is still under way")
+                raise TimeoutError("the append has not finished yet")
         if self.error is not None:
             raise self.error
         return self.events

@@ -63,7 +63,7 @@ class BoundedConnection(psycopg.Connection[Any]):
                 ready = yield state
                 silence = 0.0 if ready else silence + _LOOK
                 if silence and (self.is_former() or (self.patience is not None and silence > self.patience)):
-                    raise psycopg.OperationalError(f"the server has said nothing for {silence:.0f} s")
+                    raise psycopg.OperationalError(f"the server has not responded for {silence:.0f} s")
                 state = gen.send(ready)
         except StopIteration as stop:
             result: RV = stop.value

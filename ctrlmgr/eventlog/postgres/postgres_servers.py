@@ -109,7 +109,7 @@ class Servers:
         @event.listens_for(engine, "checkout")
         def lend(connection: BoundedConnection, *_: object) -> None:
             if connection.is_former():
-                raise InvalidatePoolError("the primary is another server now")
+                raise InvalidatePoolError("another server has become the primary")
             connection.patience = _SILENCE
 
         @event.listens_for(engine, "checkin")
@@ -214,8 +214,8 @@ class Servers:
         if encoding != _ENCODING:
             connection.close()
             raise SettingsError(
-                f"the database {self._target.url.database} has the encoding {encoding}, which cannot hold every text; "
-                f"make one with CREATE DATABASE … ENCODING '{_ENCODING}' TEMPLATE template0"
+                f"the database {self._target.url.database} has the encoding {encoding}, which cannot store every "
+                f"string; create one with CREATE DATABASE … ENCODING '{_ENCODING}' TEMPLATE template0"
             )
         connection.patience = float(arguments["connect_timeout"])
         connection.place = place
@@ -228,8 +228,8 @@ class Servers:
             newest = self._timelines.get(identity.system, 0)
             if 0 < identity.timeline < newest:
                 raise WrongServer(
-                    f"{place} is on timeline {identity.timeline}, but {newest} has begun: it was the primary before a "
-                    "failover, and has to follow the new one"
+                    f"{place} is on timeline {identity.timeline}, but timeline {newest} has begun: the server was the "
+                    "primary before a failover, and must follow the new primary"
                 )
             self._timelines[identity.system] = max(identity.timeline, newest)
 
@@ -250,18 +250,18 @@ def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) ->
     """Raise `LogRolledBack` unless the log contains the head `known`; if that event was compacted, accept the log."""
     if uuid != known.uuid:
         raise LogRolledBack(
-            f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
-            "restored as a new incarnation. Restart this process to use this one"
+            f"the database contains log {uuid}, but this process has used log {known.uuid}: the database was replaced, "
+            "or restored as a new incarnation. Restart this process to use the new log"
         )
     if revision < known.revision:
         raise LogRolledBack(
-            f"the database ends at revision {revision}, this process has seen {known.revision}: a standby took over "
-            "that had not received the newest ones, or a backup was restored"
+            f"the database ends at revision {revision}, but this process has read revision {known.revision}: a standby "
+            "without the newest events was promoted, or a backup was restored"
         )
     if chain_hash is not None and chain_hash != known.hash:
         raise LogRolledBack(
-            f"revision {known.revision} is not what this process has seen: the database has gone on from an older "
-            "state and has lost what had been written"
+            f"revision {known.revision} differs from the one that this process has read: the database has "
+            "continued from an older state and has lost later events"
         )
 
 

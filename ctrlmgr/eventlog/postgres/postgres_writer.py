@@ -151,7 +151,7 @@ class PostgresWriter:
             connection.execute(_PRUNE)
         row = connection.execute(_CALL, _arguments(known, group, outcomes), binary=True).fetchone()
         if self._warning:
-            raise OutcomeUnknown(f"the database confirmed an append with a warning only: {self._warning}")
+            raise OutcomeUnknown(f"the database confirmed an append, but with a warning: {self._warning}")
         return row
 
     def _commit_one_by_one(

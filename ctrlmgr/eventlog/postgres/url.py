@@ -103,7 +103,7 @@ def parse_url(url: str) -> Target:
     query = parsed.query
     places = _places(hosts) or _places(",".join(_several(query.get("host"))), _several(query.get("port")))
     if len(places) > 1 and "hostaddr" in query:
-        raise SettingsError("database.url: hostaddr goes with one host; name several hosts by their addresses instead")
+        raise SettingsError("database.url: hostaddr needs a single host; write several addresses as hosts")
     wanted = _single(query.get("target_session_attrs", ""))
     return Target(parsed.difference_update_query(_OURS), places or [_default_place(query)], wanted in _PRIMARY)
 
@@ -123,7 +123,9 @@ def _places(hosts: str, ports: Sequence[str] = ()) -> list[Place]:
     if not ports:
         return found
     if len(ports) not in (1, len(found)):
-        raise SettingsError(f"database.url: {len(found)} hosts but {len(ports)} ports; give one for all or one each")
+        raise SettingsError(
+            f"database.url: {len(found)} hosts but {len(ports)} ports; give one port for all hosts, or one for each"
+        )
     given = [ports[0]] * len(found) if len(ports) == 1 else ports
     return [Place(place.host, _port(port)) for place, port in zip(found, given, strict=True)]
 

@@ -351,7 +351,7 @@ class SQLiteWriter:
             with self._lock, self._without_patience():
                 busy, _, _ = self._one("PRAGMA wal_checkpoint(RESTART)")
         except sqlite3.OperationalError as error:
-            raise self._placed(LogUnavailable(f"the database cannot be tidied: {error}")) from error
+            raise self._placed(LogUnavailable(f"the database cannot be compacted: {error}")) from error
         self._dirty = bool(busy)
 
     @contextmanager

@@ -45,7 +45,7 @@ def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[
         found = [(path, text + (_text("deploying.txt", words) if path == "README.md" else "")) for path, text in found]
         found.append((_MANIFESTS, ""))
     if there := next((path for path, _ in found if (folder / path).exists()), None):
-        raise SettingsError(f"new: {folder / there} is there already")
+        raise SettingsError(f"new: {folder / there} exists already")
     for path, text in found:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

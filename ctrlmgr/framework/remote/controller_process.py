@@ -106,7 +106,8 @@ class SelectedControllers(NamedTuple):
             first = found.setdefault(kind.resource, kind)
             if first.api_version != kind.api_version:
                 raise SettingsError(
-                    f"{first.where} and {kind.where} are two versions of {kind.resource}: a process reads a kind in one"
+                    f"{first.where} and {kind.where} are two versions of {kind.resource}: a process can read a kind "
+                    "in only one version"
                 )
         return {resource: kind.api_version for resource, kind in found.items()}
 

@@ -139,7 +139,7 @@ class FrameReader:
             high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
             size = high << 8 | low
             if size > LARGEST:
-                raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of {size} bytes")
+                raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of {size} bytes exceeds the maximum size")
             end = at + _HEAD_SIZE + size
             if end > there:
                 break
@@ -157,7 +157,7 @@ class FrameReader:
         """Return the bytes after the preface; raises `ConnectionFault` if the preface is wrong."""
         awaited = self._greeting
         if data[: len(awaited)] != awaited[: len(data)]:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "another protocol than HTTP/2")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "the connection does not begin with the HTTP/2 preface")
         self._greeting = awaited[len(data) :]
         return data[len(awaited) :]
 
@@ -174,7 +174,7 @@ class FrameReader:
         opening = self._opening
         if opening is None:
             if frame.kind == CONTINUATION:
-                raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that has not begun")
+                raise ConnectionFault(Code.PROTOCOL_ERROR, "CONTINUATION frame without a preceding HEADERS frame")
             if frame.flags & _BESIDES:
                 frame = _block_alone(frame)
             if frame.flags & END_HEADERS:
@@ -182,11 +182,11 @@ class FrameReader:
             self._opening, self._block, self._count = frame, bytearray(frame.payload), 0
             return None
         if frame.kind != CONTINUATION or frame.stream != opening.stream:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that is not finished")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "another frame was sent before the end of a header block")
         self._block += frame.payload
         self._count += 1
         if len(self._block) > self._bounds.head_bytes or self._count > self._bounds.header_count:
-            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block that is too long")
+            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "the header block is too long")
         if not frame.flags & END_HEADERS:
             return None
         self._opening, block = None, bytes(self._block)
@@ -211,9 +211,9 @@ def _checked(frame: Frame) -> Frame:
     if stream and kind in _OF_REQUESTS:
         return frame
     if (not stream and kind in _OF_STREAMS) or (stream and kind in _OF_CONNECTIONS):
-        raise ConnectionFault(Code.PROTOCOL_ERROR, f"a frame of kind {kind} on stream {stream}")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, f"a frame of type {kind} is not allowed on stream {stream}")
     if len(payload) != _SIZES.get(kind, len(payload)) or (kind == GOAWAY and len(payload) < 8):
-        raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of kind {kind} of {len(payload)} bytes")
+        raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of type {kind} has the invalid size {len(payload)}")
     return frame
 
 
@@ -223,9 +223,9 @@ def read_settings(frame: Frame) -> dict[int, int]:
     Raises `ConnectionFault` if a value is invalid.
     """
     if len(frame.payload) % _SETTING.size or (frame.flags & ACK and frame.payload):
-        raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings that are cut short, or acknowledge and set")
+        raise ConnectionFault(Code.FRAME_SIZE_ERROR, "the size of the SETTINGS frame is not valid")
     if len(frame.payload) > _MOST_SETTINGS * _SETTING.size:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "too many settings in a frame")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "the SETTINGS frame has too many settings")
     pairs = list(_SETTING.iter_unpack(frame.payload))
     for setting, value in pairs:
         _check_setting(setting, value)
@@ -234,11 +234,11 @@ def read_settings(frame: Frame) -> dict[int, int]:
 
 def _check_setting(setting: int, value: int) -> None:
     if setting == Setting.INITIAL_WINDOW_SIZE and value > WIDEST:
-        raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
+        raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "SETTINGS_INITIAL_WINDOW_SIZE exceeds the maximum")
     if setting == Setting.ENABLE_PUSH and value > 1:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "a push that is neither on nor off")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH must be 0 or 1")
     if setting == Setting.MAX_FRAME_SIZE and not LARGEST <= value < 1 << 24:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "a size of frames that must not be")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE is outside of the valid range")
 
 
 def read_increment(frame: Frame) -> int:
@@ -298,10 +298,10 @@ def unpadded(frame: Frame) -> bytes:
     ends = len(payload)
     if frame.flags & PADDED:
         if not payload:
-            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "a padded frame without a length of its padding")
+            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "the padded frame contains no padding length")
         begins, ends = 1, ends - payload[0]
     if frame.kind == HEADERS and frame.flags & WITH_PRIORITY:
         begins += 5
     if begins > ends:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame that is less than its padding and priority")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "the frame is shorter than its padding and priority")
     return payload[begins:ends]

@@ -118,16 +118,16 @@ class BlockReader:
         try:
             return self._recognised(block) or self._read(block)
         except HPACKError as error:
-            raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"the header block cannot be decoded: {error}") from error
 
     def skip(self, block: bytes) -> bool:
         """Decode a block of trailers; return whether it contains a pseudo header. Raises the same errors as `read`."""
         try:
             return b":" in {name[:1] for name, _ in self._decoded(block)}
         except Malformed as error:
-            raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are too large") from error
+            raise StreamFault(Code.PROTOCOL_ERROR, "the trailers are too large") from error
         except HPACKError as error:
-            raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"the trailers cannot be decoded: {error}") from error
 
     def limit_table(self) -> None:
         """Record that the client has acknowledged the setting which forbids a dynamic table (RFC 7541, section 4.2).
@@ -173,9 +173,9 @@ class BlockReader:
                 lines.append((name, value))
         method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
         if not target or pseudo.get(b":scheme") not in _SCHEMES or not (method.isalpha() and method.isascii()):
-            raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
+            raise StreamFault(Code.PROTOCOL_ERROR, "the request has no valid :method, :scheme or :path")
         if not all(map(_VALUE.fullmatch, pseudo.values())):
-            raise StreamFault(Code.PROTOCOL_ERROR, "a pseudo header that must not be")
+            raise StreamFault(Code.PROTOCOL_ERROR, "a pseudo-header has an invalid value")
         around = _around(method.decode(), lines, pseudo.get(b":authority"))
         if not has_table:
             self._remember(block, around)
@@ -202,7 +202,7 @@ class BlockReader:
         self.work += len(block) // _PIECE
         for begins, ends in _spans(block):
             if count > 2 * self._bounds.header_count:  # decoding the rest of the block would take too long
-                raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
+                raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "the header block has too many fields")
             if block[begins] & 0xE0 == _UPDATE:
                 self._check_update(block, begins, count)
             for name, value in self._decoder.decode(block[begins:ends], raw=True):
@@ -217,9 +217,9 @@ class BlockReader:
     def _check_update(self, block: bytes, begins: int, count: int) -> None:
         """Raise `ConnectionFault` if a block sets the dynamic table's size after a field, or beyond the limit."""
         if count:
-            raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "table size update after the first header field")
         if _number(block, begins, 5)[0] > self._largest_table:  # RFC 7541, section 6.3
-            raise ConnectionFault(Code.COMPRESSION_ERROR, "a larger table than the server allows")
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "dynamic table size exceeds the server's maximum")
 
 
 def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _RequestFields:
@@ -231,9 +231,9 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
     hosts, expectation, length = [] if authority is None else [authority], b"", None
     for name, value in lines:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise StreamFault(Code.PROTOCOL_ERROR, f"a field {name!r} that must not be")
+            raise StreamFault(Code.PROTOCOL_ERROR, f"the header field {name!r} is not valid")
         if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
-            raise StreamFault(Code.PROTOCOL_ERROR, f"a field of connections: {name.decode()}")
+            raise StreamFault(Code.PROTOCOL_ERROR, f"connection-specific header field: {name.decode()}")
         match name:
             case b"host":
                 if authority is None:
@@ -244,7 +244,7 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
                 continue
             case b"content-length":
                 if length is not None or not value.isdigit() or len(value) > 18:
-                    raise StreamFault(Code.PROTOCOL_ERROR, "a length that is none")
+                    raise StreamFault(Code.PROTOCOL_ERROR, "the content-length is not valid")
                 length = int(value)
                 continue
             case b"expect":
@@ -282,7 +282,7 @@ def _end(block: bytes, at: int) -> int:
         size, ends = _number(block, ends, 7)
         ends += size
     if ends > len(block):
-        raise HPACKError("a field that is cut short")
+        raise HPACKError("truncated header field")
     return ends
 
 
@@ -290,7 +290,7 @@ def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
     """Return the encoded number at a position, and the position after it (RFC 7541, section 5.1)."""
     most = (1 << bits) - 1
     if at >= len(block):
-        raise HPACKError("a number that is not there")
+        raise HPACKError("missing integer")
     value = block[at] & most
     at += 1
     if value < most:
@@ -303,7 +303,7 @@ def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
         value += (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise HPACKError("a number that is too long, or cut short")
+    raise HPACKError("integer too large or truncated")
 
 
 def written(

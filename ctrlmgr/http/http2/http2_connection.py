@@ -229,7 +229,7 @@ class Http2Connection(BaseConnection):
         """Begin a request, or end a request with its trailers."""
         number, ends = frame.stream, bool(frame.flags & frames.END_STREAM)
         if number % 2 == 0:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "a request on no stream of a client's")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "the request is on a stream with an even number")
         if number <= self._last:
             self._end_with_trailers(number, frame.payload, ends=ends)
             return
@@ -248,12 +248,12 @@ class Http2Connection(BaseConnection):
         if self._is_leaving:
             return  # the client has been notified that this request is not answered
         if len(self._channels) >= self.bounds.streams:
-            raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
+            raise StreamFault(Code.REFUSED_STREAM, "too many concurrent requests")
         if frame.flags & frames.ON_ITSELF:
-            raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
+            raise StreamFault(Code.PROTOCOL_ERROR, "the stream depends on itself")
         channel = Channel(number, head, self, self._stream_window)
         if not channel.exchange.hold_head(head):
-            raise StreamFault(Code.REFUSED_STREAM, "too long heads of requests at a time")
+            raise StreamFault(Code.REFUSED_STREAM, "the headers of concurrent requests are too large together")
         self._channels[number] = channel
         self._idleness.cancel()
         if ends:
@@ -267,12 +267,12 @@ class Http2Connection(BaseConnection):
         if channel is not None:
             channel.require_open()
             if has_pseudo or not ends:  # an error according to RFC 9113, section 8.1
-                raise StreamFault(Code.PROTOCOL_ERROR, "trailers with a pseudo header, or that are not the end")
+                raise StreamFault(Code.PROTOCOL_ERROR, "the trailers contain a pseudo-header, or do not end the stream")
             channel.end()
         elif number in self._dropped:
             self._noise.add()
         else:
-            raise ConnectionFault(Code.STREAM_CLOSED, "a request on a stream that is over")
+            raise ConnectionFault(Code.STREAM_CLOSED, "HEADERS frame on a closed stream")
 
     def _take_data(self, frame: Frame) -> None:
         self._must_be_known(frame)
@@ -290,7 +290,7 @@ class Http2Connection(BaseConnection):
             if ends:
                 self._unfinished.discard(frame.stream)
         else:
-            raise StreamFault(Code.STREAM_CLOSED, "a body on a stream that is over")
+            raise StreamFault(Code.STREAM_CLOSED, "DATA frame on a closed stream")
 
     def _make_room(self, size: int) -> None:
         """Restore the connection's flow-control window, because the windows of the streams already limit the bodies."""
@@ -342,16 +342,16 @@ class Http2Connection(BaseConnection):
         if frame.stream:
             self._must_be_known(frame)
             if not count:
-                raise StreamFault(Code.PROTOCOL_ERROR, "room for nothing")
+                raise StreamFault(Code.PROTOCOL_ERROR, "the WINDOW_UPDATE frame has the increment 0")
             channel = self._channels.get(frame.stream)
             if channel is not None:
                 channel.widen(count)
             return
         if not count:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "room for nothing")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "the WINDOW_UPDATE frame has the increment 0")
         self.window += count
         if self.window > frames.WIDEST:
-            raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
+            raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "the connection's window exceeds the maximum")
         while self._roomless and self.window > 0:
             self._work += 1
             self._roomless.popitem(last=False)[0].send_waiting()
@@ -360,14 +360,14 @@ class Http2Connection(BaseConnection):
         """Refuse a stream that depends on itself (RFC 7540, 5.3.1); ignore priorities (RFC 9113, section 5.3)."""
         self._noise.add()
         if frames.depends_on_itself(frame):
-            raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
+            raise StreamFault(Code.PROTOCOL_ERROR, "the stream depends on itself")
 
     def _take_push(self, frame: Frame) -> None:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "a push by a client")
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "a client must not send PUSH_PROMISE")
 
     def _must_be_known(self, frame: Frame) -> None:
         if frame.stream > self._last:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame of no stream that has been opened")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "the stream of the frame has not been opened")
 
     # Limits.
 

@@ -148,7 +148,7 @@ class Channel:
         self._room -= size
         self._received += len(piece)
         if self._room < 0:
-            raise StreamFault(Code.FLOW_CONTROL_ERROR, "more of a body than there is room for")
+            raise StreamFault(Code.FLOW_CONTROL_ERROR, "the body exceeds the flow-control window of the stream")
         self._unread += size
         if piece:
             self.exchange.receive(piece)
@@ -157,7 +157,7 @@ class Channel:
     def require_open(self) -> None:
         """Raise `StreamFault` if the whole request has been received."""
         if self._has_come:
-            raise StreamFault(Code.STREAM_CLOSED, "more of a request that was over")
+            raise StreamFault(Code.STREAM_CLOSED, "DATA frame after the end of the request")
 
     def end(self) -> None:
         """Record that the whole request has been received.
@@ -166,7 +166,7 @@ class Channel:
         """
         self.require_open()
         if self._length is not None and self._received != self._length:
-            raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
+            raise StreamFault(Code.PROTOCOL_ERROR, "the length of the body differs from the content-length")
         self._has_come = True
         self.exchange.end()
 
@@ -177,7 +177,7 @@ class Channel:
         """
         self._window += count
         if self._window > WIDEST:
-            raise StreamFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
+            raise StreamFault(Code.FLOW_CONTROL_ERROR, "the stream's window exceeds the maximum")
         if count > 0 and self._waiting and self._window > 0:
             self.send_waiting()
 

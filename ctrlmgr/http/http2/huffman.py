@@ -39,7 +39,7 @@ def decoded(text: bytes) -> bytes:
         piece, state, may_end = _taken(state, text[even:])
         letters.append(piece)
     if not may_end:
-        raise HPACKDecodingError("a text that ends in the middle of a letter")
+        raise HPACKDecodingError("the Huffman-coded string ends within a symbol")
     return b"".join(letters)
 
 
@@ -56,7 +56,7 @@ def _taken(state: int, text: bytes) -> _Step:
         for bits in (byte >> 4, byte & 0x0F):
             state, flags, letter = HUFFMAN_TABLE[state * 16 + bits]
             if flags & HUFFMAN_FAIL:
-                raise HPACKDecodingError("a text that Huffman's code does not have")
+                raise HPACKDecodingError("the string contains an invalid Huffman code")
             if flags & HUFFMAN_EMIT_SYMBOL:
                 letters.append(letter)
     return _Step(bytes(letters), state, bool(flags & HUFFMAN_COMPLETE))

@@ -59,6 +59,6 @@ class Inbox:
 
     def _greeting(self, frame: Frame) -> Frame:
         if frame.kind != SETTINGS or frame.flags & ACK:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "another first frame than settings")
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "the first frame is not a SETTINGS frame")
         self._is_greeted = True
         return frame

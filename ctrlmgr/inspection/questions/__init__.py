@@ -48,12 +48,12 @@ class Question(NamedTuple):
         Raises ValueError if a parameter is missing, unknown, or not a number.
         """
         if unknown := given.keys() - {each.name for each in self.parameters}:
-            raise ValueError(f"{self.name} takes no {min(unknown)}; ask: {self.usage}")
+            raise ValueError(f"{self.name} has no parameter {min(unknown)}; usage: {self.usage}")
         return {each.name: self._value(each, given.get(each.name, each.default), resolve) for each in self.parameters}
 
     def _value(self, parameter: Parameter, text: str | None, resolve: Callable[[str], Revision]) -> int | str:
         if text is None:
-            raise ValueError(f"{self.name} needs {parameter.name}, {parameter.description}; ask: {self.usage}")
+            raise ValueError(f"{self.name} needs {parameter.name}, {parameter.description}; usage: {self.usage}")
         if parameter.type == "revision":
             return resolve(text)
         if parameter.type == "text":

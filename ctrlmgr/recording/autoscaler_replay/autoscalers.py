@@ -179,9 +179,9 @@ class JudgedAutoscalers:
 
     def _decide(self, known: _AutoscalerState, old: Object, new: Object, now: int) -> Outcome:
         if not now:
-            raise Unknown("when it was made is not in the recording")
+            raise Unknown("the recording does not show when it was made")
         if new.to_dict()["apiVersion"] != _VERSION:
-            raise Unknown(f"its status is not recorded as {_VERSION} has it")
+            raise Unknown(f"its status is not recorded in the version {_VERSION}")
         status = new.view(Autoscaler).status
         kind = self._kind(old)
         if kind is None:

@@ -53,7 +53,7 @@ def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: 
         )
         if elsewhere:
             raise SettingsError(
-                f"--append: {ending.path} also holds objects of {_shown(elsewhere)}, and -n asks for one"
+                f"--append: {ending.path} also contains objects of {_shown(elsewhere)}, but -n selects one namespace"
             )
 
 
@@ -71,7 +71,10 @@ def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bo
     }
     if there != recorded:
         resource, key = min(there.items() ^ recorded.items())[0]
-        raise SettingsError(f"--append: {ending.path} is not this log's up to {ending.revision}: see {resource} {key}")
+        raise SettingsError(
+            f"--append: {ending.path} differs from this log up to revision {ending.revision}, for example in "
+            f"{resource} {key}"
+        )
 
 
 def _shown(names: list[str]) -> str:

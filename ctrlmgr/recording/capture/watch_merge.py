@@ -167,7 +167,7 @@ class Merger:
                 taken.add(revision)
             if self._earlier is not None and revision <= self._earlier.revision:
                 raise SettingsError(
-                    f"--append: {self._earlier.path}: more is new than there are revisions since its end"
+                    f"--append: {self._earlier.path}: there are more changes than revisions since its end"
                 )
             placed.append((revision, each.change))
         for revision, change in sorted(placed, key=lambda each: each[0]):
@@ -182,11 +182,14 @@ def _check_continues(ending: RecordingEnd, resource: Resource, revision: Revisio
     """Raise `SettingsError` if a list is from a cluster other than the recorded one, as far as this can be detected."""
     if revision < ending.revision:
         raise SettingsError(
-            f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"
+            f"--append: {ending.path} ends at revision {ending.revision}, but the cluster is at {revision}: it is "
+            "another cluster"
         )
     if resource == NAMESPACES:  # these two namespaces exist as long as their cluster
         before = ending.objects.get(NAMESPACES, {})
         for name in ("kube-system", "default"):
             one, other = before.get(Key("", name)), now.get(Key("", name))
             if one is not None and other is not None and one.uid != other.uid:
-                raise SettingsError(f"--append: {ending.path} is from another cluster: its namespace {name} is another")
+                raise SettingsError(
+                    f"--append: {ending.path} is from another cluster, whose namespace {name} has another uid"
+                )

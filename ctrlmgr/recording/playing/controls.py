@@ -63,7 +63,7 @@ class Controls:
         try:
             return msgspec.json.decode(self._cluster.request(method, path, query), type=type_)
         except (NotFound, Forbidden) as error:
-            raise SettingsError(f"{self._cluster.server} serves no recording to us: {error}") from error
+            raise SettingsError(f"{self._cluster.server} does not let us control a recording: {error}") from error
         except msgspec.MsgspecError as error:
             raise ServiceUnavailable(f"{self._cluster.server} did not answer as expected: {error}") from error
 

@@ -24,7 +24,7 @@ def seek(player: Player, text: str, now: float) -> None:
     elif text.isascii() and text.isdecimal():
         revision = int(text)
         if not first <= revision <= last:
-            raise BadRequest(f"revision {revision} is not in the recording, which has those from {first} to {last}")
+            raise BadRequest(f"revision {revision} is not in the recording: its revisions are {first} to {last}")
         player.seek_revision(revision, now)
     else:
         player.advance(now)

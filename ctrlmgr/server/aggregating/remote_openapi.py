@@ -71,7 +71,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
     async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher) -> bytes:
         parts = urlsplit(url)
         if parts.netloc or not parts.path.startswith("/"):
-            raise UpstreamFailed(f"the index of {remote.name} names {url}, which is elsewhere")
+            raise UpstreamFailed(f"the index of {remote.name} names {url}, which is on another server")
         answer = await fetcher.fetch(remote, f"{parts.path}?{parts.query}", [_JSON], TIMEOUT)
         body = _ok(answer.code, answer.body)
         msgspec.json.decode(body, type=dict[str, msgspec.Raw])  # only documents of versions that clients can read
@@ -80,5 +80,5 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
 
 def _ok(code: int, body: bytes) -> bytes:
     if code != 200:
-        raise UpstreamFailed(f"the OpenAPI document was answered with {code}")
+        raise UpstreamFailed(f"the response to the request for the OpenAPI document has the status {code}")
     return body

@@ -126,7 +126,7 @@ class IssuerTokens:
         try:
             told = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
             if told.issuer != self.issuer.url:
-                raise ValueError(f"its document names the issuer {told.issuer!r}")
+                raise ValueError(f"its discovery document names the issuer {told.issuer!r}")
             url = told.jwks_uri
             self._keys = read_key_set(await self._get(caller, url))
             self._verified.clear()
@@ -139,7 +139,7 @@ class IssuerTokens:
         """Return the content at `url`; raises `ValueError` if it cannot be fetched."""
         (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
         if reply.problem or not is_success(reply):
-            raise ValueError(reply.problem or f"it answered {reply.code}")
+            raise ValueError(reply.problem or f"it responded with the status {reply.code}")
         return reply.body
 
 

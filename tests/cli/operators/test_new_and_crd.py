@@ -29,7 +29,7 @@ def test_the_tests_of_a_new_project_pass_at_once(tmp_path: Path, capsys: pytest.
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
     assert "5 passed" in done.stdout, done.stdout + done.stderr
     assert cli.run(["new", "corner-shop", "--directory", str(folder)]) == 2
-    assert "README.md is there already" in capsys.readouterr().err
+    assert "README.md exists already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

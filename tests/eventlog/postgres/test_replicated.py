@@ -189,9 +189,9 @@ def test_only_the_newest_primary_is_connected_to(both: ReplicatedPostgres) -> No
 @pytest.mark.parametrize(
     ("known", "problem"),
     [
-        (Head("{uuid}", 1, b"another"), "revision 1 is not what this process has seen"),
-        (Head("{uuid}", 9, b"later"), "the database ends at revision 2, this process has seen 9"),
-        (Head("another", 1, b""), "this process has worked with another"),
+        (Head("{uuid}", 1, b"another"), "revision 1 differs from the one that this process has read"),
+        (Head("{uuid}", 9, b"later"), "the database ends at revision 2, but this process has read revision 9"),
+        (Head("another", 1, b""), "this process has used log another"),
     ],
 )
 def test_a_log_that_is_not_the_one_we_know_is_refused(

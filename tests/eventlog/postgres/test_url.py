@@ -57,7 +57,7 @@ def test_the_account_is_kept() -> None:
         ("postgresql://a:x/log", "'x' is not a port"),
         ("postgresql://a:0/log", "'0' is not a port"),
         ("postgresql:///log?host=a,b,c&port=1,2", "3 hosts but 2 ports"),
-        ("postgresql://a,b/log?hostaddr=127.0.0.1", "hostaddr goes with one host"),
+        ("postgresql://a,b/log?hostaddr=127.0.0.1", "hostaddr needs a single host"),
     ],
 )
 def test_what_is_wrong_is_said(url: str, problem: str) -> None:

@@ -55,7 +55,7 @@ def test_wrong_protocol_is_detected_immediately(data: bytes) -> None:
     if PREFACE.startswith(data):
         assert list(reader.feed(data)) == []
         data = b"X"
-    with pytest.raises(ConnectionFault, match="another protocol"):
+    with pytest.raises(ConnectionFault, match="HTTP/2 preface"):
         list(reader.feed(data))
 
 

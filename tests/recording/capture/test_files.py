@@ -103,7 +103,7 @@ def test_a_file_that_is_cut_short_does_not_go_on(tmp_path: Path) -> None:
     [
         ([Resource("", "configmaps"), SERVICES], "", ""),
         ([SERVICES], "", "also holds configmaps, which --resources does not include"),
-        ([Resource("", "configmaps")], "shop", "also holds objects of no namespace"),
+        ([Resource("", "configmaps")], "shop", "also contains objects of no namespace"),
     ],
 )
 def test_what_would_not_be_followed_any_more_is_refused(

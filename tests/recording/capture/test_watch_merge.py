@@ -124,7 +124,10 @@ def test_what_goes_on_tells_how_things_differ_from_what_an_earlier_recording_end
 
 @pytest.mark.parametrize(
     ("revision", "uid", "problem"),
-    [(9, "one", "the cluster is at 9: it is another"), (20, "two", "its namespace kube-system is another")],
+    [
+        (9, "one", "the cluster is at 9: it is another cluster"),
+        (20, "two", "whose namespace kube-system has another uid"),
+    ],
 )
 def test_another_cluster_is_no_continuation(revision: int, uid: str, problem: str) -> None:
     def system(uid: str) -> Object:
@@ -141,7 +144,7 @@ def test_there_is_no_room_for_more_than_there_are_revisions() -> None:
     merger = Merger([PODS])
     merger.resume(ending(revision=10))
     merger.listed(PODS, 11, [thing(PODS, "a", 1), thing(PODS, "b", 2)], 0)
-    with pytest.raises(SettingsError, match="more is new than there are revisions"):
+    with pytest.raises(SettingsError, match="there are more changes than revisions"):
         list(merger.ready())
 
 
