@@ -1,4 +1,4 @@
-"""Reads the bearer token of a requestfrom its Authorization header, or from a web socket's subprotocols.
+"""Reads the bearer token of a request from its Authorization header, or from a web socket's subprotocols.
 
 Guarantees: a header with another scheme, an empty header or an empty token does not count as a credential, so the
 request is anonymous. If a request has several Authorization headers, the first one is used. Annotations that are added
@@ -29,7 +29,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def bearer_token(headers: Headers) -> tuple[str | None, str]:
-    """Return the token of the Authorization header(None without a token), and a warning (empty without a warning)."""
+    """Return the token of the Authorization header (None without a token), and a warning (empty without a warning)."""
     value = first_header(headers, b"authorization").strip()
     parts = value.split(b" ", 2)
     if len(parts) < 2 or parts[0].lower() != b"bearer":

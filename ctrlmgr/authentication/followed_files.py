@@ -3,7 +3,8 @@
 Guarantees: a change takes effect when the files are checked the next time. If changed files are invalid, the failure is
 logged and counted, and the previous content stays in use until the files change again.
 
-Files are polled rather than watched. Files are polled rather than watched.
+Files are polled rather than watched, because a directory that is mounted into a container replaces files by moving
+links, which not all watch mechanisms report.
 """
 
 from __future__ import annotations

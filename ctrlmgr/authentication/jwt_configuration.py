@@ -1,6 +1,6 @@
 """Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims to users, and anonymous access.
 
-Guarantees: an error in the fileor in one of its expressions is reported as one line that contains the position.
+Guarantees: an error in the file or in one of its expressions is reported as one line that contains the position.
 
 Source: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).

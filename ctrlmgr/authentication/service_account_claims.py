@@ -54,7 +54,7 @@ Find: TypeAlias = Callable[[Resource, Key], Object | None]
 
 
 class Reference(msgspec.Struct, omit_defaults=True):
-    """A reference to an objectin the format that tokens contain."""
+    """A reference to an object in the format that tokens contain."""
 
     name: str = ""
     uid: str = ""

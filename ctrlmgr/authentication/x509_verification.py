@@ -45,7 +45,7 @@ MOST_PRESENTED: Final = 32
 
 _LARGEST_KEY: Final = 8192
 _LARGEST_EXPONENT: Final = 2**31 - 1
-"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) , and the maximum bits of its exponent (crypto/rsa
+"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`), and the maximum bits of its exponent (crypto/rsa
 `checkPub`).
 
 The size of a key and the size of its exponent limit the cost of a signature check.

@@ -1,6 +1,6 @@
 """Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
 
-Guarantees: an error in the fileor in one of its expressions is reported as one line that contains the position.
+Guarantees: an error in the file or in one of its expressions is reported as one line that contains the position.
 
 Source: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.

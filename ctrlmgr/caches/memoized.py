@@ -1,4 +1,4 @@
-"""Memoizes pure functions whose arguments clients choose, ; it is meant for short arguments that recur.
+"""Memoizes pure functions whose arguments clients choose; it is meant for short arguments that recur.
 
 Guarantees:
 - An argument longer than the function's limit is not cached, because a limit on entries alone would allow thousands of
@@ -52,7 +52,7 @@ class SecondHitFilter:
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
     """Decorate a pure function of a string or a tuple, so that up to `entries` results are cached.
 
-    A result is cached from the second call onwith the same argument on, if the argument has at most `longest`
+    A result is cached from the second call on with the same argument on, if the argument has at most `longest`
     characters or items. Errors that the function raises are not cached. The cache is named after the decorated
     function.
     """

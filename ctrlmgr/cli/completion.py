@@ -59,7 +59,7 @@ def _database(context: click.Context) -> Iterator[Database]:
 
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds in the logas completions, also after a comma.
+    """Offer the kinds in the log as completions, also after a comma.
 
     After `KIND/`, offer the names of objects of that kind.
     """

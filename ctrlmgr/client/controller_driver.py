@@ -45,7 +45,7 @@ class ControllerRunner:
     ) -> None:
         """Create a runner that appends to `event_log` and reads `state`.
 
-        `reach(revision, seconds)` waits until `state` contains the revisionfor at most `seconds`, and returns whether
+        `reach(revision, seconds)` waits until `state` contains the revision for at most `seconds`, and returns whether
         the state contains the revision. `call` sends requests to other processes; if `call` is None, every such request
         fails. The function `consult` runs a coroutine on an event loop and waits for its result.
         """

@@ -237,7 +237,7 @@ class EngineClient:
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the current Scale of an object.
 
-        Raises `NotFound`if the object does not exist or its kind has no Scale subresource.
+        Raises `NotFound` if the object does not exist or its kind has no Scale subresource.
         """
         target = Target(kind, namespace, name, "scale")
         self._check("get", target)

@@ -42,7 +42,7 @@ class InformerState:
         return lister.get(key) if lister is not None else self._log.get(resource, key)
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace , by key; a namespace of None means all namespaces."""
+        """Return the objects of one namespace, by key; a namespace of None means all namespaces."""
         lister = self.informers.lister(resource)
         if lister is not None:
             return lister.list(namespace)
@@ -70,5 +70,5 @@ class LogState:
         return self._log.get(resource, key)
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace , by key; a namespace of None means all namespaces."""
+        """Return the objects of one namespace, by key; a namespace of None means all namespaces."""
         return self._log.snapshot(resource, namespace=namespace).objects

@@ -42,7 +42,7 @@ class LogClient:
         fence: Fencing | None = None,
         cause: Cause | None = None,
     ) -> None:
-        """Create a client that writes as `author`; `fence` returns the fence of each append , or None for no fence.
+        """Create a client that writes as `author`; `fence` returns the fence of each append, or None for no fence.
 
         `fence` raises `Fenced` if this process no longer leads.
         """

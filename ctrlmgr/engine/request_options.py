@@ -283,7 +283,7 @@ def read_flag(query: Query, name: str) -> bool | None:
 
 
 def read_integer(query: Query, name: str) -> int | None:
-    """Return an integer parameterof a query; None if it is missing; raises `BadRequest` if it is malformed."""
+    """Return an integer parameter of a query; None if it is missing; raises `BadRequest` if it is malformed."""
     values = query.get(name)
     if not values:
         return None

@@ -266,7 +266,7 @@ class Strategy:
         """
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the object's allocationsby adding proposals to `companions`."""
+        """Release the object's allocations by adding proposals to `companions`."""
 
     def finalizers(self, obj: Object) -> Sequence[str]:
         """Return the finalizers outside metadata.finalizers that prevent the removal of a terminating object.

@@ -1,4 +1,4 @@
-"""The engine for controllers: each verb returns an operation , which a driver runs (`engine.operations`)."""
+"""The engine for controllers: each verb returns an operation, which a driver runs (`engine.operations`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction and restoreare the only operations that remove history.
+"""Compaction and restore are the only operations that remove history.
 
 Guarantees:
 - Compaction raises the floor (the oldest readable revision) in a transaction of its own before it deletes the first

@@ -193,7 +193,7 @@ class MemoryEventLog:
             self._failures = dict([*self._failures.items()][-FAILURES_KEPT:])
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, the the most recent first."""
+        """Return the recorded failures, the most recent first."""
         with self._open():
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 

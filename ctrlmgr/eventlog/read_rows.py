@@ -44,7 +44,7 @@ def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
 
 
 def read_failures(connection: Connection) -> list[Failure]:
-    """Return the recorded failures, the the most recent first."""
+    """Return the recorded failures, the most recent first."""
     return [Failure(**row) for row in connection.execute(select(failure).order_by(failure.c.last_at.desc())).mappings()]
 
 

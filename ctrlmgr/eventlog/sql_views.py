@@ -27,7 +27,7 @@ VIEWS = (
     "endpoints_by_service",
     "hot_objects",
 )
-"""The views, in the order in which the documentation lists them. On PostgreSQL, `objects_at` is a function , so it is
+"""The views, in the order in which the documentation lists them. On PostgreSQL, `objects_at` is a function, so it is
 not listed.
 """
 

@@ -188,7 +188,7 @@ class SQLLog(ABC):
         self._committer.record_failure(failure)
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, the the most recent first."""
+        """Return the recorded failures, the most recent first."""
         with self._read() as connection:
             return read_rows.read_failures(connection)
 

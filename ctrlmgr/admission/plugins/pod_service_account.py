@@ -38,7 +38,7 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 """The strings that Go's `strconv.ParseBool` accepts as true."""
 
 _PATIENCE = 1.5
-"""The maximum wait for an account `default`, in seconds(Kubernetes checks ten times, every 100 to 200 ms)."""
+"""The maximum wait for an account `default`, in seconds (Kubernetes checks ten times, every 100 to 200 ms)."""
 _TRIES = 10
 
 

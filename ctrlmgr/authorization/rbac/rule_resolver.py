@@ -123,7 +123,7 @@ class RbacIndex:
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role , or None if the role does not exist.
+        """Return the rules of a role, or None if the role does not exist.
 
         For a ClusterRole, the namespace is empty.
         """

@@ -50,7 +50,7 @@ def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the database that the settings namefor reading.
+    """Open the database that the settings name for reading.
 
     If the block raises `NotFound`, the URL of the log is added to the error.
     """

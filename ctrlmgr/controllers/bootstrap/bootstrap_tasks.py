@@ -82,7 +82,7 @@ def new_bootstrap(
 ) -> Bootstrap:
     """Assemble the bootstrap controller, before the informers sync; raises `SettingsError` if the settings are invalid.
 
-    `address` is the result of `endpoint_address` , where None means that no address is published; `port` is the port of
+    `address` is the result of `endpoint_address`, where None means that no address is published; `port` is the port of
     the API. `ready` returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)

@@ -92,7 +92,7 @@ class MasterCountReconciler:
         self._publish(ips, client, reset_ports=reset_ports)
 
     def remove(self, client: Client) -> bool:
-        """Remove this process's addressfrom the endpoints, even if no other address remains."""
+        """Remove this process's address from the endpoints, even if no other address remains."""
         there = addresses_of(self._publisher.published)
         if self._own.ip not in there:
             return False

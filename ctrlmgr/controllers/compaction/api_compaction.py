@@ -2,7 +2,7 @@
 
 Guarantees: the compaction of the API's history removes no events from the log. A revision stays readable for at least
 the interval, and at most for twice the interval. The reconciler is level-based, because the result depends on the clock
-and the log aloneand the oldest readable revision never decreases. Therefore several servers may run the reconciler.
+and the log alone and the oldest readable revision never decreases. Therefore several servers may run the reconciler.
 """
 
 from __future__ import annotations

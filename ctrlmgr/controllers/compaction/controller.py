@@ -5,7 +5,7 @@ Guarantees:
   the event has the minimum age, and it is not among the minimum number of revisions that every log keeps. The current
   state of an object is never removed.
 - If no rule exists for Secrets, their old states are removed by their age alone, even if the log is short.
-- The controller is level-based , like every reconciler. The key of a reconcile is a resource, and the result depends
+- The controller is level-based, like every reconciler. The key of a reconcile is a resource, and the result depends
   only on the rule and the clock. Therefore a missed or repeated run does no harm.
 """
 

@@ -126,7 +126,7 @@ class _JobReconcile:
     def _start(self, run: int) -> Object | None:
         """Create the Job of a run and return it, or return the existing Job.
 
-        Return None if the status lists the existing Job alreadyor if another owner controls that Job.
+        Return None if the status lists the existing Job already or if another owner controls that Job.
         """
         wanted = Object.from_dict(desired_job(self._cron, run))
         job: Object | None

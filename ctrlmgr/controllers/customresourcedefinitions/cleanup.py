@@ -57,7 +57,7 @@ def is_going(definition: Mapping[str, Any]) -> bool:
 def next_step(definition: Unstructured, instances: int | None, waited: float, now: str) -> Step:
     """Return the next step for a CustomResourceDefinition for which `is_going` is True.
 
-    `instances` is the number of existing instances , or None if they have not been listed yet. `waited` is the number
+    `instances` is the number of existing instances, or None if they have not been listed yet. `waited` is the number
     of seconds since the deletion of the instances began; `now` is a timestamp (RFC 3339).
     """
     condition = find(definition, TERMINATING)

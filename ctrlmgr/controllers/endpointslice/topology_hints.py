@@ -90,7 +90,7 @@ def _hinted(endpoint: Endpoint, hints_of: Callable[[Endpoint], EndpointHints | N
 
 
 def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
-    """Assign hints in proportion to the zones' `shares` of CPU , which is None if the zone or CPU of a node is unknown.
+    """Assign hints in proportion to the zones' `shares` of CPU, which is None if the zone or CPU of a node is unknown.
 
     Return whether hints were assigned. If no hints were assigned, existing hints are removed.
     """

@@ -162,7 +162,7 @@ class Graph:
         return lister.get(item.place) if lister is not None else None
 
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
-        """Return the place of the owner of an object in `namespace` , which is empty for a cluster-scoped object.
+        """Return the place of the owner of an object in `namespace`, which is empty for a cluster-scoped object.
 
         Return None if the place is unknown: the owner's kind is not collected, or the owner's kind is namespaced and
         the dependent is cluster-scoped.

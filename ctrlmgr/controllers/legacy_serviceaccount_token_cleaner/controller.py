@@ -87,7 +87,7 @@ class LegacyTokenCleaner:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Yield the only keyof this controller, which stands for all tokens."""
+        """Yield the only key of this controller, which stands for all tokens."""
         return [_TRACKING]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:

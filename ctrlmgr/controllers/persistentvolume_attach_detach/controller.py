@@ -203,7 +203,7 @@ class AttachDetach:
             self._recorder.event(pod, type_, reason, f'{what} for volume "{needed.volume.persistent_volume}" {why}')
 
     def _report(self, work: _NodeReconcile, attached: list[str]) -> None:
-        """Write a node's attached volumesto the node's status; volumes that the status already lists are first.
+        """Write a node's attached volumes to the node's status; volumes that the status already lists are first.
 
         If the node was deleted, nothing is written, because a deleted node has no status.
         """

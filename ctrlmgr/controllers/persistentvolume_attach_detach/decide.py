@@ -76,7 +76,7 @@ class NodeState:
     name: str
     needed: Mapping[str, NeededVolume] = field(default_factory=dict)
     present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
-    """The volumes that are attached or may be attachedby unique name; the value is None if the VolumeAttachment does
+    """The volumes that are attached or may be attached by unique name; the value is None if the VolumeAttachment does
     not exist.
     """
     reported: Sequence[str] = ()

@@ -1,6 +1,6 @@
 """Finds inconsistencies between Services' ClusterIPs and IPAddress objects.
 
-Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go` , except for
+Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go`, except for
 ServiceCIDRFull, which comes from its predecessor `repair.go`. An IPAddress that the allocator did not create is ignored
 unless a Service uses its address. Every address in a Service's spec counts as used, whether it is valid or not.
 

@@ -106,7 +106,7 @@ class Listing(Protocol):
         """Return the object with this key; None if it does not exist."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace ; None means all namespaces."""
+        """Return the objects of one namespace; None means all namespaces."""
 
 
 class DecisionInputs:

@@ -1,4 +1,4 @@
-"""The scheduling queuecontains the waiting pods, and decides which pod is next and after which events a pod is retried.
+"""The scheduling queue contains the waiting pods, and decides which pod is next and when a pod is retried.
 
 Guarantees, those of kube-scheduler's queue:
 

@@ -8,7 +8,7 @@ Guarantees:
 - An address does not depend on a ServiceCIDR alone if another ServiceCIDR contains the address, too. A ServiceCIDR that
   also contains the address does not count if it is being deleted and its range is not larger.
 
-Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` ; one difference is that Kubernetes removes
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go`; one difference is that Kubernetes removes
 both finalizers if two equal ranges are deleted at the same time.
 """
 

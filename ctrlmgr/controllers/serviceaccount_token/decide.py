@@ -20,7 +20,7 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, lega
 from ctrlmgr.authentication.token_keys import key_id
 
 NewToken: TypeAlias = Callable[[Object, str], str]
-"""The type of a function that returns a token of a ServiceAccount , given the name of the Secret."""
+"""The type of a function that returns a token of a ServiceAccount, given the name of the Secret."""
 
 
 def token_maker(key: PrivateKey) -> NewToken:

@@ -1,4 +1,4 @@
-"""Simulated nodesare kubelets that execute no containers, but report how pods would run on them."""
+"""Simulated nodes are kubelets that execute no containers, but report how pods would run on them."""
 
 from __future__ import annotations
 

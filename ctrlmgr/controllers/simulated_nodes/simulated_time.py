@@ -43,7 +43,7 @@ class PodTime(NamedTuple):
         return self.taken + round(seconds / self.speed * _SECOND)
 
     def write(self, seconds: float) -> str:
-        """Return seconds of the pod's time , formatted as a timestamp."""
+        """Return seconds of the pod's time, formatted as a timestamp."""
         return format_time_seconds(self.moment(seconds))
 
     def end(self, pod: Mapping[str, Any]) -> ContainerStop | None:

@@ -39,7 +39,7 @@ STATUS = ("status",)
 _SPEC = ("spec",)
 
 USUAL: Mapping[str, Filter] = {"": all_but(STATUS), "status": all_but(_SPEC)}
-"""The default filters of a kind with a status, by subresource , where an empty name stands for the object itself."""
+"""The default filters of a kind with a status, by subresource, where an empty name stands for the object itself."""
 
 
 def keeping(metadata: Sequence[str]) -> Mapping[str, Filter]:

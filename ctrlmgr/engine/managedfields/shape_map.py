@@ -103,7 +103,7 @@ class Struct(_Object):
     ) -> None:
         """Create a struct.
 
-        The function `fields` returns the fields by name; `rest` is the shape of undeclared fields , or None if
+        The function `fields` returns the fields by name; `rest` is the shape of undeclared fields, or None if
         undeclared fields are not allowed. If `stays_empty` is set, the struct remains as an empty object after its last
         field is removed, as in Go.
         """

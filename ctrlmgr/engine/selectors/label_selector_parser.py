@@ -1,4 +1,4 @@
-"""Parses label selectors with the whole grammar of apimachinery's `labels.Parse`and with the same error messages.
+"""Parses label selectors with the whole grammar of apimachinery's `labels.Parse` and with the same error messages.
 
 Guarantees: a selector matches exactly the objects that it matches in Kubernetes, and invalid selectors are refused with
 Kubernetes' messages. The time that a match takes depends on the labels of the object, not on the number of

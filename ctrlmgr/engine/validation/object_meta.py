@@ -3,7 +3,7 @@
 Guarantees: the errors equal Kubernetes' errors, in the same order and number. A 422 response lists a cause once for
 each of Kubernetes' layers that finds it, although the message contains it only once, so callers must keep all passes:
 
-- `validate_metadata` for a new objectmakes the kind's own pass, including the kind's `name_check`.
+- `validate_metadata` for a new object makes the kind's own pass, including the kind's `name_check`.
 - `update_errors` for a changed object makes the pass of the generic layer, and then the kind's own passes.
 
 The metadata to validate is in the kind's decoded form: types are correct, times have Kubernetes' form, and nulls may be

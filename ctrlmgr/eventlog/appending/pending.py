@@ -98,7 +98,7 @@ class PendingAppend:
         return Event(revision, previous, proposal.type, proposal.object.at(revision), *self.stamp, hash)
 
     def succeed(self, events: Sequence[Event]) -> None:
-        """End the appendsuccessfully: its proposals are in the log as `events`."""
+        """End the append successfully: its proposals are in the log as `events`."""
         self.events = events
         self._ended = True
         if self._callbacks:

@@ -3,7 +3,7 @@
 Guarantees, in addition to those of the protocol:
 - The database uses a WAL with `synchronous=FULL`, so an acknowledged append survives even a power failure.
 - Several processes on one host may append to the log. A process holds an advisory lock on `<database>-lock` while it
-  writes a group, so all processes make progress , whereas with SQLite's own busy handler, writers can starve. Two
+  writes a group, so all processes make progress, whereas with SQLite's own busy handler, writers can starve. Two
   processes never write or checkpoint at the same time, because that can corrupt the WAL in SQLite before 3.51.3.
 - Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until the
   process continues or dies. (In PostgreSQL, a stopped process blocks no other process.)

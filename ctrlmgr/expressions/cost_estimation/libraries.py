@@ -1,4 +1,4 @@
-"""Cost estimates of library functionsin Kubernetes' libraries, and in cel-go's libraries for lists and sets.
+"""Cost estimates of library functions in Kubernetes' libraries, and in cel-go's libraries for lists and sets.
 
 Guarantees: estimates are the same as in Kubernetes 1.36, because estimates determine which CustomResourceDefinitions
 are accepted.

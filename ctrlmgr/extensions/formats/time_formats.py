@@ -27,7 +27,7 @@ _LARGEST = 2**63 - 1
 
 
 def is_date(text: str) -> bool:
-    """Return whether a string is a calendar datesuch as `2006-01-02`."""
+    """Return whether a string is a calendar date such as `2006-01-02`."""
     if not _date.fullmatch(text):
         return False
     year, month, day = map(int, text.split("-"))

@@ -47,7 +47,7 @@ def _object_meta() -> tuple[Schema, type[msgspec.Struct]]:
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
     """Return metadata in the form of Go's struct, and its unknown fields.
 
-    Raises ValueError , with Go's message, if a value has a wrong type.
+    Raises ValueError, with Go's message, if a value has a wrong type.
     """
     schema, struct = _object_meta()
     if value is None:

@@ -36,7 +36,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 class ExtendedResourceToleration(Plugin):
-    """Adds tolerations for the taints of extended resources that a pod requests(for example devices)."""
+    """Adds tolerations for the taints of extended resources that a pod requests (for example devices)."""
 
     name: ClassVar[str] = "ExtendedResourceToleration"
 
