@@ -27,7 +27,7 @@ def import_file(file: Path) -> ModuleType:
 def search(folder: str) -> None:
     """Add a folder to the search path for modules, before installed packages but after the standard library.
 
-    Python imports some modules of its standard library late, and a user's file `calendar.py` must not replace the
+    Python imports some modules of its standard library late, and a user's file calendar.py must not replace the
     module of that name.
     """
     if folder not in sys.path:

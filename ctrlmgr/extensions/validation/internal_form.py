@@ -87,7 +87,7 @@ def _has_status(part: Part) -> bool:
 
 
 def schema_of(validation: Raw | None) -> Raw | None:
-    """Return `schema.openAPIV3Schema` of a version of a CustomResourceDefinition."""
+    """Return the OpenAPI v3 schema of a version of a CustomResourceDefinition."""
     return None if validation is None else validation.get("openAPIV3Schema")
 
 
