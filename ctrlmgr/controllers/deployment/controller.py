@@ -205,7 +205,7 @@ class DeploymentReconciler:
 
 
 _AT_ONCE: Final = Result(requeue_after=0.0)
-"""Raised if the name of the new ReplicaSet is already in use; the next reconcile uses another hash."""
+"""The result of a reconcile if the new ReplicaSet's name is in use; the next reconcile uses another hash."""
 
 
 class _LastPods:
