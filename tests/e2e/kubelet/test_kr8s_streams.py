@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
@@ -43,6 +44,13 @@ def with_pod(server: Server, namespace: str, name: str, use: Callable[[Pod], Awa
     return asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
 
 
+def free_port() -> int:
+    """Return a free port of this machine; kr8s' own choice may be the port of another program's connection."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 async def echoed(port: int) -> bytes:
     """Send `SENT` to a port of this machine, and return the received bytes up to the end of the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -56,7 +64,7 @@ async def echoed(port: int) -> bytes:
 @PODS
 def test_portforward_carries_the_bytes_of_each_connection(server: Server, namespace: str, pod: str) -> None:
     async def forward(found: Pod) -> tuple[bytes, bytes]:
-        async with found.portforward(port, local_port="auto") as local:
+        async with found.portforward(port, local_port=free_port()) as local:
             return await asyncio.gather(echoed(local), echoed(local))
 
     with echoing(ends_after=len(SENT)) as port:
