@@ -68,7 +68,7 @@ class FixedFlag:
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
         values = " or ".join(f"`{value}`" if value else "an empty value" for value in self.values)
-        return f"Accepts only {values}. The error for another value says: {self.instead}."
+        return f"Accepts only {values}; for another value `serve` fails with the message “{self.instead}”."
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class NoEffect:
     @property
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
-        return f"Ignored, with a warning that says: {self.reason}."
+        return f"Ignored; `serve` prints the warning “{self.reason}”."
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class RefusedFlag:
     @property
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
-        return f"Refused, with an error that says: {self.instead}."
+        return f"Refused; `serve` fails with the message “{self.instead}”."
 
 
 Meaning = Sets | FixedFlag | NoEffect | RefusedFlag
