@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from ctrlmgr.metrics import CacheCounts, watch_cache
+from ctrlmgr.caches.cache_metrics import CacheCounts, watch_cache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -11,7 +11,7 @@ from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.engine.operations import Append, Listing, Operation, Target
+from ctrlmgr.engine.operations import Listing, Operation, Target
 from ctrlmgr.engine.request_options import (
     Body,
     DeleteOptions,
@@ -21,18 +21,12 @@ from ctrlmgr.engine.request_options import (
 )
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import read_verbs
-from ctrlmgr.engine.verbs.delete import decide_delete
+from ctrlmgr.engine.verbs.delete_collection import delete_objects
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.engine.watch_cache.log_history import History
 from ctrlmgr.engine.watch_cache.watch import Selection, Start
 from ctrlmgr.engine.write_engine import WriteEngine
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.write_context import Request
-from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
-
-_DELETED_TOGETHER = 100
-"""The maximum number of objects of a collection that one append deletes."""
 
 
 class Engine(WriteEngine):
@@ -91,46 +85,9 @@ class Engine(WriteEngine):
         The deletion of a collection is not atomic: the first error ends the operation.
         """
         options = self.options_of(body, options)
-        return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
-
-    def _delete_collection(
-        self,
-        kind: Kind,
-        namespace: str | None,
-        list_options: ListOptions,
-        options: DeleteOptions,
-        requester: Requester,
-    ) -> Operation[Listing]:
         listing = yield from self.list(kind, namespace, list_options)
         write = WriteOptions(dry_run=bool(options.dry_run))
-        requests = [self.request(Target(kind, *obj.key), write, requester) for obj in listing.objects]
-        for request in requests:
-            request.is_of_collection = True
-        for start in range(0, len(requests), _DELETED_TOGETHER):
-            yield from _delete_all(requests[start : start + _DELETED_TOGETHER], options)
+        yield from delete_objects(
+            [self.request(Target(kind, *obj.key), write, requester) for obj in listing.objects], options
+        )
         return listing
-
-
-def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[None]:
-    """Delete objects in one append or, if the log refuses the append, one by one; skip objects that do not exist."""
-    decisions: list[Decision] = []
-    for request in requests:
-        try:
-            decisions.append((yield from decide_delete(request, options)))
-        except NotFound:
-            continue
-    proposals = [proposal for decision in decisions for proposal in decision.proposals]
-    if not proposals:
-        return
-    try:
-        yield Append(proposals, requests[0].requester.author)
-    except (AlreadyExists, Conflict, NotFound):
-        for request in requests:
-            yield from _delete_one(request, options)
-
-
-def _delete_one(request: Request, options: DeleteOptions) -> Operation[None]:
-    try:
-        yield from decide_and_append(request, lambda: decide_delete(request, options), limit=RETRIES)
-    except NotFound:
-        return

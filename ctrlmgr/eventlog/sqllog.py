@@ -1,7 +1,6 @@
 """The common part of the SQLite and PostgreSQL logs: reads, compaction, and the committer that groups appends.
 
-The log of each database implements the abstract methods. Only `sqlite` and `postgres` contain code for a particular
-database.
+The abstract methods and all code for a particular database are in `sqlite` and `postgres`.
 """
 
 from __future__ import annotations

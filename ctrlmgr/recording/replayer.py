@@ -28,10 +28,10 @@ from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.autoscaler_replay.autoscalers import JudgedAutoscalers
-from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
 from ctrlmgr.recording.initial_entries import PlacedEntry, placed
+from ctrlmgr.recording.object_comparison import Divergence, Verdict
 from ctrlmgr.recording.owned.ownership import KindOwnership, divergence_at
 from ctrlmgr.recording.owned.replayed_endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.replayed_namespaces import OwnedNamespaces
@@ -41,7 +41,7 @@ from ctrlmgr.recording.replay_stage import NotQuiescent, ReplayStage
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.report import Findings, Report, UncomparedCounts
 from ctrlmgr.recording.virtual_clock import ReplayClock
-from ctrlmgr.recording.write_comparison import Moments, Plan, WriteTracker
+from ctrlmgr.recording.write_pairing import Moments, Plan, WriteTracker
 
 JUDGED = ("horizontal-pod-autoscaler-controller",)
 """The names of controllers that do not run in a replay, but repeat the decisions in the recording."""
@@ -87,7 +87,7 @@ class Replay:
         controllers own, and the field managers of these controllers in the recording. `shares` specifies the kinds that
         such controllers share with clients; their names are the field managers. `judges` are controllers that do not
         run, but repeat the decisions in the recording. If `tracks` is set, each single write is compared; our
-        controllers act after every input, or at the times in `plan` (`write_comparison`).
+        controllers act after every input, or at the times in `plan` (`write_pairing`).
         """
         self._stage = ReplayStage(log, clock, controllers)
         for resource in caches:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.recording.divergence import Divergence
-from ctrlmgr.recording.write_comparison import PairCounts
+from ctrlmgr.recording.object_comparison import Divergence
+from ctrlmgr.recording.write_pairing import PairCounts
 
 
 class UncomparedCounts(msgspec.Struct, frozen=True):

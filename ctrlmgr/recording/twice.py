@@ -1,4 +1,4 @@
-"""Runs the first replay of a recording, which prepares the second replay (see `write_comparison`)."""
+"""Runs the first replay of a recording, which prepares the second replay (see `write_pairing`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.replay_stage import open_replay_log
 from ctrlmgr.recording.replayer import Progress, Replay
 from ctrlmgr.recording.virtual_clock import ReplayClock
-from ctrlmgr.recording.write_comparison import Plan
+from ctrlmgr.recording.write_pairing import Plan
 
 
 class ReplayMaker(Protocol):

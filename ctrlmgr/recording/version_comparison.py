@@ -24,7 +24,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
 from ctrlmgr.eventlog.event import Event, EventType
-from ctrlmgr.recording.divergence import Difference, comparable, differences
+from ctrlmgr.recording.object_comparison import Difference, comparable, differences
 from ctrlmgr.recording.owned.replayed_slices import said, service_of
 from ctrlmgr.recording.replay_stage import RECORDING
 

@@ -21,9 +21,9 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.app_replays import replayed
-from ctrlmgr.recording.divergence import Divergence
 from ctrlmgr.recording.expectation import Ownership
 from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.object_comparison import Divergence
 from ctrlmgr.recording.replay_stage import open_replay_log
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.replayer import Replay

@@ -12,7 +12,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
-from tests.controllers.recorded_events import RecordedEvents
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.worked_stage import WorkedStage
 
 

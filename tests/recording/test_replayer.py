@@ -15,8 +15,8 @@ from ctrlmgr.client import Client
 from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.manager import Controller, Watch
-from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.format import Change, RecordingReader
+from ctrlmgr.recording.object_comparison import Divergence, Verdict
 from ctrlmgr.recording.replay_stage import open_replay_log
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.replayer import Progress, Replay

@@ -10,8 +10,8 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import Event, EventType
-from ctrlmgr.recording.divergence import Difference
 from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.object_comparison import Difference
 from ctrlmgr.recording.replay_stage import RECORDING, open_replay_log
 from ctrlmgr.recording.replayer import Replay
 from ctrlmgr.recording.version_comparison import DifferenceKind, WriteDifference, compare

@@ -112,9 +112,9 @@ def _replies(askings: Sequence[PreparedCall]) -> Operation[list[Reply]]:
 def _refusal(
     attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
 ) -> list[ApiError]:
-    """Return the error with which a webhook's response refuses the write.
+    """Return the error of a webhook that denied the write or could not be called.
 
-    Return None if the webhook allows the write, or if the failure of the call is ignored.
+    The list is empty if the call failed and the webhook's failurePolicy is Ignore.
     """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):

@@ -16,7 +16,7 @@ from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.output import terminal_documents
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
-from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
+from ctrlmgr.recording.object_comparison import ABSENT, Difference, Divergence, Verdict
 from ctrlmgr.recording.report import Report
 from ctrlmgr.recording.version_comparison import Comparison, DifferenceKind, WriteDifference
 

@@ -29,7 +29,7 @@ from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder, reference_to
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
-from ctrlmgr.controllers.garbage_collector.decisions import (
+from ctrlmgr.controllers.garbage_collector.decide import (
     Decision,
     Delete,
     Detach,

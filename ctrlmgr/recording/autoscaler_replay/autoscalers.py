@@ -33,8 +33,8 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.autoscaler_replay.repeated_decision import Outcome, RecordedDecision, Unknown, decide, outcome_of
 from ctrlmgr.recording.custom_names import is_custom_group
-from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.object_comparison import Divergence, Verdict, differences
 from ctrlmgr.recording.replay_stage import RECORDING
 from ctrlmgr.recording.report import UncomparedCounts
 

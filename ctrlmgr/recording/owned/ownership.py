@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change, Checkpoint
+from ctrlmgr.recording.object_comparison import Divergence, Verdict, differences
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_comparison import WriteTracker
+from ctrlmgr.recording.write_pairing import WriteTracker
 
 
 class KindOwnership(Protocol):

@@ -26,12 +26,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change as StoreChange
-from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.expectation import Expectation, Ownership
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.object_comparison import comparable
 from ctrlmgr.recording.replay_stage import ReplayStage
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
+from ctrlmgr.recording.write_pairing import WriteState, WriteTracker, whole
 
 
 class OwnedEndpoints:

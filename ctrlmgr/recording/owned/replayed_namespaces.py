@@ -36,11 +36,11 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.informer import Informer, Lister
 from ctrlmgr.kinds.allocators.allocation_claims import Claim
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
-from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.object_comparison import comparable
 from ctrlmgr.recording.replay_stage import ReplayStage
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_comparison import WriteTracker
+from ctrlmgr.recording.write_pairing import WriteTracker
 
 _LEFT = re.compile(r"(\S+) has (\d+) resource instances")
 _HELD = re.compile(r"(\S+) in (\d+) resource instances")

@@ -37,7 +37,7 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import ReplayStage
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_comparison import WriteState, WriteTracker
+from ctrlmgr.recording.write_pairing import WriteState, WriteTracker
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
 """The value of the managing label on each controller's slices, by the controller's name."""

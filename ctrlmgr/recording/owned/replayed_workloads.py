@@ -30,15 +30,15 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.workloads.controlled_pods import controller_of
 from ctrlmgr.eventlog import Event, EventType, Proposal
 from ctrlmgr.recording.attribution import Managed, writer_of
-from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.object_comparison import comparable
 from ctrlmgr.recording.owned.client_changes import carried_over
 from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
 from ctrlmgr.recording.owned.quota_usage_changes import QUOTAS, Usage
 from ctrlmgr.recording.replay_stage import RECORDING, ReplayStage
 from ctrlmgr.recording.replayed_controllers import user_of
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
+from ctrlmgr.recording.write_pairing import WriteState, WriteTracker, whole
 
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds

@@ -14,7 +14,7 @@ from ctrlmgr.controllers.cronjob.controller import build
 from ctrlmgr.controllers.cronjob.decide import surplus
 from ctrlmgr.controllers.cronjob.view import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
-from tests.controllers.recorded_events import RecordedEvents
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 

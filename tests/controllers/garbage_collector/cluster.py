@@ -19,7 +19,7 @@ from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.authorization.bootstrap.controllers import rights_of
-from tests.controllers.recorded_events import RecordedEvents
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Stage
 

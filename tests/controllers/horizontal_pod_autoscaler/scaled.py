@@ -11,8 +11,8 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import build
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import NoMetricsClient, PodMetric, PodMetrics
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.manager import Controller
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
-from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 

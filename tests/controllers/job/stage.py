@@ -12,7 +12,7 @@ from ctrlmgr.controllers.job.controller import JOBS, build
 from ctrlmgr.controllers.job.indexes import INDEX
 from ctrlmgr.controllers.job.view import TRACKING
 from ctrlmgr.manager import Controller
-from tests.controllers.recorded_events import RecordedEvents
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 

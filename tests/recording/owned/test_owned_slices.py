@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.object_comparison import Divergence, Verdict
 from ctrlmgr.recording.replay_stage import open_replay_log
 from ctrlmgr.recording.replayer import Replay
 from ctrlmgr.recording.report import Report

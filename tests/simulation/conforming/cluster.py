@@ -25,7 +25,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog.event import Cause, EventType, Fence
 from ctrlmgr.informer import Informers
 from tests.authorization.bootstrap.controllers import account_of, node_rights, rights_of
-from tests.controllers.recorded_events import RecordedEvents
+from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Response, Stage
 

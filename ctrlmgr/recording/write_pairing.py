@@ -23,7 +23,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog import Event, EventType
-from ctrlmgr.recording.divergence import ABSENT, Divergence, Verdict, differences
+from ctrlmgr.recording.object_comparison import ABSENT, Divergence, Verdict, differences
 
 Subject: TypeAlias = tuple[Resource, Key]
 States: TypeAlias = Callable[[Event], Sequence[tuple[Key, Any]]]

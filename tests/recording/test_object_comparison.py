@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.recording.divergence import ABSENT, Difference, comparable, differences
+from ctrlmgr.recording.object_comparison import ABSENT, Difference, comparable, differences
 from tests.recording.samples import endpoints, managed
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource
-from ctrlmgr.recording.divergence import Verdict
-from ctrlmgr.recording.write_comparison import PairCounts, WriteState, WriteTracker
+from ctrlmgr.recording.object_comparison import Verdict
+from ctrlmgr.recording.write_pairing import PairCounts, WriteState, WriteTracker
 from ctrlmgr.testing.replays import NothingCompared, Ownership, Replayer
 from tests.recording.samples import KCM, LARGER, SMALL, WORKLOADS, Script, addresses, endpoints, managed, pod, service
 
