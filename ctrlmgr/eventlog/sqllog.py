@@ -1,7 +1,4 @@
-"""The common part of the SQLite and PostgreSQL logs: reads, compaction, and the committer that groups appends.
-
-The abstract methods and all code for a particular database are in `sqlite` and `postgres`.
-"""
+"""The common part of the SQLite and PostgreSQL logs; `sqlite` and `postgres` implement the abstract methods."""
 
 from __future__ import annotations
 

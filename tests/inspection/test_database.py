@@ -70,7 +70,7 @@ def test_postgres_has_no_way_around_it(postgres_story: str, way: str) -> None:
 def test_nothing_is_asked_as_a_superuser(postgres_story: str) -> None:
     with (
         open_database(postgres_story) as database,
-        pytest.raises(SettingsError, match=r"make a reader: psql --file examples/postgresql/roles\.sql"),
+        pytest.raises(SettingsError, match=r"create a reader: psql --file examples/postgresql/roles\.sql"),
     ):
         database.refuse_power()
 

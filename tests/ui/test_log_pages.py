@@ -147,7 +147,7 @@ def test_one_resource_up_to_a_revision(pages: LogPages) -> None:
 
 
 def test_a_log_in_memory_has_no_past_to_tell() -> None:
-    with pytest.raises(HistoryUnavailable, match="kept in memory"):
+    with pytest.raises(HistoryUnavailable, match="in memory"):
         asked(LogPages(Reader("memory:")), everything)
 
 

@@ -90,7 +90,7 @@ def test_a_log_in_memory_says_what_it_cannot_tell(new_tab: NewTab) -> None:
     with page("memory:") as served:
         tab = new_tab()
         tab.goto(served.link)
-        expect(tab.locator(".empty")).to_contain_text("The log is kept in memory")
+        expect(tab.locator(".empty")).to_contain_text("The log is in memory")
         tab.keyboard.press("5")
         expect(tab.locator("main")).to_contain_text("memory")
         expect(tab.locator(".verdict")).to_be_visible()

@@ -41,7 +41,7 @@ def test_a_query_that_takes_too_long_is_given_up_on_postgres(postgres_url: str) 
 
 
 def test_a_log_in_memory_cannot_be_asked() -> None:
-    with pytest.raises(HistoryUnavailable, match="kept in memory"):
+    with pytest.raises(HistoryUnavailable, match="in memory"):
         Reader("memory:").ask(lambda database: None)
     with pytest.raises(HistoryUnavailable, match="of a recording"):
         Reader("memory:", reason="of a recording").ask(lambda database: None)

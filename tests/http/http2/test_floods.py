@@ -44,7 +44,7 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         woken.append(channel.number)
         go_on(channel)
 
-    monkeypatch.setattr(Channel, "go_on", noting)
+    monkeypatch.setattr(Channel, "send_waiting", noting)
     yield woken
     woken.clear()
 
