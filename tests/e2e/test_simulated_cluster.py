@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -140,7 +141,9 @@ def test_pods_of_a_node_that_is_lost_start_elsewhere(kubectl: Kubectl) -> None:
     kubectl("rollout status deployment web --timeout 20s")
     kubectl("annotate node node-3 simulate.ctrlmgr.io/node=lost")
     kubectl("wait node node-3 --for condition=Ready=Unknown --timeout 25s")
-    until(lambda: nodes_of(kubectl, "app=web").count("node-3") <= 1)
+    there = "get pods --selector app=web --field-selector spec.nodeName=node-3 -o json"
+    # A lost node cannot confirm that its pods have ended, so evicted pods stay there with a deletion timestamp.
+    until(lambda: all("deletionTimestamp" in pod["metadata"] for pod in json.loads(kubectl(there))["items"]))
     until(lambda: "3/3" in kubectl("get deployment web"))
     kubectl("annotate node node-3 simulate.ctrlmgr.io/node-")
     kubectl("wait node node-3 --for condition=Ready --timeout 20s")
