@@ -101,5 +101,5 @@ def test_only_the_programs_are_asked_for_that_the_chosen_tests_need(chosen: list
 
 def test_the_readme_says_what_the_tests_install_as_root() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "As root on a distribution with `apt-get`, it also installs PostgreSQL" in text
+    assert "runs as root on a distribution with `apt-get`, it also installs PostgreSQL" in text
     assert "the dependencies of PgBouncer, Chromium and iproute2" in text
