@@ -27,5 +27,5 @@ def _node_of(pod: Object) -> Iterator[str]:
 
 
 def pods_of_node(pods: Lister, name: str) -> list[Object]:
-    """Return the pods that are bound to the node that `key` names."""
+    """Return the pods that are bound to the node `name`."""
     return pods.by_index(_INDEX, name)

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.api.unstructured import Unstructured
@@ -74,18 +75,22 @@ class SimulatedKubelet:
         return None
 
     def _pods(self, node: Object) -> list[Unstructured]:
-        pods = (pod.to_dict() for pod in self._view.list(PODS))
-        return [pod for pod in pods if pod["spec"].get("nodeName") == node.name]
+        """Return the pods of a node. Pods that do not mention the node are not decoded."""
+        return [pod.to_dict() for pod in self._view.list(PODS) if _is_on(pod, node)]
 
     async def _log(self, request: Request, node: Object, namespace: str, name: str, container: str) -> None:
         pod = self._view.get(PODS, Key(namespace, name))
-        if pod is None or pod.to_dict()["spec"].get("nodeName") != node.name or self._runtime is None:
+        if pod is None or not _is_on(pod, node) or self._runtime is None:
             await request.respond(Response(404, f'pod "{name}" does not exist\n'.encode(), (TEXT_TYPE,)))
             return
         options = parse_log({**request.query, "container": [container]}, name)
         reading = self._runtime.logs(pod, node, options)
         assert reading is not None, "the node is simulated"
         await self._logs.send_log(request, reading, pod)
+
+
+def _is_on(pod: Object, node: Object) -> bool:
+    return pod.mentions(node.name.encode()) and pod.view(Pod).spec.node_name == node.name
 
 
 def _running(pod: Unstructured) -> Sequence[Any]:
