@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ctrlmgr.http.proxying.upstream_address import (
+    Upstream,
     UpstreamClosed,
     UpstreamFailed,
     UpstreamTimeout,
@@ -67,6 +68,14 @@ def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
         case UpstreamClosed():
             return RESET if isinstance(cause, ConnectionResetError) else EOF
     return str(error)
+
+
+def proxy_failure_words(error: UpstreamFailed, upstream: Upstream, *, upgrades: bool) -> str:
+    """Return the message of apimachinery's proxy for a failed request (`pkg/util/proxy/upgradeaware.go`)."""
+    words = failure_words(error, upstream.host, upstream.port)
+    if not upgrades:
+        return f"error trying to reach service: {words}"
+    return f"error dialing backend: {words}" if isinstance(error, UpstreamUnreachable) else words
 
 
 def root(error: BaseException) -> BaseException:

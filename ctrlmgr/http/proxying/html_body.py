@@ -9,12 +9,12 @@ Source: apimachinery `pkg/util/proxy/transport.go` (`rewriteResponse`).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from ctrlmgr.http.framing import Header
 from ctrlmgr.http.proxying.html_links import LinkRewriter
 from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead
 
 _ENCODINGS: Final = {b"gzip": 31, b"deflate": -15}
 """The `wbits` argument of zlib for each encoding; Go reads `deflate` without a zlib header."""
@@ -22,23 +22,19 @@ _PART: Final = 64 * 1024
 _BODILESS: Final = frozenset({204, 304})
 
 
-def is_rewritable(code: int, headers: Sequence[Header]) -> bool:
+def is_rewritable(head: ResponseHead) -> bool:
     """Return whether links in a response can be rewritten: it is HTML, not a redirect, and in a known encoding."""
-    kind = _header(headers, b"content-type").partition(b";")[0].strip()
-    is_known = _header(headers, b"content-encoding") in (b"", *_ENCODINGS)
-    return kind == b"text/html" and is_known and code not in _BODILESS and not _header(headers, b"location")
-
-
-def _header(headers: Sequence[Header], name: bytes) -> bytes:
-    return next((value for key, value in headers if key == name), b"")
+    kind = head.header(b"content-type").partition(b";")[0].strip()
+    is_known = head.header(b"content-encoding") in (b"", *_ENCODINGS)
+    return kind == b"text/html" and is_known and head.code not in _BODILESS and not head.header(b"location")
 
 
 class HtmlBody:
     """The body of one HTML response whose links are rewritten."""
 
-    def __init__(self, headers: Sequence[Header], rewrite: Callable[[str], str]) -> None:
-        """Replace each URL in the body with the result of `rewrite`; `headers` name the body's compression."""
-        window = _ENCODINGS.get(_header(headers, b"content-encoding"))
+    def __init__(self, head: ResponseHead, rewrite: Callable[[str], str]) -> None:
+        """Replace each URL in the body with the result of `rewrite`; `head` names the body's compression."""
+        window = _ENCODINGS.get(head.header(b"content-encoding"))
         self._links = LinkRewriter(rewrite)
         self._decoder = None if window is None else zlib.decompressobj(window)
         self._encoder = None if window is None else zlib.compressobj(wbits=window)

@@ -179,10 +179,10 @@ class _Request:
 
     def _rewritten(self, head: ResponseHead) -> HtmlBody | None:
         """Return the response body with rewritten links if it is HTML, otherwise None."""
-        if self._client.method == "HEAD" or not is_rewritable(head.code, head.headers):
+        if self._client.method == "HEAD" or not is_rewritable(head):
             return None
-        outside, inside, asked = self._passing.outside, _inside(self._passing), self._passing.host
-        return HtmlBody(head.headers, lambda link: outside.rewritten(link, inside, asked))
+        outside, inside, asked = self._passing.outside, self._passing.upstream.authority, self._passing.host
+        return HtmlBody(head, lambda link: outside.rewritten(link, inside, asked))
 
     def close(self) -> None:
         """Keep the connection for another request if it can be reused, otherwise close it."""
@@ -297,13 +297,7 @@ def _encoded(passing: ForwardedRequest, client: Downstream, headers: Iterable[He
 def _passed_back(headers: Sequence[Header], passing: ForwardedRequest) -> list[Header]:
     """Return the headers of the response that the client receives."""
     kept = [header for header in without_cors(without_hops(headers)) if header[0] not in _OWN]
-    return with_location(kept, passing.outside, _inside(passing), passing.host)
-
-
-def _inside(passing: ForwardedRequest) -> str:
-    """Return the other server's host and port as they appear in the server's own links."""
-    host, port = passing.upstream.host, passing.upstream.port
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return with_location(kept, passing.outside, passing.upstream.authority, passing.host)
 
 
 def _redirects(head: ResponseHead) -> bool:

@@ -19,6 +19,16 @@ class Upstream(NamedTuple):
     server_name: str = ""
     """The name that the server's certificate must have, if it differs from the host."""
 
+    @property
+    def authority(self) -> str:
+        """The host and the port, as they appear in URLs."""
+        return authority(self.host, self.port)
+
+
+def authority(host: str, port: int) -> str:
+    """Return a host and a port as they appear in URLs: an IPv6 address is in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
 
 class UpstreamFailed(CtrlmgrError):
     """Raised if a server was not reached, or its response is not HTTP; `__cause__` is the reason, if it is known."""

@@ -13,7 +13,6 @@ Source: kube-aggregator `pkg/apiserver/handler_proxy.go`, apiserver `pkg/util/pr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -24,20 +23,19 @@ from ctrlmgr.engine.calls.endpoint import Unresolved
 from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.errors import RequestTimeout, StatusDetails
 from ctrlmgr.http.proxying.hop_headers import ExternalAddress, escaped, is_upgrade
+from ctrlmgr.http.proxying.passed_requests import PassedRequests
 from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
 from ctrlmgr.http.proxying.upstream_address import (
     Upstream,
     UpstreamFailed,
     UpstreamTimeout,
-    UpstreamUnreachable,
 )
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
-from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
 from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
 from ctrlmgr.server.aggregating.remote_openapi import RemoteOpenAPI
 from ctrlmgr.server.aggregating.user_headers import passed_headers
-from ctrlmgr.server.go_http_errors import failure_words
+from ctrlmgr.server.go_http_errors import proxy_failure_words
 from ctrlmgr.server.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.presenting.responses import Response, text
 from ctrlmgr.server.proxied_request import ProxiedRequest
@@ -65,8 +63,7 @@ class Aggregator:
         self.servers = servers
         self._refuses_redirects = refuses_redirects
         self._pool: UpstreamPool | None = None
-        self._long: set[asyncio.Task[None]] = set()
-        self._is_draining = False
+        self._long = PassedRequests()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -79,10 +76,8 @@ class Aggregator:
             self._pool.close()
 
     def drain(self) -> None:
-        """End watches and tunnels, because the server is stopping."""
-        self._is_draining = True
-        for task in self._long:
-            task.cancel()
+        """End watches and tunnels, because the server is stopping; later ones end immediately."""
+        self._long.end()
 
     def find(self, location: Location) -> RemoteService | None:
         """Return the extension server to which requests for a path are passed on.
@@ -112,16 +107,9 @@ class Aggregator:
     async def _pass_on(self, request: Request, upstream: Upstream, attributes: Attributes) -> None:
         assert self._pool is not None, "requests are answered only while it runs"
         passing = self._passing(request, upstream, attributes)
-        task = asyncio.get_running_loop().create_task(pass_on(self._pool, passing, ProxiedRequest(request)))
-        if passing.timeout is None:
-            self._long.add(task)
-            task.add_done_callback(self._long.discard)
+        work = pass_on(self._pool, passing, ProxiedRequest(request))
         try:
-            await task
-        except asyncio.CancelledError:
-            if self._is_draining:
-                raise Disconnected from None
-            raise
+            await (work if passing.timeout is not None else self._long.run(work))
         except UpstreamTimeout as error:
             if passing.timeout == REQUEST_TIMEOUT:
                 words = "Timeout: request did not complete within the allotted timeout"
@@ -129,20 +117,16 @@ class Aggregator:
             await request.respond(_failed(error, passing))
         except UpstreamFailed as error:
             await request.respond(_failed(error, passing))
-        finally:
-            task.cancel()
 
     def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> ForwardedRequest:
-        where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
-        host = f"{where}:{upstream.port}"
         headers = [header for header in passed_headers(request.raw_headers, request.user) if header[0] != b"audit-id"]
         return ForwardedRequest(
             upstream,
-            host,
+            upstream.authority,
             escaped(request.location.path),
             urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
             (*headers, (b"audit-id", request.id)),
-            ExternalAddress("https", host),
+            ExternalAddress("https", upstream.authority),
             _timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
             self._refuses_redirects,
         )
@@ -158,9 +142,5 @@ def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> f
 
 def _failed(error: UpstreamFailed, passing: ForwardedRequest) -> Response:
     """Return the response for a request if the extension server failed before it responded."""
-    words = failure_words(error, passing.upstream.host, passing.upstream.port)
-    if not is_upgrade(passing.headers):
-        words = f"error trying to reach service: {words}"
-    elif isinstance(error, UpstreamUnreachable):
-        words = f"error dialing backend: {words}"
+    words = proxy_failure_words(error, passing.upstream, upgrades=is_upgrade(passing.headers))
     return text(503, f"{words}\n")

@@ -17,6 +17,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
+from ctrlmgr.http.proxying.upstream_address import authority
 
 WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
 """The feature that a node declares if its kubelet accepts all WebSocket protocols of Kubernetes."""
@@ -37,7 +38,7 @@ class KubeletUrl(NamedTuple):
     @property
     def authority(self) -> str:
         """The host and the port of the kubelet."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return authority(self.host, self.port)
 
     @property
     def target(self) -> str:

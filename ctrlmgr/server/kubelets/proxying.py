@@ -21,6 +21,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.http.framing import Header
+from ctrlmgr.http.proxying.hop_headers import forwarded_for
 from ctrlmgr.http.proxying.reverse_proxy import copy_body, unless_lost
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
@@ -44,7 +45,7 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 _LOG_HEADERS: Final = ((b"content-type", b"text/plain"), NO_CACHE)
 _MOST_OF_REFUSAL: Final = 50_000
 """Maximum number of bytes that are read of a kubelet's error response (`maxReadLength`)."""
-_DROPPED: Final = frozenset({b"x-forwarded-for", b"transfer-encoding", b"expect"})
+_DROPPED: Final = frozenset({b"transfer-encoding", b"expect"})
 _UPGRADING: Final = frozenset({b"connection", b"upgrade", b"x-stream-protocol-version"})
 _TUNNELLED: Final = "SPDY/3.1+"
 """The prefix of the WebSocket protocols whose messages carry SPDY (`pkg/util/portforward`)."""
@@ -238,11 +239,6 @@ def _flags(options: Unstructured) -> list[str]:
 
 
 def _lines(headers: Sequence[Header], peer: str) -> Iterator[bytes]:
-    forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
-    for name, value in headers:
-        if name == b"host":
-            yield b"host: %b" % value
-    for name, value in without_credentials(headers):
-        if name not in _DROPPED:
-            yield b"%b: %b" % (name, value)
-    yield b"X-Forwarded-For: " + b", ".join((*forwarded, peer.encode()))
+    hosts = (header for header in headers if header[0] == b"host")
+    kept = (header for header in without_credentials(headers) if header[0] not in _DROPPED)
+    yield from (b"%b: %b" % header for header in (*hosts, *forwarded_for(kept, peer)))

@@ -26,13 +26,13 @@ from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import BadRequest, ServiceUnavailable, UnknownError
 from ctrlmgr.http.proxying.hop_headers import ExternalAddress, escaped, is_upgrade
+from ctrlmgr.http.proxying.passed_requests import PassedRequests
 from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
-from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamUnreachable
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
-from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.user_headers import without_credentials
 from ctrlmgr.server.connect_subresources import Runtime, node_of
-from ctrlmgr.server.go_http_errors import failure_words
+from ctrlmgr.server.go_http_errors import proxy_failure_words
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.simulated_ports import answer_of
@@ -89,14 +89,11 @@ class ClusterProxy:
         self._pages = pages
         self._random = random
         self._shares = TunnelShares()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self._passed = PassedRequests()
 
     def close(self) -> None:
         """End all requests; requests that start later end immediately."""
-        self._is_closing = True
-        for task in self._tasks:
-            task.cancel()
+        self._passed.end()
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
         """Pass a request on to `obj`; `name` is the name in the request, and `path` is the path for the other server.
@@ -156,23 +153,12 @@ class ClusterProxy:
     async def _pass_on(self, request: Request, pool: UpstreamPool, upstream: Upstream, path: str) -> None:
         if await _redirected(request, path):
             return
-        if self._is_closing:
-            raise Disconnected
         with self._shares.held(request.user):
-            passing = _passing(request, upstream, path)
-            task = asyncio.get_running_loop().create_task(pass_on(pool, passing, ProxiedRequest(request)))
-            self._tasks.add(task)
+            work = pass_on(pool, _passing(request, upstream, path), ProxiedRequest(request))
             try:
-                await task
-            except asyncio.CancelledError:
-                if self._is_closing:
-                    raise Disconnected from None
-                raise
+                await self._passed.run(work)
             except UpstreamFailed as error:
                 raise _failed(error, request, upstream) from error
-            finally:
-                self._tasks.discard(task)
-                task.cancel()
 
     def _upstream(self, host: str, port: str, *, is_secure: bool) -> Upstream:
         """Return the address of a server that is not a kubelet.
@@ -221,8 +207,7 @@ async def _redirected(request: Request, path: str) -> bool:
 def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
     """Return the request in the form in which the other server receives it."""
     whole = request.location.path
-    where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
-    asked = request.header(b"host").decode("latin-1") or f"{where}:{upstream.port}"
+    asked = request.header(b"host").decode("latin-1") or upstream.authority
     return ForwardedRequest(
         upstream,
         asked,
@@ -235,7 +220,6 @@ def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedReques
 
 def _failed(error: UpstreamFailed, request: Request, upstream: Upstream) -> ServiceUnavailable | UnknownError:
     """Return the error for a request if the other server failed before it responded."""
-    words = failure_words(error, upstream.host, upstream.port)
-    if not (is_upgrade(request.raw_headers) and request.upgrades):
-        return ServiceUnavailable(f"error trying to reach service: {words}")
-    return UnknownError(f"error dialing backend: {words}" if isinstance(error, UpstreamUnreachable) else words)
+    upgrades = is_upgrade(request.raw_headers) and request.upgrades
+    words = proxy_failure_words(error, upstream, upgrades=upgrades)
+    return UnknownError(words) if upgrades else ServiceUnavailable(words)

@@ -13,6 +13,7 @@ from ctrlmgr.http.proxying.hop_headers import ExternalAddress
 from ctrlmgr.http.proxying.html_body import HtmlBody, is_rewritable
 from ctrlmgr.http.proxying.html_links import LinkRewriter
 from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead
 
 OUTSIDE = ExternalAddress("http", "foo.com", "/proxy/node/node1:10250")
 HERE = "http://foo.com/proxy/node/node1:10250"
@@ -106,16 +107,16 @@ def test_compressed_html_is_rewritten(encoding: bytes) -> None:
     window = {b"gzip": 31, b"deflate": -15}[encoding]
     packer = zlib.compressobj(wbits=window)
     packed = packer.compress(DOCUMENT) + packer.flush()
-    body = HtmlBody([(b"content-encoding", encoding)], rewritten)
+    body = HtmlBody(ResponseHead(200, [(b"content-encoding", encoding)]), rewritten)
     parts = [part for at in range(0, len(packed), 100) for part in body.feed(packed[at : at + 100])]
     assert zlib.decompress(b"".join(parts) + body.end(), window) == EXPECTED
 
 
 def test_broken_compression_is_an_error() -> None:
-    body = HtmlBody([(b"content-encoding", b"gzip")], rewritten)
+    body = HtmlBody(ResponseHead(200, [(b"content-encoding", b"gzip")]), rewritten)
     with pytest.raises(UpstreamMalformed):
         list(body.feed(b"no gzip"))
-    body = HtmlBody([(b"content-encoding", b"gzip")], rewritten)
+    body = HtmlBody(ResponseHead(200, [(b"content-encoding", b"gzip")]), rewritten)
     list(body.feed(gzip.compress(DOCUMENT)[:50]))
     with pytest.raises(UpstreamMalformed):
         body.end()
@@ -135,4 +136,4 @@ def test_broken_compression_is_an_error() -> None:
 def test_only_html_in_a_known_encoding_is_rewritten(
     code: int, headers: list[tuple[bytes, bytes]], expected: bool
 ) -> None:
-    assert is_rewritable(code, headers) is expected
+    assert is_rewritable(ResponseHead(code, headers)) is expected
