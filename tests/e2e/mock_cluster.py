@@ -41,7 +41,7 @@ class MockCluster(Server):
         return done.stdout
 
     def wait(self) -> int:
-        """Wait until the process ends by itself, and return its exit code."""
+        """Wait until the process ends, without sending a signal, and return its exit code."""
         process, self._process = self._process, None
         assert process is not None
         process.communicate(timeout=2 * DEADLINE)

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from ctrlmgr.testing.served import ServerProcess
 from tests.e2e.kubectl import Kubectl, find_kubectl, patch
 from tests.e2e.serving import Server, until
+from tests.free_ports import free_ports
 
 SHARED = ("ca.crt", "ca.key", "sa.key", "admin.token")
 
@@ -69,12 +70,6 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
 def balancer() -> Iterator[Balancer]:
     with Balancer() as running:
         yield running
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in listeners]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from ctrlmgr.testing.served import ServerProcess
 from examples.shop import Shop, ShopSpec
 from tests.framework.served import Served, wait_until
 from tests.framework.shops import SHOP, check_scenario
+from tests.free_ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 FAST = (
@@ -95,14 +95,8 @@ def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -
     assert "ctrlmgr-app" in [each["manager"] for each in managers["metadata"]["managedFields"]]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
-    port, pages = free_port(), free_port()
+    port, pages = free_ports(2)
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('secret,operator,1,"system:masters"\n')
     tokens.chmod(0o600)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from kr8s.asyncio.objects import Pod
 
 from tests.e2e.kubelet.test_real_pods import echoing
 from tests.e2e.serving import DEADLINE, Server
+from tests.free_ports import free_port
 
 # kr8s warns of versions of Kubernetes that are newer than itself. It cannot close its HTTP client, which is collected
 # before another test runs.
@@ -44,13 +44,6 @@ def with_pod(server: Server, namespace: str, name: str, use: Callable[[Pod], Awa
     return asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
 
 
-def free_port() -> int:
-    """Return a free port of this machine; kr8s' own choice may be the port of another program's connection."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def echoed(port: int) -> bytes:
     """Send `SENT` to a port of this machine, and return the received bytes up to the end of the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -64,6 +57,7 @@ async def echoed(port: int) -> bytes:
 @PODS
 def test_portforward_carries_the_bytes_of_each_connection(server: Server, namespace: str, pod: str) -> None:
     async def forward(found: Pod) -> tuple[bytes, bytes]:
+        # The port that kr8s chooses by itself may be the port of another program's connection.
         async with found.portforward(port, local_port=free_port()) as local:
             return await asyncio.gather(echoed(local), echoed(local))
 

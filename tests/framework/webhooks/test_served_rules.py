@@ -17,7 +17,8 @@ import pytest
 from ctrlmgr.serve.front import default_route_address
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served, wait_until
-from tests.framework.test_run import FAST, free_port, run
+from tests.framework.test_run import FAST, run
+from tests.free_ports import free_port
 
 RULES = """
 from ctrlmgr import App, Kind, Model, Refused

@@ -18,7 +18,6 @@ import pwd
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +37,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, migrate_log, open_log, verify
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.testing.postgres import find_program
+from tests.free_ports import free_port
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "patroni" / "patroni.yml"
 _DEADLINE = 180.0
@@ -61,7 +61,7 @@ class PatroniCluster:
     def __init__(self) -> None:
         self._account = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         self._root = Path(tempfile.mkdtemp(prefix="ctrlmgr-patroni-"))
-        self._etcd = _free_port()
+        self._etcd = free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.members = [self._member(number) for number in (1, 2)]
         for path in (self._root, *self._root.iterdir()):
@@ -87,7 +87,7 @@ class PatroniCluster:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
 
     def _member(self, number: int) -> Member:
-        name, api, port = f"postgres{number}", _free_port(), _free_port()
+        name, api, port = f"postgres{number}", free_port(), free_port()
         config = yaml.safe_load(EXAMPLE.read_text())
         data, where, reached = self._root / name, f"127.0.0.1:{port}", f"127.0.0.1:{api}"
         config |= {"name": name, "restapi": {"listen": reached, "connect_address": reached}}
@@ -112,7 +112,7 @@ class PatroniCluster:
         return f"postgresql://{self._superuser['username']}:{self._superuser['password']}@{places}/postgres"
 
     def _start_etcd(self) -> None:
-        ours, peers = f"http://127.0.0.1:{self._etcd}", f"http://127.0.0.1:{_free_port()}"
+        ours, peers = f"http://127.0.0.1:{self._etcd}", f"http://127.0.0.1:{free_port()}"
         self._run("etcd", "etcd", "--data-dir", str(self._root / "etcd"), "--listen-client-urls", ours,
                   "--advertise-client-urls", ours, "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
                   "--initial-cluster", f"default={peers}")  # fmt: skip
@@ -262,13 +262,6 @@ def _befall(cluster: PatroniCluster, appender: Appender) -> None:
         if gone is not None:
             cluster.start(gone)
         cluster.await_state(in_step)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _say(text: str) -> None:
