@@ -113,7 +113,7 @@ def together(events: Sequence[StageEvent], wanted: Form) -> tuple[bytes, int]:
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
     """Yield lists of events with at most `largest` bytes each.
 
-    A larger event is a list of its own, and if `largest` is None, all events are one list.
+    A list with a larger event contains only this event. If `largest` is None, one list contains all events.
     """
     if largest is None:
         yield whole

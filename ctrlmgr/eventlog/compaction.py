@@ -1,7 +1,7 @@
 """Compaction and restore are the only operations that remove history.
 
 Guarantees:
-- Compaction raises the floor (the oldest readable revision) in a transaction of its own before it deletes the first
+- Compaction raises the floor (the oldest readable revision) in a separate transaction before it deletes the first
   event. Therefore a reader that misses an event finds the raised floor, and a crash half-way leaves the log consistent.
   Floors never decrease.
 - A compaction keeps the current state of each object. A compaction also keeps the newest event of the log, because the

@@ -4,7 +4,7 @@ Guarantees:
 
 - A daemon runs until its object is deleted, its function returns, or its controller stops. If the generator has not
   returned when its daemon ends, `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon
-  needs no thread of its own, and tests run it step by step with their clock.
+  does not occupy a thread while it sleeps, and tests run it step by step with their clock.
 - Changes of the object do not end a daemon's sleep. Each `yield` returns the current object.
 - If a daemon raises an exception, it is started again from its beginning after a backoff.
 """

@@ -145,7 +145,7 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the server offers only HTTP/1.1, so that each watch needs a connection of its own.",
+            "Whether the server offers only HTTP/1.1, so that each watch needs a separate connection.",
             flag="--disable-http2-serving",
             metavar="BOOL",
         ),

@@ -64,7 +64,7 @@ def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Objec
 
 
 def with_conditions(status: Mapping[str, Any], conditions: list[Condition]) -> dict[str, Any]:
-    """Return a status with `conditions` instead of its own conditions.
+    """Return a copy of `status` whose conditions are replaced by `conditions`.
 
     The field is omitted if `conditions` is empty.
     """

@@ -76,7 +76,7 @@ def admit_body(
         attributes.kind, attributes.resource, attributes.subresource = asked, asked.resource, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
-    request.warnings += ctx.warnings  # the change of the object is an attempt of its own, with its own warnings
+    request.warnings += ctx.warnings  # the following change of the object collects its warnings separately
     return attributes.fields
 
 

@@ -132,7 +132,7 @@ class CustomCodec:
     def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
         """Return the error for a body that has another version.
 
-        A body of the same kind but another version is also checked by the schema of its own version.
+        A body of the same kind in another version is also checked by the schema of that version.
         """
         message = (
             f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"

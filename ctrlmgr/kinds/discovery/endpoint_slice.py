@@ -160,7 +160,7 @@ def _address_check(address_type: str) -> AddressCheck:
     """Return the function that validates an endpoint's address, given its index."""
     if address_type == "FQDN":
         return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
-    if address_type not in _FAMILIES:  # this address type has an error of its own
+    if address_type not in _FAMILIES:  # the check of the address type reports this error
         return lambda address, at: []
     wants_ipv6 = _FAMILIES[address_type]
 
