@@ -1,4 +1,4 @@
-"""Every error ctrlmgr raises, as a drawn tree. A class's docstring is its default message.
+"""Every error ctrlmgr raises, as a drawn tree. Each class has a default message.
 
     CtrlmgrError
     ├── ApiError                  code and reason on the class, details on the instance: a metav1.Status
@@ -48,6 +48,9 @@ from typing import ClassVar, NamedTuple
 class CtrlmgrError(Exception):
     """Something went wrong in ctrlmgr."""
 
+    default_message: ClassVar[str] = "Something went wrong in ctrlmgr."
+    """The message of an error that is raised without one."""
+
     retryable: ClassVar[bool] = False
     """Whether the same call may succeed later without a change of its arguments."""
 
@@ -58,8 +61,8 @@ class CtrlmgrError(Exception):
     """
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the message, by default the first line of the class's docstring."""
-        super().__init__(message or (self.__doc__ or "").strip().split("\n")[0])
+        """Use the message, by default the class's `default_message`."""
+        super().__init__(message or self.default_message)
 
 
 class StatusCause(NamedTuple):
@@ -84,6 +87,8 @@ class StatusDetails(NamedTuple):
 class ApiError(CtrlmgrError):
     """The API refused a request."""
 
+    default_message = "The API refused a request."
+
     code: int = 500
     reason: str = "InternalError"
     warnings: Sequence[str] = ()
@@ -104,12 +109,16 @@ class ApiError(CtrlmgrError):
 class BadRequest(ApiError):
     """The request is malformed."""
 
+    default_message = "The request is malformed."
+
     code = 400
     reason = "BadRequest"
 
 
 class DeniedByWebhook(ApiError):
     """An admission webhook denied the request."""
+
+    default_message = "An admission webhook denied the request."
 
     reason = ""
     is_final = True
@@ -123,12 +132,16 @@ class DeniedByWebhook(ApiError):
 class Unauthorized(ApiError):
     """Unauthorized"""  # noqa: D400, D415  # Kubernetes' message has no full stop
 
+    default_message = "Unauthorized"
+
     code = 401
     reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
     """The request is not allowed."""
+
+    default_message = "The request is not allowed."
 
     code = 403
     reason = "Forbidden"
@@ -137,11 +150,15 @@ class Forbidden(ApiError):
 class NamespaceTerminating(Forbidden):
     """Nothing can be created in a namespace that is being terminated."""
 
+    default_message = "Nothing can be created in a namespace that is being terminated."
+
     lost_race = True
 
 
 class NotFound(ApiError):
     """The object does not exist."""
+
+    default_message = "The object does not exist."
 
     code = 404
     reason = "NotFound"
@@ -151,12 +168,16 @@ class NotFound(ApiError):
 class MethodNotAllowed(ApiError):
     """the server does not allow this method on the requested resource"""  # noqa: D400, D415  # Kubernetes' message
 
+    default_message = "the server does not allow this method on the requested resource"
+
     code = 405
     reason = "MethodNotAllowed"
 
 
 class NotAcceptable(ApiError):
     """None of the media types asked for can be produced."""
+
+    default_message = "None of the media types asked for can be produced."
 
     code = 406
     reason = "NotAcceptable"
@@ -165,6 +186,8 @@ class NotAcceptable(ApiError):
 class AlreadyExists(ApiError):
     """An object of that name exists already."""
 
+    default_message = "An object of that name exists already."
+
     code = 409
     reason = "AlreadyExists"
     lost_race = True
@@ -172,6 +195,8 @@ class AlreadyExists(ApiError):
 
 class Conflict(ApiError):
     """The object has been modified; apply your changes to the latest version and try again."""
+
+    default_message = "The object has been modified; apply your changes to the latest version and try again."
 
     code = 409
     reason = "Conflict"
@@ -195,12 +220,16 @@ class Conflict(ApiError):
 class ApplyConflict(Conflict):
     """A server-side apply would change fields that others manage."""
 
+    default_message = "A server-side apply would change fields that others manage."
+
     retryable = False
     lost_race = False
 
 
 class Expired(ApiError):
     """The requested revision has been compacted away."""
+
+    default_message = "The requested revision has been compacted away."
 
     code = 410
     reason = "Expired"
@@ -219,12 +248,16 @@ class Expired(ApiError):
 class RequestEntityTooLarge(ApiError):
     """The request is too large."""
 
+    default_message = "The request is too large."
+
     code = 413
     reason = "RequestEntityTooLarge"
 
 
 class UnsupportedMediaType(ApiError):
     """The body of the request was in a format that cannot be read."""
+
+    default_message = "The body of the request was in a format that cannot be read."
 
     code = 415
     reason = "UnsupportedMediaType"
@@ -233,12 +266,16 @@ class UnsupportedMediaType(ApiError):
 class Invalid(ApiError):
     """The object or the options are not valid; `details.causes` name the fields."""
 
+    default_message = "The object or the options are not valid; `details.causes` name the fields."
+
     code = 422
     reason = "Invalid"
 
 
 class TooManyRequests(ApiError):
     """Too many appends are waiting; try again in a moment."""
+
+    default_message = "Too many appends are waiting; try again in a moment."
 
     code = 429
     reason = "TooManyRequests"
@@ -248,15 +285,21 @@ class TooManyRequests(ApiError):
 class InternalError(ApiError):
     """Something went wrong in the server."""
 
+    default_message = "Something went wrong in the server."
+
 
 class UnknownError(ApiError):
     """The server failed in a way that has no reason."""
+
+    default_message = "The server failed in a way that has no reason."
 
     reason = ""
 
 
 class ConversionFailed(UnknownError):
     """A conversion webhook was asked, and there is no object to show for it."""
+
+    default_message = "A conversion webhook was asked, and there is no object to show for it."
 
     is_final = True
 
@@ -273,6 +316,8 @@ class ConversionFailed(UnknownError):
 class ServiceUnavailable(ApiError):
     """The server cannot do this now; nothing was changed."""
 
+    default_message = "The server cannot do this now; nothing was changed."
+
     code = 503
     reason = "ServiceUnavailable"
     retryable = True
@@ -280,6 +325,8 @@ class ServiceUnavailable(ApiError):
 
 class RequestTimeout(ApiError):
     """The request could not be completed in time; whether it took effect is not known."""
+
+    default_message = "The request could not be completed in time; whether it took effect is not known."
 
     code = 504
     reason = "Timeout"
@@ -289,6 +336,8 @@ class RequestTimeout(ApiError):
 class LogError(CtrlmgrError):
     """The event log failed."""
 
+    default_message = "The event log failed."
+
     place: str = ""
     """The file that failed, for the server's own log: clients read messages, and need not know its paths."""
 
@@ -296,15 +345,21 @@ class LogError(CtrlmgrError):
 class LogUnavailable(LogError):
     """The event log cannot be reached; nothing was written. The cause is in `__cause__`."""
 
+    default_message = "The event log cannot be reached; nothing was written. The cause is in `__cause__`."
+
     retryable = True
 
 
 class OutcomeUnknown(LogError):
     """The connection failed while an append was being committed: it may or may not be in the log."""
 
+    default_message = "The connection failed while an append was being committed: it may or may not be in the log."
+
 
 class LogCorrupt(LogError):
     """The event log is damaged."""
+
+    default_message = "The event log is damaged."
 
     def __init__(self, message: str | None = None, *, revision: int | None = None) -> None:
         """Report the damage; `revision` is the first damaged one, if known."""
@@ -315,25 +370,37 @@ class LogCorrupt(LogError):
 class LogRolledBack(LogError):
     """The database is older than its anchor: it was restored from a backup, or lost its newest writes."""
 
+    default_message = "The database is older than its anchor: it was restored from a backup, or lost its newest writes."
+
 
 class SchemaOutdated(LogError):
     """The database schema is not this version's; run `ctrlmgr migrate`."""
+
+    default_message = "The database schema is not this version's; run `ctrlmgr migrate`."
 
 
 class QueryRefused(LogError):
     """The database refused the query."""
 
+    default_message = "The database refused the query."
+
 
 class UnknownRelation(QueryRefused):
     """No table or view has this name."""
+
+    default_message = "No table or view has this name."
 
 
 class LogClosed(LogError):
     """The event log is closed."""
 
+    default_message = "The event log is closed."
+
 
 class Fenced(CtrlmgrError):
     """The leader term of this append is over."""
+
+    default_message = "The leader term of this append is over."
 
     def __init__(self, message: str | None = None, *, current: int = 0) -> None:
         """Add the `current` term of the log, 0 if unknown."""
@@ -344,13 +411,19 @@ class Fenced(CtrlmgrError):
 class TerminalError(CtrlmgrError):
     """Reconciling this key cannot succeed; it is recorded and not retried."""
 
+    default_message = "Reconciling this key cannot succeed; it is recorded and not retried."
+
 
 class ShutDown(CtrlmgrError):
     """The queue is shut down."""
 
+    default_message = "The queue is shut down."
+
 
 class RecordingError(CtrlmgrError):
     """The recording cannot be used."""
+
+    default_message = "The recording cannot be used."
 
     def __init__(self, file: str, line: int, reason: str) -> None:
         """Report a problem in `line`, counted from 1; 0 means the whole file."""
@@ -362,3 +435,5 @@ class RecordingError(CtrlmgrError):
 
 class SettingsError(CtrlmgrError):
     """A setting is wrong."""
+
+    default_message = "A setting is wrong."

@@ -27,13 +27,19 @@ from ctrlmgr.http.tunnel import Side
 class BodyTooLarge(CtrlmgrError):
     """The body is larger than the application allows."""
 
+    default_message = "The body is larger than the application allows."
+
 
 class BodyTooSlow(CtrlmgrError):
     """The body has not arrived in the time that the application allows."""
 
+    default_message = "The body has not arrived in the time that the application allows."
+
 
 class TooManyBodies(CtrlmgrError):
     """The bodies of all requests together exceed the server's memory budget."""
+
+    default_message = "The bodies of all requests together exceed the server's memory budget."
 
 
 class Wire(BodyWriter, Protocol):

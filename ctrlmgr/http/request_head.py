@@ -36,6 +36,8 @@ _HEADER_COST = 160
 class Malformed(CtrlmgrError):
     """The input is not a valid request; `status` is the status code and reason phrase of the answer."""
 
+    default_message = "The input is not a valid request."
+
     def __init__(self, status: str) -> None:
         """Create an error to which the server responds with `status`."""
         super().__init__(status)

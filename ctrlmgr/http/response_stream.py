@@ -31,6 +31,8 @@ _TURN = 4
 class Disconnected(CtrlmgrError):
     """The client has disconnected, or has not read for too long."""
 
+    default_message = "The client has disconnected, or has not read for too long."
+
 
 class Framing(Enum):
     """The way in which a client detects the end of a body."""

@@ -35,6 +35,8 @@ READING: Final = frozenset({"get", "list", "watch"})
 class Overloaded(TooManyRequests):
     """Too many requests, please try again later."""
 
+    default_message = "Too many requests, please try again later."
+
     def __init__(self, retry_after: int = 1) -> None:
         """Create the error; its response asks the client to wait for `retry_after` seconds."""
         super().__init__(

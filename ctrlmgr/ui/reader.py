@@ -35,6 +35,8 @@ _THREADS = 2
 class HistoryUnavailable(BadRequest):
     """The log is in memory, so its history cannot be queried; serve a log in SQLite or PostgreSQL."""
 
+    default_message = "The log is in memory, so its history cannot be queried; serve a log in SQLite or PostgreSQL."
+
 
 class Reader:
     """A Runnable that queries the database for the page."""

@@ -33,22 +33,34 @@ def authority(host: str, port: int) -> str:
 class UpstreamFailed(CtrlmgrError):
     """Raised if a server was not reached, or its response is not HTTP; `__cause__` is the reason, if it is known."""
 
+    default_message = "the server was not reached, or its response is not HTTP"
+
 
 class UpstreamUnreachable(UpstreamFailed):
     """Raised if no connection to the server could be made."""
+
+    default_message = "no connection to the server could be made"
 
 
 class UpstreamRefused(UpstreamFailed):
     """Raised if the server refuses an upgrade."""
 
+    default_message = "the server refused the upgrade"
+
 
 class UpstreamClosed(UpstreamFailed):
     """Raised if the server closed the connection before its response was complete."""
+
+    default_message = "the server closed the connection before its response was complete"
 
 
 class UpstreamMalformed(UpstreamFailed):
     """Raised if the server's response is not valid HTTP/1."""
 
+    default_message = "the server's response is not valid HTTP/1"
+
 
 class UpstreamTimeout(UpstreamFailed):
     """Raised if the server did not respond in time."""
+
+    default_message = "the server did not respond in time"
