@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.admission_cause_dedup import AdmissionCauseDedup
-from ctrlmgr.engine.calls.call import Call, CallOut, Reply
+from ctrlmgr.engine.calls.call import UNREACHABLE, Call, CallOut, Reply
 from ctrlmgr.engine.deferred_proposals import decided
-from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh, drive
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -29,7 +29,7 @@ PATIENCE: Final = 3.5
 
 
 def _unreachable(calls: Sequence[Call]) -> list[Reply]:
-    return [Reply(problem="dial tcp: no calls are possible in this process") for _ in calls]
+    return [UNREACHABLE for _ in calls]
 
 
 class ControllerRunner:
@@ -62,20 +62,9 @@ class ControllerRunner:
         Raises the operation's errors, `Fenced` if this process no longer leads, and `LogUnavailable` if the caches do
         not catch up.
         """
-        try:
-            command = next(operation)
-            while True:
-                try:
-                    result = self._obey(command, cause, fence)
-                except CtrlmgrError as error:
-                    command = operation.throw(error)
-                else:
-                    command = operation.send(result)
-        except StopIteration as stop:
-            result_of: T = stop.value
-            return result_of
+        return drive(operation, lambda command: self._perform(command, cause, fence))
 
-    def _obey(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
+    def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:
             case Append():
                 return self._append(command, cause, fence)

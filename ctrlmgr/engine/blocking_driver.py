@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.admission_cause_dedup import AdmissionCauseDedup
-from ctrlmgr.engine.calls.call import Call, CallOut, Reply
+from ctrlmgr.engine.calls.call import UNREACHABLE, Call, CallOut, Reply
 from ctrlmgr.engine.deferred_proposals import decided
-from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh, drive
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def _unreachable(call: Call) -> Reply:
-    return Reply(problem="dial tcp: no calls are possible in this process")
+    return UNREACHABLE
 
 
 class Driver:
@@ -57,20 +57,9 @@ class Driver:
     def run(self, operation: Operation[T]) -> T:
         """Return the result of an operation, or raise its error."""
         self._step()
-        try:
-            command = next(operation)
-            while True:
-                try:
-                    result = self._obey(command)
-                except CtrlmgrError as error:
-                    command = operation.throw(error)
-                else:
-                    command = operation.send(result)
-        except StopIteration as stop:
-            result_of: T = stop.value
-            return result_of
+        return drive(operation, self._perform)
 
-    def _obey(self, command: Command) -> Any:
+    def _perform(self, command: Command) -> Any:
         match command:
             case Refresh():
                 return self._refresh()

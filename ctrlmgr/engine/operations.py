@@ -1,9 +1,9 @@
 """The protocol between the engine and its drivers: operations are generators that yield commands.
 
 The engine only makes decisions; it neither waits nor does I/O. A driver runs an `Operation` by sending the results of
-commands to it, until the operation returns its result or raises an `ApiError`. There are two drivers: the server's
-driver, which uses an event loop, and `engine.blocking_driver`, which uses the calling thread. Both drivers must do the
-following for each command:
+commands to it, until the operation returns its result or raises an `ApiError`. There are three drivers:
+`server.event_loop_driver` uses an event loop, `client.controller_driver` uses a controller's thread, and
+`engine.blocking_driver` uses the calling thread. Every driver must do the following for each command:
 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses the append or fails, first
   update the cacher to the log's head. After that, throw the log's error into the operation, so that the operation
@@ -36,6 +36,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import CallOut
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.kind import Kind
+from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog.event import Author, Cause, Outcome, Proposal
 
 T = TypeVar("T")
@@ -96,6 +97,25 @@ DONE = Outcome(0, "ok")
 
 Command: TypeAlias = Append | Appends | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
+
+
+def drive(operation: Operation[T], perform: Callable[[Command], Any]) -> T:
+    """Run an operation on the calling thread and return its result; `perform` performs each of its commands.
+
+    An error that `perform` raises is thrown into the operation. Raises the operation's errors.
+    """
+    try:
+        command = next(operation)
+        while True:
+            try:
+                outcome = perform(command)
+            except CtrlmgrError as error:
+                command = operation.throw(error)
+            else:
+                command = operation.send(outcome)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 class Target(NamedTuple):

@@ -145,7 +145,12 @@ def unreachable(target: Target, pod: Object, view: View) -> ApiError:
         return BadRequest(f"pod {target.name} does not have a host assigned")
     if view.get(_NODES, Key("", spec.node_name)) is None:
         return not_found(target.kind.resource, spec.node_name)  # Kubernetes also uses the resource `pods` in this case
-    return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
+    return no_kubelet(spec.node_name)
+
+
+def no_kubelet(node_name: str) -> ApiError:
+    """Return the error for a connection to a node that has no kubelet."""
+    return ServiceUnavailable(f'no kubelet answers for node "{node_name}"')
 
 
 def node_of(obj: Object, view: View) -> Object | None:

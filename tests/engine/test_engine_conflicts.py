@@ -147,7 +147,7 @@ def finish(stage: Stage, operation: Operation[Any], command: Any) -> Any:
     try:
         while True:
             try:
-                result = stage.driver._obey(command)
+                result = stage.driver._perform(command)
             except CtrlmgrError as error:
                 command = operation.throw(error)
             else:

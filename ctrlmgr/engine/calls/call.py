@@ -83,6 +83,10 @@ class Reply(NamedTuple):
     """
 
 
+UNREACHABLE: Final = Reply(problem="dial tcp: no calls are possible in this process")
+"""The reply to every call of a driver that has no connections to other processes."""
+
+
 class CallOut(NamedTuple):
     """A command that makes calls, all at the same time.
 

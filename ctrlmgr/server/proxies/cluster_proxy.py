@@ -31,7 +31,7 @@ from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.server.aggregating.user_headers import without_credentials
-from ctrlmgr.server.connect_subresources import Runtime, node_of
+from ctrlmgr.server.connect_subresources import Runtime, no_kubelet, node_of
 from ctrlmgr.server.go_http_errors import proxy_failure_words
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
 from ctrlmgr.server.kubelets.shares import TunnelShares
@@ -119,7 +119,7 @@ class ClusterProxy:
                 await self._pages.answer(request, node, path)
             return
         if self._kubelets is None:
-            raise ServiceUnavailable(f'no kubelet answers for node "{node.name}"')
+            raise no_kubelet(node.name)
         url = self._kubelets.url(node)
         await _check(url.host)
         if wanted.port in ("", str(url.port)):
@@ -135,8 +135,7 @@ class ClusterProxy:
                 await self._answer_simulated(request, self._runtime, backend)
             return
         if self._kubelets is None:
-            where = node.name if node is not None else ""
-            raise ServiceUnavailable(f'no kubelet answers for node "{where}"')
+            raise no_kubelet(node.name if node is not None else "")
         upstream = self._upstream(backend.host, backend.port, is_secure=backend.is_secure)
         await self._pass_on(request, self._kubelets.pool, upstream, path)
 
