@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.declared_features import features_of
 from ctrlmgr.scheduling.node_selection import NodeAffinity
 from ctrlmgr.scheduling.resource_amounts import Amounts, amounts, pod_requests
 from ctrlmgr.scheduling.scheduling_view import (
@@ -161,6 +162,11 @@ class PodInfo:
         return tuple(disk for volume in self.view.spec.volumes or () for disk in disks_of(volume))
 
     @cached_property
+    def features(self) -> frozenset[str]:
+        """Return the features that the node's kubelet must declare for the pod."""
+        return features_of(self.view.spec)
+
+    @cached_property
     def claims(self) -> tuple[str, ...]:
         """Return the names of the PersistentVolumeClaims that the pod mounts."""
         found = []
@@ -183,6 +189,8 @@ class NodeInfo:
     allocatable: Amounts
     images: Mapping[str, int] = field(default_factory=dict)
     """The size of each image on the node in bytes, by each of the image's names."""
+    features: frozenset[str] = frozenset()
+    """The features that the node's kubelet has declared."""
     pods: dict[Key, PodInfo] = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
     used_defaulted: Amounts = field(default_factory=dict)
@@ -210,7 +218,8 @@ class NodeInfo:
         images = {name: each.size_bytes for each in view.status.images or () for name in each.names or ()}
         spec = view.spec
         held = amounts(view.status.allocatable)
-        return cls(view.metadata.name, view.metadata.labels or {}, spec.taints or [], spec.unschedulable, held, images)
+        name, labels, features = view.metadata.name, view.metadata.labels or {}, view.status.declared_features or ()
+        return cls(name, labels, spec.taints or [], spec.unschedulable, held, images, frozenset(features))
 
     def add(self, pod: PodInfo) -> None:
         """Add a pod to the node; the pod must not be on it already."""
@@ -246,7 +255,8 @@ class NodeInfo:
 
     def copy(self) -> NodeInfo:
         """Return an independent copy of the node."""
-        fresh = NodeInfo(self.name, self.labels, self.taints, self.unschedulable, self.allocatable, self.images)
+        facts = (self.labels, self.taints, self.unschedulable, self.allocatable, self.images, self.features)
+        fresh = NodeInfo(self.name, *facts)
         fresh.pods, fresh.ports, fresh.kin = dict(self.pods), list(self.ports), dict(self.kin)
         fresh.used, fresh.used_defaulted = dict(self.used), dict(self.used_defaulted)
         fresh.with_affinity = dict(self.with_affinity)

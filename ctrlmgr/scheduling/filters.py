@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling import declared_features, volume_limits
 from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
@@ -18,6 +19,7 @@ from ctrlmgr.scheduling.resource_amounts import PODS, shortages
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 from ctrlmgr.scheduling.volume_binding import Delayed, allotted
+from ctrlmgr.scheduling.volume_limits import VolumeLimits
 from ctrlmgr.scheduling.volume_restrictions import IN_USE, NO_DISK, NO_ZONE, Zones, is_in_zones
 
 UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
@@ -48,6 +50,8 @@ class Volumes(NamedTuple):
     """The claims that only one pod may use (ReadWriteOncePod)."""
     delayed: tuple[Delayed, ...] = ()
     """The claims that are bound after the pod's node is chosen."""
+    limits: VolumeLimits | None = None
+    """The limits for the pod's volumes; None if no CSI driver attaches any of them."""
     problem: str = ""
 
 
@@ -87,7 +91,9 @@ class Filters:
             or volumes.delayed
             or volumes.zones
             or volumes.once
+            or volumes.limits is not None
             or pod.disks
+            or pod.features
             or not devices.is_empty
             or self._spread.constraints
             or not self._affinity.is_idle
@@ -144,7 +150,10 @@ class Filters:
             return Refusal("TaintToleration", (UNTOLERATED,))
         if not selects(node.name, node.labels, self._selector, pod.node_affinity):
             return Refusal("NodeAffinity", (NOT_SELECTED,))
-        return self._full(node) or self._beside_others(node) or self._without_devices(node)
+        refused = self._full(node) or self._beside_others(node) or self._without_devices(node)
+        if refused is None and not pod.features <= node.features:
+            return Refusal(declared_features.PLUGIN, (declared_features.UNSATISFIED,))
+        return refused
 
     def _full(self, node: NodeInfo) -> Refusal | None:
         """Return a refusal if ports or resources are insufficient, or if a volume is not on the node."""
@@ -163,6 +172,9 @@ class Filters:
         return Refusal("VolumeRestrictions", (IN_USE,), helps=True) if self._rivals > 0 else None
 
     def _without_volumes(self, node: NodeInfo) -> Refusal | None:
+        limits = self._volumes.limits
+        if limits is not None and limits.are_exceeded(node):
+            return Refusal(volume_limits.PLUGIN, (volume_limits.EXCEEDED,), helps=True)
         lacks = self._lacks_volumes(node)
         if lacks:
             return Refusal("VolumeBinding", lacks)

@@ -90,6 +90,12 @@ class ResourcesView(msgspec.Struct, frozen=True, gc=False):
     requests: dict[str, str] | None = None
 
 
+class RestartRuleView(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a v1 ContainerRestartRule that scheduling uses."""
+
+    action: str = ""
+
+
 class ContainerView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of a v1 Container that scheduling uses."""
 
@@ -97,6 +103,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     ports: list[PortView] | None = None
     resources: ResourcesView = ResourcesView()
     restart_policy: str | None = None
+    restart_policy_rules: list[RestartRuleView] | None = None
 
 
 class ClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -113,6 +120,9 @@ class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     ephemeral: dict[str, msgspec.Raw] | None = None
     gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
     aws_elastic_block_store: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
     iscsi: dict[str, Any] | None = None
     rbd: dict[str, Any] | None = None
 
@@ -145,6 +155,7 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     priority: int = 0
     preemption_policy: str = "PreemptLowerPriority"
     host_network: bool = False
+    host_users: bool | None = None
     containers: list[ContainerView] | None = None
     init_containers: list[ContainerView] | None = None
     overhead: dict[str, str] | None = None
@@ -220,11 +231,12 @@ class NodeSpecView(msgspec.Struct, frozen=True, gc=False):
     taints: list[Taint] | None = None
 
 
-class NodeStatusView(msgspec.Struct, frozen=True, gc=False):
+class NodeStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of a v1 NodeStatus that scheduling uses."""
 
     allocatable: dict[str, str] | None = None
     images: list[ImageView] | None = None
+    declared_features: list[str] | None = None
 
 
 class NodeMetaView(msgspec.Struct, frozen=True, gc=False):

@@ -137,7 +137,29 @@ def refusals(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) -
     lacking = _lacking(pod, node, here)
     if lacking:
         return lacking
-    return _volumes(pod, node, here, others) or _spread(pod, node, nodes, others) or _affinity(pod, node, nodes, others)
+    return (
+        _volumes(pod, node, here, others)
+        or _spread(pod, node, nodes, others)
+        or _affinity(pod, node, nodes, others)
+        or _devices(pod, node)
+        or _features(pod, node)
+    )
+
+
+def _devices(pod: Thing, node: Thing) -> list[str]:
+    wants = any(each["resourceClaimName"] == IN_ZONE for each in pod["spec"].get("resourceClaims", []))
+    in_zone = node["metadata"]["labels"].get("topology.kubernetes.io/zone") == "a"
+    return ["resourceclaim not available on the node"] if wants and not in_zone else []
+
+
+def _features(pod: Thing, node: Thing) -> list[str]:
+    containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
+    rules = [rule for each in containers for rule in each.get("restartPolicyRules", [])]
+    needed = {"RestartAllContainersOnContainerExits"} if rules else set()
+    if pod["spec"].get("hostNetwork") and pod["spec"].get("hostUsers") is False:
+        needed.add("UserNamespacesHostNetworkSupport")
+    known = node["status"].get("declaredFeatures", [])
+    return ["node(s) didn't match Pod's required features"] if any(each not in known for each in needed) else []
 
 
 ONE_POD, IN_ZONE = "once", "zoned"
@@ -165,6 +187,12 @@ def _volumes(pod: Thing, node: Thing, here: list[Thing], others: list[Thing]) ->
             "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
             "another pod"
         ]
+    drives = {each["volumeID"] for each in volumes(pod, "cinder")}
+    there = {each["volumeID"] for one in here for each in volumes(one, "cinder")}
+    allowed = node.get("volumesAllowed")
+    new = drives - there
+    if new and allowed is not None and len(there | {*node["volumesAttached"]}) + len(new) > allowed:
+        return ["node(s) exceed max volume count"]
     labels = node["metadata"]["labels"]
     zone = labels.get("topology.kubernetes.io/zone")
     if IN_ZONE in claims(pod) and zone not in (None, "a"):

@@ -12,14 +12,19 @@ import pytest
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.cycle import decide
+from ctrlmgr.scheduling.cycle import Decision, decide
+from ctrlmgr.scheduling.declared_features import HOST_NETWORK_USERS, RESTARTS_ALL, UNSATISFIED
+from ctrlmgr.scheduling.dynamic_resources import ELSEWHERE, NO_DEVICES, Allocated, Devices
 from ctrlmgr.scheduling.filters import Filters, Refusal, Volumes
+from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.preemption import Budget, victims_on
 from ctrlmgr.scheduling.scheduling_view import NodeView, PodView, Selector
+from ctrlmgr.scheduling.volume_limits import EXCEEDED, Attached, VolumeLimits, volume_name
 from ctrlmgr.scheduling.volume_restrictions import IN_USE, NO_DISK, NO_ZONE
 from tests.scheduling import naive
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+CINDER = "cinder.csi.openstack.org"
 CASES = range(600)
 
 
@@ -40,7 +45,13 @@ def make_node(random: Random, name: str) -> dict[str, Any]:
     }
     if random.random() < 0.3:
         held["example.com/gpu"] = "2"
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": held}}
+    status: dict[str, Any] = {"allocatable": held}
+    if random.random() < 0.5:
+        status["declaredFeatures"] = random.sample([RESTARTS_ALL, HOST_NETWORK_USERS], random.choice([1, 2]))
+    found: dict[str, Any] = {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
+    if random.random() < 0.7:
+        found |= {"volumesAllowed": random.choice([1, 2]), "volumesAttached": random.choice([[], ["v"]])}
+    return found
 
 
 def make_container(random: Random) -> dict[str, Any]:
@@ -55,6 +66,8 @@ def make_container(random: Random) -> dict[str, Any]:
     if random.random() < 0.15:
         port = {"containerPort": 80, "hostPort": random.choice([80, 81])}
         container["ports"] = [port | ({"hostIP": "127.0.0.1"} if random.random() < 0.5 else {})]
+    if random.random() < 0.05:
+        container["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
     return container
 
 
@@ -117,14 +130,42 @@ def make_volumes(random: Random) -> list[dict[str, Any]]:
     if random.random() < 0.25:
         name = random.choice([naive.ONE_POD, naive.IN_ZONE])
         found.append({"name": "claim", "persistentVolumeClaim": {"claimName": name}})
+    if random.random() < 0.3:
+        found.append({"name": "drive", "cinder": {"volumeID": random.choice("vwx")}})
     return found
 
 
-def volumes_of(pod: dict[str, Any]) -> Volumes:
-    """The data about a pod's claims that the scheduler reads."""
+def attached(pod: PodInfo) -> Attached:
+    names = [volume_name(each) for each in pod.view.spec.volumes or () if each.cinder]
+    return {each.unique: each.driver for each in names if each is not None}
+
+
+def volumes_of(pod: dict[str, Any], nodes: list[dict[str, Any]]) -> Volumes:
+    """The data about a pod's volumes that the scheduler reads."""
     names = naive.claims(pod)
     zones = ((ZONE, frozenset("a")),) if naive.IN_ZONE in names else ()
-    return Volumes(zones=zones, once=frozenset([naive.ONE_POD]).intersection(names))
+    known = {each["metadata"]["name"]: each for each in nodes}
+    allowed = {name: each["volumesAllowed"] for name, each in known.items() if "volumesAllowed" in each}
+    limits = VolumeLimits(
+        attached(PodInfo(msgspec.convert(pod, PodView))),
+        lambda node: {CINDER: allowed[node]} if node in allowed else {},
+        attached,
+        lambda node: {f"{CINDER}/{name}": CINDER for name in known[node].get("volumesAttached", [])},
+    )
+    return Volumes(zones=zones, once=frozenset([naive.ONE_POD]).intersection(names), limits=limits)
+
+
+def devices_of(pod: dict[str, Any]) -> Devices:
+    """The data about a pod's resource claim, whose devices only nodes in zone a can reach."""
+    if not pod["spec"].get("resourceClaims"):
+        return NO_DEVICES
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
+    selector = msgspec.convert({"nodeSelectorTerms": [term]}, NodeSelector)
+    return Devices((Allocated(Key("n", naive.IN_ZONE), selector),))
+
+
+def decided(case: Case) -> Decision:
+    return decide(case.info, case.cluster, volumes=volumes_of(case.pod, case.nodes), devices=devices_of(case.pod))
 
 
 def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
@@ -148,6 +189,10 @@ def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
     if random.random() < 0.35:
         spec["topologySpreadConstraints"] = make_spread(random)
     spec["volumes"] = make_volumes(random)
+    if random.random() < 0.1:
+        spec["resourceClaims"] = [{"name": "device", "resourceClaimName": naive.IN_ZONE}]
+    if random.random() < 0.1:
+        spec |= {"hostNetwork": True, "hostUsers": random.random() < 0.3}
     metadata = {
         "name": name,
         "namespace": random.choice(["n", "n", "m"]),
@@ -188,7 +233,7 @@ class Case:
 @pytest.mark.parametrize("seed", CASES)
 def test_the_same_nodes_words_and_best(seed: int) -> None:
     case = Case(seed)
-    found = decide(case.info, case.cluster, volumes=volumes_of(case.pod))
+    found = decided(case)
     feasible = {
         node["metadata"]["name"] for node in case.nodes if not naive.refusals(case.pod, node, case.nodes, case.others)
     }
@@ -201,7 +246,7 @@ def test_the_same_nodes_words_and_best(seed: int) -> None:
 @pytest.mark.parametrize("seed", CASES)
 def test_the_same_victims(seed: int) -> None:
     case = Case(seed)
-    filters = Filters(case.info, case.cluster.list(), {}, volumes_of(case.pod))
+    filters = Filters(case.info, case.cluster.list(), {}, volumes_of(case.pod, case.nodes), devices_of(case.pod))
     budgets = [
         Budget(namespace, msgspec.convert(each["spec"]["selector"], Selector), each["status"]["disruptionsAllowed"])
         for each in case.budgets
@@ -218,10 +263,10 @@ def test_the_same_victims(seed: int) -> None:
 
 def test_the_cases_are_of_all_kinds() -> None:
     cases = [Case(seed) for seed in CASES]
-    decisions = [decide(each.info, each.cluster, volumes=volumes_of(each.pod)) for each in cases]
+    decisions = [decided(each) for each in cases]
     reasons = {reason for each in decisions for refusal in each.refusals.values() for reason in refusal.reasons}
     assert len(reasons) >= 15
-    assert {NO_DISK, IN_USE, NO_ZONE} <= reasons
+    assert {NO_DISK, IN_USE, NO_ZONE, EXCEEDED, UNSATISFIED, ELSEWHERE} <= reasons
     assert sum(bool(each.best) for each in decisions) > 200
     assert sum(not each.best for each in decisions) > 80
     assert sum(len(each.best) > 1 for each in decisions) > 20

@@ -48,6 +48,8 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("", "persistentvolumeclaims"),
         Resource("", "persistentvolumes"),
         Resource("storage.k8s.io", "storageclasses"),
+        Resource("storage.k8s.io", "csinodes"),
+        Resource("storage.k8s.io", "volumeattachments"),
         Resource("resource.k8s.io", "resourceclaims"),
         Resource("resource.k8s.io", "deviceclasses"),
         Resource("resource.k8s.io", "resourceslices"),

@@ -30,6 +30,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
+from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
@@ -344,7 +345,8 @@ def as_note(message: str) -> str:
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     informers = context.informers
-    storage, devices = (CLAIMS, VOLUMES, CLASSES), (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
+    storage = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, VOLUME_ATTACHMENTS)
+    devices = (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
     scheduler = Scheduler(
         informers.informer(PODS).lister,

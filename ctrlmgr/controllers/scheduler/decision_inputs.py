@@ -16,6 +16,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
 from ctrlmgr.controllers.persistentvolume_binder.volume_matching import candidates, requested_storage
+from ctrlmgr.controllers.scheduler.attached_volumes import AttachedVolumes
 from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
@@ -120,6 +121,7 @@ class DecisionInputs:
         self._volumes = listing(VOLUMES)
         self._classes = listing(CLASSES)
         self.devices = DeviceClaims(listing)
+        self._attached = AttachedVolumes(listing)
         self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
 
     def budgets(self) -> list[Budget]:
@@ -157,7 +159,7 @@ class DecisionInputs:
 
     def volumes(self, pod: PodInfo) -> Volumes:
         """Return the node requirements of a pod's volume claims, or the problem with these claims."""
-        if not pod.claims:
+        if not pod.view.spec.volumes:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
         delayed: list[Delayed] = []
@@ -167,7 +169,7 @@ class DecisionInputs:
                 return Volumes(problem=problem)
         claims = [each for name in pod.claims if (each := self._claims.get(Key(pod.namespace, name))) is not None]
         once = frozenset(each.name for each in claims if _ONCE in (each.view(_Claim).spec.access_modes or ()))
-        return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed))
+        return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed), self._attached.limits(pod))
 
     def _zones(self, claims: Sequence[Object]) -> Zones:
         """Return the zones of the volumes to which a pod's claims are bound."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent
 from ctrlmgr.informer import Change
@@ -80,11 +81,10 @@ class SchedulerCache:
                 seen = self._node(change)
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
+            elif resource.group == RESOURCE_CLAIMS.group:
+                seen = ChangeEffect(ClusterEvent.DEVICES, claim=change)
             else:
-                is_claim = resource.group == RESOURCE_CLAIMS.group
-                seen = (
-                    ChangeEffect(ClusterEvent.DEVICES, claim=change) if is_claim else ChangeEffect(ClusterEvent.VOLUME)
-                )
+                seen = _storage(change)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
 
@@ -179,6 +179,14 @@ class SchedulerCache:
         else:
             self.cluster.namespaces[change.new.name] = dict(change.new.labels)
         return _NOTHING
+
+
+def _storage(change: Change) -> ChangeEffect:
+    """Return the effect of a change of a volume, a claim, a class, a CSINode or a VolumeAttachment."""
+    resource = change.object.resource
+    if resource == VOLUME_ATTACHMENTS:
+        return ChangeEffect(ClusterEvent.VOLUME_LIMIT) if change.new is None else _NOTHING
+    return ChangeEffect(ClusterEvent.VOLUME_LIMIT if resource == CSI_NODES else ClusterEvent.VOLUME)
 
 
 def _revision(change: Change) -> int:

@@ -37,6 +37,7 @@ class ClusterEvent(Enum):
     POD_PLACED = "a pod was bound to a node, or its labels changed"
     POD_GONE = "a pod on a node was deleted or finished"
     VOLUME = "a volume or a volume claim changed"
+    VOLUME_LIMIT = "a CSINode changed, or a VolumeAttachment was deleted"
     DEVICES = "a resource claim or a device class changed"
 
 
@@ -50,11 +51,13 @@ HINTS: Final[Mapping[str, frozenset[ClusterEvent]]] = {
     "NodePorts": _NODES | {ClusterEvent.POD_GONE},
     "NodeResourcesFit": _NODES | {ClusterEvent.POD_GONE},
     "VolumeRestrictions": _NODES | {ClusterEvent.POD_GONE, ClusterEvent.VOLUME},
+    "NodeVolumeLimits": frozenset([ClusterEvent.VOLUME_LIMIT, ClusterEvent.POD_GONE, ClusterEvent.VOLUME]),
     "VolumeBinding": _NODES | {ClusterEvent.VOLUME},
     "VolumeZone": _NODES | {ClusterEvent.VOLUME},
     "PodTopologySpread": _BESIDE,
     "InterPodAffinity": _BESIDE,
     "DynamicResources": _NODES | {ClusterEvent.DEVICES},
+    "NodeDeclaredFeatures": _NODES,
 }
 """The events after which each plugin may accept a pod that it refused. If no plugin refused a pod, all events concern
 the pod.
