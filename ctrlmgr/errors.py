@@ -234,13 +234,13 @@ class Expired(ApiError):
     code = 410
     reason = "Expired"
 
-    def __init__(self, asked: int, oldest: int, message: str = "", *, continue_token: str = "") -> None:
-        """Report that revision `asked` is no longer available, and `oldest` is the oldest complete one.
+    def __init__(self, requested: int, oldest: int, message: str = "", *, continue_token: str = "") -> None:
+        """Report that revision `requested` is no longer available, and `oldest` is the oldest complete one.
 
         A `continue_token` continues the expired list at the newest revision.
         """
-        super().__init__(message or f"too old resource version: {asked} ({oldest})")
-        self.asked = asked
+        super().__init__(message or f"too old resource version: {requested} ({oldest})")
+        self.asked = requested
         self.oldest = oldest
         self.continue_token = continue_token
 

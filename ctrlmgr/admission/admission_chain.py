@@ -81,8 +81,8 @@ class _Route:
     def __init__(self, steps: _Steps) -> None:
         """Create the hooks of both steps; each step calls its `links` in their order."""
         self.steps = steps
-        wanted = (each.plugin.activated_by for step in steps for each in step.links)
-        self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
+        required = (each.plugin.activated_by for step in steps for each in step.links)
+        self._registrations = tuple(dict.fromkeys(each for each in required if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
         # The active hooks by view and namespace. Threads with their own views share this cache.
@@ -180,9 +180,9 @@ class Chain:
         key = (resource, subresource, operation)
         route = self._routes.get(key)
         if route is None:
-            asked = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
-            mutating = [_link(plugin, plugin.admit, subresource) for plugin in asked if plugin.mutates(resource)]
-            judging = [_link(plugin, plugin.validate, subresource) for plugin in asked if plugin.validates(resource)]
+            plugins = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
+            mutating = [_link(plugin, plugin.admit, subresource) for plugin in plugins if plugin.mutates(resource)]
+            judging = [_link(plugin, plugin.validate, subresource) for plugin in plugins if plugin.validates(resource)]
             steps = _Steps(_Step("admit", operation, mutating), _Step("validate", operation, judging))
             route = self._routes[key] = _Route(steps)
         return route

@@ -117,12 +117,12 @@ class _Admissions(Collector):
 
     def collect(self) -> Iterable[Metric]:
         labels = ["type", "operation", "rejected"]
-        prefix, told = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
+        prefix, help_text = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
         plugins = HistogramMetricFamily(
-            f"{prefix}_controller_admission_duration_seconds", told, labels=["name", *labels]
+            f"{prefix}_controller_admission_duration_seconds", help_text, labels=["name", *labels]
         )
-        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", told, labels=labels)
-        summary = SummaryMetricFamily(f"{steps.name}_summary", told, labels=labels)
+        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", help_text, labels=labels)
+        summary = SummaryMetricFamily(f"{steps.name}_summary", help_text, labels=labels)
         for (name, type_, operation, rejected), (total, *counts) in sorted(self._sums().items()):
             values = [type_, operation, str(rejected).lower()]
             buckets = at_or_below(_BUCKETS, [int(count) for count in counts])

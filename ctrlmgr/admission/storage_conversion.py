@@ -34,6 +34,6 @@ def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[U
     if kind is attributes.kind or show is None:
         return fields
     obj = Object(kind.storage, kind.codec.encode(fields))
-    shown_again = yield from converting(lambda: show(obj), attributes.around)
+    shown_again = yield from converting(lambda: show(obj), attributes.call_inputs)
     fields = msgspec.json.decode(shown_again.body)
     return fields

@@ -222,12 +222,12 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
 
 def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
     """Return the 422 error for an object of `kind` (such as `Service`), as apimachinery's `errors.NewInvalid` does."""
-    told = _told(errors)
-    seen = list(dict.fromkeys(error.message for error in told))
-    if len(told) < len(errors):
-        seen.append(f"and {'at least ' if isinstance(errors, FoundErrors) else ''}{len(errors) - len(told)} more")
+    messages = _reported(errors)
+    seen = list(dict.fromkeys(error.message for error in messages))
+    if len(messages) < len(errors):
+        seen.append(f"and {'at least ' if isinstance(errors, FoundErrors) else ''}{len(errors) - len(messages)} more")
     text = seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
-    causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in told)
+    causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in messages)
     qualified = f"{kind}.{group}" if group else kind
     return Invalid(
         f'{qualified} "{name}" is invalid: {text}' if errors else f'{qualified} "{name}" is invalid',
@@ -235,7 +235,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
     )
 
 
-def _told(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+def _reported(errors: Sequence[FieldError]) -> Sequence[FieldError]:
     """Return the errors that an error response has room for; usually all errors fit."""
     room = _LONGEST_REFUSAL
     for count, error in enumerate(errors[:MOST_ERRORS]):

@@ -105,7 +105,7 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
 
 def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> Event:
     """Return the event that `line` encodes; `encode_lines` encodes several events."""
-    asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
+    attributes, head, user, other = record.attributes, record.head, record.user, record.impersonated
     is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
     return Event(
@@ -115,13 +115,13 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
         head.id,
         _STAGES[stage],
         head.uri,
-        asked.verb,
+        attributes.verb,
         _sender(user),
         None if other is None else _User(*other),
         _Constraint(record.constraint) if record.constraint else None,
         head.sources,
         head.agent,
-        reference(record) if asked.is_resource else None,
+        reference(record) if attributes.is_resource else None,
         _response_status(record) if is_answered else None,
         record.request_object if has_bodies else None,
         record.response_object if has_bodies else None,
@@ -134,17 +134,17 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
 def reference(record: Record) -> Reference:
     """Return a reference to the request's object, with those fields that are known."""
     _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
-    told = record.told_object
-    if told is None:
+    recorded = record.told_object
+    if recorded is None:
         return Reference(resource, namespace, name, "", group, version, "", part)
     return Reference(
         resource,
-        namespace or told.namespace,
-        name or told.name,
-        told.uid,
+        namespace or recorded.namespace,
+        name or recorded.name,
+        recorded.uid,
         group,
         version,
-        told.resource_version,
+        recorded.resource_version,
         part,
     )
 

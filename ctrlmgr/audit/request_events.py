@@ -47,10 +47,10 @@ class StageEvent(msgspec.Struct, gc=False):
 
         Return None if the event is too large even without bodies.
         """
-        said = self.line
-        if len(said) > largest and self.record.wants_request:
-            said = line(self.record, self.stage, self.now, truncated=True)
-        return said if len(said) <= largest else None
+        text = self.line
+        if len(text) > largest and self.record.wants_request:
+            text = line(self.record, self.stage, self.now, truncated=True)
+        return text if len(text) <= largest else None
 
     def text(self) -> bytes:
         """Return the event as one line of text in the legacy format."""
@@ -71,8 +71,8 @@ class StageEvent(msgspec.Struct, gc=False):
             "uri": head.uri,
         }
         code = record.code if self.stage is not Stage.REQUEST_RECEIVED else "<deferred>"
-        said = " ".join(f"{name}={_quote(value)}" for name, value in parts.items())
-        return f'{_nanoseconds(record.received)} AUDIT: {said} response="{code}"\n'.encode()
+        text = " ".join(f"{name}={_quote(value)}" for name, value in parts.items())
+        return f'{_nanoseconds(record.received)} AUDIT: {text} response="{code}"\n'.encode()
 
 
 Form: TypeAlias = Callable[[StageEvent], bytes | None]
@@ -88,26 +88,26 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
         return StageEvent.text if legacy else WHOLE
 
     def fitting(event: StageEvent) -> bytes | None:
-        said = event.fitting(largest)
-        if said is None:
+        text = event.fitting(largest)
+        if text is None:
             AUDIT_ERRORS.labels("truncate").inc()
             return None
-        return event.text() if legacy else said
+        return event.text() if legacy else text
 
     return fitting
 
 
-def lines(events: Sequence[StageEvent], wanted: Form) -> Sequence[bytes]:
+def lines(events: Sequence[StageEvent], form_of: Form) -> Sequence[bytes]:
     """Return the encoded events for a backend; events that are too large for the backend are omitted."""
-    return [said for event in events if (said := wanted(event)) is not None]
+    return [encoded for event in events if (encoded := form_of(event)) is not None]
 
 
-def together(events: Sequence[StageEvent], wanted: Form) -> tuple[bytes, int]:
+def together(events: Sequence[StageEvent], form_of: Form) -> tuple[bytes, int]:
     """Return the concatenated lines of events for a file, and the number of these events."""
-    if wanted is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
+    if form_of is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
-    said = lines(events, wanted)
-    return b"".join(said), len(said)
+    encoded = lines(events, form_of)
+    return b"".join(encoded), len(encoded)
 
 
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:

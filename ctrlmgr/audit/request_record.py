@@ -155,7 +155,7 @@ class Record(msgspec.Struct, gc=False):
         """The facts about the request that are known before its body is read."""
         if self._head is None:
             sent = self._sent
-            agent, forwarded, real = sent.raw_headers.read(_said)
+            agent, forwarded, real = sent.raw_headers.read(_client_headers)
             came_from = sources(forwarded, real, sent.peer)
             self._head = Head(sent.id.decode("utf-8", "replace"), sent.uri, agent, came_from)
         return self._head
@@ -188,8 +188,8 @@ class Record(msgspec.Struct, gc=False):
 
     def record_object(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
         """Record the object that a decoded body names; keep the encoded body if the audit level requires it."""
-        if told := fields.get("metadata"):
-            say = told.get
+        if metadata := fields.get("metadata"):
+            say = metadata.get
             self.told_object = Named(
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
@@ -229,7 +229,7 @@ class Record(msgspec.Struct, gc=False):
             return None
 
 
-def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
+def _client_headers(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
     """Return the user agent, truncated to the maximum length, and the headers that contain the client's addresses."""
     values = by_name(lines)
     agent = values.get(b"user-agent", b"").decode("utf-8", "replace")

@@ -65,9 +65,9 @@ def web_socket_token(headers: Headers) -> str | None:
     return token.decode()
 
 
-def first_header(headers: Headers, wanted: bytes) -> bytes:
+def first_header(headers: Headers, expected: bytes) -> bytes:
     """Return the value of the first header with the given name, or an empty string if no header has this name."""
-    return next((value for name, value in headers if name == wanted), b"")
+    return next((value for name, value in headers if name == expected), b"")
 
 
 def text(value: bytes) -> str:

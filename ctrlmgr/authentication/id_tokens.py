@@ -53,9 +53,9 @@ def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
     return found
 
 
-def _key(said: Map[str, Any]) -> PublicKey | None:
+def _key(members: Map[str, Any]) -> PublicKey | None:
     try:
-        key = import_key(dict(said))
+        key = import_key(dict(members))
         if isinstance(key, RSAKey | ECKey):
             algorithm_of(key.public_key)
             return key.public_key
@@ -136,8 +136,8 @@ def _check_validity(claims: Map[str, Any], issuer: TrustedIssuer, now: int) -> N
     audience = claims.get("aud")
     given = [audience] if isinstance(audience, str) else audience if isinstance(audience, list) else []
     if not any(each in issuer.audiences for each in given):
-        wanted = " ".join(map(quote, issuer.audiences))
-        raise CredentialsRefused(f"oidc: verify token: oidc: expected audience in [{wanted}]")
+        expected = " ".join(map(quote, issuer.audiences))
+        raise CredentialsRefused(f"oidc: verify token: oidc: expected audience in [{expected}]")
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -145,12 +145,12 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _check_required(claims: Map[str, Any], required: Iterable[tuple[str, str]]) -> None:
-    for claim, wanted in required:
+    for claim, expected in required:
         if claim not in claims:
             raise CredentialsRefused(f"oidc: required claim {claim} not present in ID token")
-        if claims[claim] != wanted:
+        if claims[claim] != expected:
             raise CredentialsRefused(
-                f"oidc: required claim {claim} value does not match. Got = {claims[claim]}, want = {wanted}"
+                f"oidc: required claim {claim} value does not match. Got = {claims[claim]}, want = {expected}"
             )
 
 

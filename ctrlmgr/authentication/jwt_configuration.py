@@ -72,12 +72,12 @@ def read_configuration(file: Path, own_issuers: Collection[str], functions: Func
     The file must not contain the URL of one of `own_issuers`, which issue this server's own tokens.
     """
     document = read_document(file)
-    said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
-    if len(said.jwt) > _MOST_ISSUERS:
-        raise document.refuse(f"Too many: {len(said.jwt)}: must have at most {_MOST_ISSUERS} items", "jwt")
+    configuration = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
+    if len(configuration.jwt) > _MOST_ISSUERS:
+        raise document.refuse(f"Too many: {len(configuration.jwt)}: must have at most {_MOST_ISSUERS} items", "jwt")
     expressions = TokenExpressions(functions)
     issuers: list[TrustedIssuer] = []
-    for index, each in enumerate(said.jwt):
+    for index, each in enumerate(configuration.jwt):
         _check_issuer(document, each.issuer, own_issuers, "jwt", index, "issuer")
         issuer = _issuer(each, RulesReader(document, expressions, "jwt", index))
         for other in issuers:
@@ -87,26 +87,26 @@ def read_configuration(file: Path, own_issuers: Collection[str], functions: Func
                 problem = "two issuers have the same discovery URL"
                 raise document.refuse(problem, "jwt", index, "issuer", "discoveryURL")
         issuers.append(issuer)
-    if said.anonymous is None:
+    if configuration.anonymous is None:
         return Configuration(issuers)
-    return Configuration(issuers, said.anonymous.enabled, _paths(document, said.anonymous))
+    return Configuration(issuers, configuration.anonymous.enabled, _paths(document, configuration.anonymous))
 
 
-def _paths(document: Document, said: _Anonymous) -> tuple[str, ...]:
-    if said.conditions and not said.enabled:
+def _paths(document: Document, anonymous: _Anonymous) -> tuple[str, ...]:
+    if anonymous.conditions and not anonymous.enabled:
         problem = "conditions have no effect if anonymous requests are not allowed"
         raise document.refuse(problem, "anonymous", "conditions")
-    for index, each in enumerate(said.conditions):
+    for index, each in enumerate(anonymous.conditions):
         if not each.path.startswith("/"):
             problem = f"a path must begin with '/', unlike {each.path!r}"
             raise document.refuse(problem, "anonymous", "conditions", index, "path")
-    return tuple(each.path for each in said.conditions)
+    return tuple(each.path for each in anonymous.conditions)
 
 
-def _issuer(said: _Authenticator, reader: RulesReader) -> TrustedIssuer:
-    issuer = said.issuer
-    required, claim_rules = reader.claim_rules(said.claim_validation_rules)
-    username, groups, uid, extra = reader.mappings(said.claim_mappings, claim_rules)
+def _issuer(authenticator: _Authenticator, reader: RulesReader) -> TrustedIssuer:
+    issuer = authenticator.issuer
+    required, claim_rules = reader.claim_rules(authenticator.claim_validation_rules)
+    username, groups, uid, extra = reader.mappings(authenticator.claim_mappings, claim_rules)
     return TrustedIssuer(
         issuer.url,
         issuer.discovery_url or discovery_of(issuer.url),
@@ -118,7 +118,7 @@ def _issuer(said: _Authenticator, reader: RulesReader) -> TrustedIssuer:
         extra,
         required,
         claim_rules,
-        reader.user_rules(said.user_validation_rules),
+        reader.user_rules(authenticator.user_validation_rules),
     )
 
 

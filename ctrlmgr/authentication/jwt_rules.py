@@ -95,36 +95,36 @@ class RulesReader:
         self._expressions = expressions
         self._at = at
 
-    def mappings(self, said: ClaimMappings, rules: Sequence[Rule]) -> Mapped:
+    def mappings(self, mappings: ClaimMappings, rules: Sequence[Rule]) -> Mapped:
         """Return the compiled mappings; `rules` are the issuer's claim validation rules."""
         at = (*self._at, "claimMappings")
-        username = self._prefixed(said.username, *at, "username")
+        username = self._prefixed(mappings.username, *at, "username")
         if username == Mapping():
             raise self._document.refuse(_NEITHER, *at, "username")
         mapped = Mapped(
             username,
-            self._prefixed(said.groups, *at, "groups"),
-            self._mapping(said.uid, *at, "uid"),
-            self._extra(said.extra, *at, "extra"),
+            self._prefixed(mappings.groups, *at, "groups"),
+            self._mapping(mappings.uid, *at, "uid"),
+            self._extra(mappings.extra, *at, "extra"),
         )
         self._check_email(mapped, rules, *at, "username", "expression")
         return mapped
 
-    def _prefixed(self, said: _Prefixed, *at: str | int) -> Mapping:
-        if problem := _prefix_problem(said):
+    def _prefixed(self, prefixed: _Prefixed, *at: str | int) -> Mapping:
+        if problem := _prefix_problem(prefixed):
             raise self._document.refuse(problem, *at, "prefix")
-        return self._mapping(said, *at)._replace(prefix=said.prefix or "")
+        return self._mapping(prefixed, *at)._replace(prefix=prefixed.prefix or "")
 
-    def _mapping(self, said: _Claim, *at: str | int) -> Mapping:
-        if said.claim and said.expression:
+    def _mapping(self, claim: _Claim, *at: str | int) -> Mapping:
+        if claim.claim and claim.expression:
             raise self._document.refuse(_BOTH, *at)
-        if not said.expression:
-            return Mapping(said.claim)
-        return Mapping(expression=self._compiled(self._expressions.of_claims, said.expression, *at, "expression"))
+        if not claim.expression:
+            return Mapping(claim.claim)
+        return Mapping(expression=self._compiled(self._expressions.of_claims, claim.expression, *at, "expression"))
 
-    def _extra(self, said: Sequence[_Extra], *at: str | int) -> tuple[tuple[str, Expression], ...]:
+    def _extra(self, entries: Sequence[_Extra], *at: str | int) -> tuple[tuple[str, Expression], ...]:
         found: dict[str, Expression] = {}
-        for index, each in enumerate(said):
+        for index, each in enumerate(entries):
             if problem := _key_problem(each.key):
                 raise self._document.refuse(problem, *at, index, "key")
             if each.key in found:
@@ -145,11 +145,11 @@ class RulesReader:
         if not any(names_claim(each, "email_verified") for each in looked_at):
             raise self._document.refuse(_UNVERIFIED, *at)
 
-    def claim_rules(self, said: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
+    def claim_rules(self, configured: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
         """Return the claims that must have a given value, and the validation rules with expressions."""
         required: dict[str, str] = {}
         rules: dict[str, Rule] = {}
-        for index, each in enumerate(said):
+        for index, each in enumerate(configured):
             at = (*self._at, "claimValidationRules", index)
             if each.claim and each.expression:
                 raise self._document.refuse(_BOTH, *at)
@@ -165,16 +165,16 @@ class RulesReader:
             self._add_rule(rules, self._expressions.rule_of_claims, each.expression, each.message, at)
         return tuple(required.items()), tuple(rules.values())
 
-    def _check_required(self, said: ClaimRule, before: dict[str, str], at: _At) -> None:
-        if said.message:
+    def _check_required(self, rule: ClaimRule, before: dict[str, str], at: _At) -> None:
+        if rule.message:
             raise self._document.refuse("message may not be specified when claim is set", *at, "message")
-        if said.claim in before:
-            raise self._document.refuse(_twice(said.claim), *at, "claim")
+        if rule.claim in before:
+            raise self._document.refuse(_twice(rule.claim), *at, "claim")
 
-    def user_rules(self, said: Sequence[UserRule]) -> tuple[Rule, ...]:
+    def user_rules(self, configured: Sequence[UserRule]) -> tuple[Rule, ...]:
         """Return the compiled validation rules about the user."""
         rules: dict[str, Rule] = {}
-        for index, each in enumerate(said):
+        for index, each in enumerate(configured):
             at = (*self._at, "userValidationRules", index)
             if not each.expression:
                 raise self._document.refuse("expression is required", *at)
@@ -195,18 +195,18 @@ class RulesReader:
             raise self._document.refuse(str(error), *at) from error
 
 
-def _prefix_problem(said: _Prefixed) -> str | None:
+def _prefix_problem(prefixed: _Prefixed) -> str | None:
     """Return the error in the prefix of a claim mapping.
 
     None if the prefix is valid or another error takes precedence.
     """
-    if said.claim and said.expression:
+    if prefixed.claim and prefixed.expression:
         return None
-    if said.expression and said.prefix is not None:
+    if prefixed.expression and prefixed.prefix is not None:
         return "prefix may not be specified when expression is set"
-    if said.claim and said.prefix is None:
+    if prefixed.claim and prefixed.prefix is None:
         return "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
-    return "a prefix needs a claim" if said.prefix and not (said.claim or said.expression) else None
+    return "a prefix needs a claim" if prefixed.prefix and not (prefixed.claim or prefixed.expression) else None
 
 
 def _twice(value: str) -> str:

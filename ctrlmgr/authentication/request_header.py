@@ -45,20 +45,20 @@ class RequestHeaders:
         return extra
 
 
-def _first(headers: Headers, wanted: Sequence[str]) -> str:
-    """Return the value of the first header in `wanted` that the request has.
+def _first(headers: Headers, expected: Sequence[str]) -> str:
+    """Return the value of the first header in `expected` that the request has.
 
     If the header has several lines, the first one is used.
     """
-    for each in map(_encoded, wanted):
+    for each in map(_encoded, expected):
         value = next((value for name, value in headers if name == each), b"")
         if value:
             return _text(value)
     return ""
 
 
-def _all(headers: Headers, wanted: Sequence[str]) -> list[str]:
-    return [_text(value) for each in map(_encoded, wanted) for name, value in headers if name == each and value]
+def _all(headers: Headers, expected: Sequence[str]) -> list[str]:
+    return [_text(value) for each in map(_encoded, expected) for name, value in headers if name == each and value]
 
 
 def _encoded(name: str) -> bytes:

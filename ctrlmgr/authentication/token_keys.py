@@ -38,11 +38,11 @@ class VerificationKeys:
         """Create a set of `keys`, without duplicates."""
         self._by_id = {key_id(key): key for key in keys}
 
-    def candidates(self, wanted: str) -> Sequence[PublicKey]:
-        """Return the keys that may verify a token with the key id `wanted`; returns all keys if `wanted` is empty."""
-        if not wanted:
+    def candidates(self, expected: str) -> Sequence[PublicKey]:
+        """Return the keys that may verify a token with the key id `expected`, or all keys if it is empty."""
+        if not expected:
             return list(self._by_id.values())
-        key = self._by_id.get(wanted)
+        key = self._by_id.get(expected)
         return [] if key is None else [key]
 
     @property

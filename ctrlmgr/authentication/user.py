@@ -77,6 +77,6 @@ def known(user: User) -> User:
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)  # faster than _replace()
 
 
-def common_audiences(wanted: Audiences, given: Audiences) -> tuple[str, ...]:
-    """Return the audiences that are in both `wanted` and `given`, in the order of `wanted`."""
-    return tuple([each for each in wanted if each in given])
+def common_audiences(expected: Audiences, given: Audiences) -> tuple[str, ...]:
+    """Return the audiences that are in both `expected` and `given`, in the order of `expected`."""
+    return tuple([each for each in expected if each in given])

@@ -108,76 +108,82 @@ def read_configuration(file: Path, functions: Functions) -> tuple[ConfiguredAuth
     call `functions`.
     """
     document = read_document(file)
-    said = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
-    if not said.authorizers:
+    configuration = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
+    if not configuration.authorizers:
         raise document.refuse("at least one authorizer must be named", "authorizers")
     types: set[str] = set()
     names: set[str] = set()
-    for index, each in enumerate(said.authorizers):
+    for index, each in enumerate(configuration.authorizers):
         _check(document, each, index, types, names)
         types.add(each.type)
         names.add(each.name)
     compiler = ConditionCompiler(functions)
-    return tuple(_asked(document, each, index, compiler) for index, each in enumerate(said.authorizers))
-
-
-def _asked(document: Document, said: _Authorizer, index: int, compiler: ConditionCompiler) -> ConfiguredAuthorizer:
-    if said.webhook is None:
-        return ConfiguredAuthorizer(said.type)
-    at = ("authorizers", index, "webhook")
-    webhook = _webhook(document, said.webhook, said.name, *at)
-    return ConfiguredAuthorizer(
-        said.type, webhook._replace(conditions=_conditions(document, said.webhook, compiler, *at))
+    return tuple(
+        _authorizer_of(document, each, index, compiler) for index, each in enumerate(configuration.authorizers)
     )
 
 
-def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
+def _authorizer_of(
+    document: Document, authorizer: _Authorizer, index: int, compiler: ConditionCompiler
+) -> ConfiguredAuthorizer:
+    if authorizer.webhook is None:
+        return ConfiguredAuthorizer(authorizer.type)
+    at = ("authorizers", index, "webhook")
+    webhook = _webhook(document, authorizer.webhook, authorizer.name, *at)
+    return ConfiguredAuthorizer(
+        authorizer.type, webhook._replace(conditions=_conditions(document, authorizer.webhook, compiler, *at))
+    )
+
+
+def _check(
+    document: Document, authorizer: _Authorizer, index: int, types: Collection[str], names: Collection[str]
+) -> None:
     """Raise `SettingsError` if an authorizer is invalid; the settings of a webhook are checked elsewhere."""
     at = ("authorizers", index)
-    if said.type not in MODES:
-        raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
-    if said.type != WEBHOOK and said.type in types:
-        raise document.refuse(f"only one authorizer may have the type {said.type}", *at, "type")
-    if not is_subdomain(said.name):
-        raise document.refuse(f"name must be a lower-case RFC 1123 subdomain, not {said.name!r}", *at, "name")
-    if said.name in names:
-        raise document.refuse(f"{said.name} is named twice", *at, "name")
-    if said.type != WEBHOOK and said.name != said.type.lower():
-        raise document.refuse(f"the type {said.type} must have the name {said.type.lower()}", *at, "name")
-    if (said.type == WEBHOOK) is (said.webhook is None):
+    if authorizer.type not in MODES:
+        raise document.refuse(f"type must be one of {', '.join(MODES)}, not {authorizer.type!r}", *at, "type")
+    if authorizer.type != WEBHOOK and authorizer.type in types:
+        raise document.refuse(f"only one authorizer may have the type {authorizer.type}", *at, "type")
+    if not is_subdomain(authorizer.name):
+        raise document.refuse(f"name must be a lower-case RFC 1123 subdomain, not {authorizer.name!r}", *at, "name")
+    if authorizer.name in names:
+        raise document.refuse(f"{authorizer.name} is named twice", *at, "name")
+    if authorizer.type != WEBHOOK and authorizer.name != authorizer.type.lower():
+        raise document.refuse(f"the type {authorizer.type} must have the name {authorizer.type.lower()}", *at, "name")
+    if (authorizer.type == WEBHOOK) is (authorizer.webhook is None):
         raise document.refuse("webhook must be set only for the type Webhook, which needs it", *at, "webhook")
 
 
-def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:
+def _webhook(document: Document, webhook: _Webhook, name: str, *at: str | int) -> Webhook:
     """Return the settings of an authorization webhook, without its match conditions."""
-    if said.subject_access_review_version not in _REVIEWS:
-        problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
+    if webhook.subject_access_review_version not in _REVIEWS:
+        problem = f"the version must be {' or '.join(_REVIEWS)}, not {webhook.subject_access_review_version!r}"
         raise document.refuse(problem, *at, "subjectAccessReviewVersion")
-    if said.failure_policy not in ("NoOpinion", "Deny"):
-        problem = f"failurePolicy must be NoOpinion or Deny, not {said.failure_policy!r}"
+    if webhook.failure_policy not in ("NoOpinion", "Deny"):
+        problem = f"failurePolicy must be NoOpinion or Deny, not {webhook.failure_policy!r}"
         raise document.refuse(problem, *at, "failurePolicy")
-    patience = _seconds(document, said.timeout, *at, "timeout")
+    patience = _seconds(document, webhook.timeout, *at, "timeout")
     if patience > _LONGEST:
         raise document.refuse("timeout must be 30s at most", *at, "timeout")
-    authorized = _seconds(document, said.authorized_ttl, *at, "authorizedTTL")
-    unauthorized = _seconds(document, said.unauthorized_ttl, *at, "unauthorizedTTL")
+    authorized = _seconds(document, webhook.authorized_ttl, *at, "authorizedTTL")
+    unauthorized = _seconds(document, webhook.unauthorized_ttl, *at, "unauthorizedTTL")
     return Webhook(
-        _kubeconfig(document, said.connection_info, *at, "connectionInfo"),
-        said.subject_access_review_version,
-        authorized if said.cache_authorized_requests else 0.0,
-        unauthorized if said.cache_unauthorized_requests else 0.0,
+        _kubeconfig(document, webhook.connection_info, *at, "connectionInfo"),
+        webhook.subject_access_review_version,
+        authorized if webhook.cache_authorized_requests else 0.0,
+        unauthorized if webhook.cache_unauthorized_requests else 0.0,
         name,
         patience,
-        said.failure_policy == "Deny",
+        webhook.failure_policy == "Deny",
     )
 
 
 def _conditions(
-    document: Document, said: _Webhook, compiler: ConditionCompiler, *at: str | int
+    document: Document, webhook: _Webhook, compiler: ConditionCompiler, *at: str | int
 ) -> tuple[Expression, ...]:
-    _check_conditions(document, said, *at)
+    _check_conditions(document, webhook, *at)
     found: dict[str, Expression] = {}
-    for index, condition in enumerate(said.match_conditions):
+    for index, condition in enumerate(webhook.match_conditions):
         source, place = condition.expression, (*at, "matchConditions", index)
         if not source.strip():
             raise document.refuse("expression is required", *place)
@@ -190,12 +196,12 @@ def _conditions(
     return tuple(found.values())
 
 
-def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
+def _check_conditions(document: Document, webhook: _Webhook, *at: str | int) -> None:
     """Raise `SettingsError` if the match conditions are invalid.
 
     The expressions of the conditions are compiled elsewhere.
     """
-    version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
+    version, count = webhook.match_condition_subject_access_review_version, len(webhook.match_conditions)
     if version not in ("", "v1"):
         raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
     if count and not version:
@@ -206,25 +212,25 @@ def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> Non
         raise document.refuse(words, *at, "matchConditions")
 
 
-def _seconds(document: Document, said: str, *at: str | int) -> float:
+def _seconds(document: Document, duration: str, *at: str | int) -> float:
     """Return a duration in seconds; raises `SettingsError` unless it is positive."""
     try:
-        seconds = parse_duration(said)
+        seconds = parse_duration(duration)
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise document.refuse(f"{at[-1]} must be a duration such as 3s, not {said!r}", *at)
+        raise document.refuse(f"{at[-1]} must be a duration such as 3s, not {duration!r}", *at)
     return seconds
 
 
-def _kubeconfig(document: Document, said: _Connection, *at: str | int) -> Path:
-    if said.type == "InClusterConfig":
+def _kubeconfig(document: Document, connection: _Connection, *at: str | int) -> Path:
+    if connection.type == "InClusterConfig":
         raise document.refuse("this server runs in no other cluster: the type must be KubeConfigFile", *at, "type")
-    if said.type != "KubeConfigFile":
-        raise document.refuse(f"type must be KubeConfigFile, not {said.type!r}", *at, "type")
-    file = Path(said.kube_config_file or "")
+    if connection.type != "KubeConfigFile":
+        raise document.refuse(f"type must be KubeConfigFile, not {connection.type!r}", *at, "type")
+    file = Path(connection.kube_config_file or "")
     if not file.is_absolute():
-        problem = f"kubeConfigFile must be an absolute path, not {said.kube_config_file!r}"
+        problem = f"kubeConfigFile must be an absolute path, not {connection.kube_config_file!r}"
         raise document.refuse(problem, *at, "kubeConfigFile")
     if not file.is_file():
         raise document.refuse(f"there is no file {file}", *at, "kubeConfigFile")

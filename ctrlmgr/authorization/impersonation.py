@@ -80,30 +80,30 @@ class Impersonation:
         self._authorizer = authorizer
         self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
-    async def impersonate(self, user: User, wanted: User, attributes: Attributes) -> Impersonated:
+    async def impersonate(self, user: User, requested: User, attributes: Attributes) -> Impersonated:
         """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows the impersonation."""
         last = self._last.get(user.name)
         modes = _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last))
-        impersonated, mode = await _impersonate(user, wanted, attributes, self._authorizer, modes)
+        impersonated, mode = await _impersonate(user, requested, attributes, self._authorizer, modes)
         if mode is not last:
             self._last.put(user.name, mode, len(user.name))
         return impersonated
 
 
-async def impersonate(user: User, wanted: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
+async def impersonate(user: User, requested: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
     """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows the impersonation."""
-    return (await _impersonate(user, wanted, attributes, authorizer, _MODES))[0]
+    return (await _impersonate(user, requested, attributes, authorizer, _MODES))[0]
 
 
 async def _impersonate(
-    user: User, wanted: User, attributes: Attributes, authorizer: Authorizer, modes: Sequence[_Mode]
+    user: User, requested: User, attributes: Attributes, authorizer: Authorizer, modes: Sequence[_Mode]
 ) -> tuple[Impersonated, _Mode]:
     refused: ApiError | None = None
     for mode in modes:
-        if not mode.applies(wanted, user):
+        if not mode.applies(requested, user):
             continue
         try:
-            return await mode.check(_ImpersonationCheck(user, authorizer, mode), wanted, attributes), mode
+            return await mode.check(_ImpersonationCheck(user, authorizer, mode), requested, attributes), mode
         except ApiError as error:
             refused = refused or error
     assert refused is not None, "the last mode applies to every user"
@@ -153,25 +153,25 @@ class _Mode(NamedTuple):
         """The verb of the right to impersonate in this mode."""
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
-    async def check(self, asking: _ImpersonationCheck, wanted: User, attributes: Attributes) -> Impersonated:
+    async def check(self, asking: _ImpersonationCheck, requested: User, attributes: Attributes) -> Impersonated:
         """Return the impersonated user; raises `Forbidden` if a required right is missing."""
         if self.name:
             await asking.require(attributes._replace(verb=f"impersonate-on:{self.name}:{attributes.verb}"))
-        groups = await self._check_name(asking, wanted)
-        if wanted.uid:
-            await asking.require(asking.about("uids", wanted.uid, own=True))
-        await self._check_groups(asking, wanted.groups)
-        await self._check_extra(asking, wanted.extra)
-        return Impersonated(_completed(wanted._replace(groups=groups)), self.verb if self.name else "")
+        groups = await self._check_name(asking, requested)
+        if requested.uid:
+            await asking.require(asking.about("uids", requested.uid, own=True))
+        await self._check_groups(asking, requested.groups)
+        await self._check_extra(asking, requested.extra)
+        return Impersonated(_completed(requested._replace(groups=groups)), self.verb if self.name else "")
 
-    async def _check_name(self, asking: _ImpersonationCheck, wanted: User) -> tuple[str, ...]:
+    async def _check_name(self, asking: _ImpersonationCheck, requested: User) -> tuple[str, ...]:
         """Check the right to impersonate the user's name, and return the groups of that user."""
-        question, groups = asking.about("users", wanted.name), wanted.groups
-        if self.name and (node := node_of(wanted.name)) is not None:
+        question, groups = asking.about("users", requested.name), requested.groups
+        if self.name and (node := node_of(requested.name)) is not None:
             question, groups = asking.about("nodes", node), (NODES,)
-        if (account := service_account_of(wanted.name)) is not None:
+        if (account := service_account_of(requested.name)) is not None:
             question = asking.about("serviceaccounts", account.name, namespace=account.namespace)
-            groups = wanted.groups or account.groups
+            groups = requested.groups or account.groups
         await asking.require(question)
         return groups
 
@@ -199,14 +199,14 @@ class _Mode(NamedTuple):
 _ASSOCIATED = "associated-node"
 
 
-def _has_name_only(wanted: User) -> bool:
-    return not (wanted.uid or wanted.groups or wanted.extra)
+def _has_name_only(requested: User) -> bool:
+    return not (requested.uid or requested.groups or requested.extra)
 
 
-def _is_on_node(wanted: User, user: User) -> bool:
-    node = node_of(wanted.name)
+def _is_on_node(requested: User, user: User) -> bool:
+    node = node_of(requested.name)
     bound = node is not None and user.extra.get(_NODE_NAME) == (node,)
-    return bound and _has_name_only(wanted) and service_account_of(user.name) is not None
+    return bound and _has_name_only(requested) and service_account_of(user.name) is not None
 
 
 _MODES = (

@@ -115,8 +115,8 @@ def _names(context: click.Context, database: Database, kind: str) -> list[str]:
     everywhere = context.params.get("all_namespaces") or context.command.name in ("events", "diff")
     where = "" if everywhere and not context.params.get("namespace") else " AND namespace = :namespace"
     statement = f"SELECT DISTINCT name FROM object WHERE resource = :resource{where} ORDER BY name LIMIT {_MOST * 10}"
-    wanted = {"resource": str(named.resource), **({"namespace": place} if where else {})}
-    return [row[0] for row in database.query(statement, wanted).rows]
+    filters = {"resource": str(named.resource), **({"namespace": place} if where else {})}
+    return [row[0] for row in database.query(statement, filters).rows]
 
 
 @_offering

@@ -117,8 +117,8 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     A boolean flag needs no value; a flag with a list as its value may be repeated.
     """
     declared = declarations()[key]
-    said = declared.setting
-    more: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
+    setting = declared.setting
+    more: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if setting.metavar == "BOOL" else {}
     if separator := _SEPARATORS.get(declared.kind):
         more = {"multiple": True, "callback": lambda context, parameter, values: separator.join(values) or None}
     if key == "controllers.enabled":
@@ -126,7 +126,13 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     section = key.rpartition(".")[0]
     title = f"[{section}]" if section else ""
     return click.option(
-        said.flag, _parameter(key), cls=SettingOption, section=title, metavar=said.metavar, help=said.help, **more
+        setting.flag,
+        _parameter(key),
+        cls=SettingOption,
+        section=title,
+        metavar=setting.metavar,
+        help=setting.help,
+        **more,
     )
 
 

@@ -87,12 +87,12 @@ class LogClient:
         current = self._current(obj)
         if current is None:
             return self._append(EventType.MODIFIED, obj, obj.revision)
-        wanted = keeping_server_owned(obj, current.metadata)
-        if _is_finished(wanted.metadata):
-            return self._append(EventType.DELETED, wanted, obj.revision)
-        if wanted.body == current.body:
+        desired = keeping_server_owned(obj, current.metadata)
+        if _is_finished(desired.metadata):
+            return self._append(EventType.DELETED, desired, obj.revision)
+        if desired.body == current.body:
             return current
-        return self._append(EventType.MODIFIED, wanted, obj.revision)
+        return self._append(EventType.MODIFIED, desired, obj.revision)
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
         """Merge a patch into the object with this name, regardless of its revision; lists are replaced, not merged.

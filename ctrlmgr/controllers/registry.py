@@ -162,7 +162,7 @@ def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str,
     return found
 
 
-def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
+def enabled(desired: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
     """Return the controllers that run; raises `SettingsError` if the settings contain an unknown name.
 
     Each entry of the setting is `name`, `-name` or `*`. A name in an entry may be an alias or a former name, and may
@@ -174,12 +174,12 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
     aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
     names = {name.removesuffix("-controller"): name for name in known} | aliases
     former = {alias for each in known.values() for alias in each.former_names}
-    said: dict[str, bool] = {}
+    choices: dict[str, bool] = {}
     warnings = []
-    for entry in wanted:
+    for entry in desired:
         alias = entry.removeprefix("-")
         if entry == "*" or alias in ELSEWHERE or alias in ELSEWHERE.values():
-            said.setdefault(alias, True)
+            choices.setdefault(alias, True)
             continue
         name = names.get(alias, alias)
         if name not in known and (absent := _ABSENT.get(alias)):
@@ -190,9 +190,9 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
             raise SettingsError(_unknown(alias, [*known, *aliases]))
         if alias in former:
             warnings.append(f"controllers.enabled: {alias} is called {name} now")
-        said.setdefault(name, entry == alias)
-    star = "*" in said
-    running = (each for name, each in known.items() if said.get(name, star and each.enabled_by_default))
+        choices.setdefault(name, entry == alias)
+    star = "*" in choices
+    running = (each for name, each in known.items() if choices.get(name, star and each.enabled_by_default))
     return Enabled(tuple(running), tuple(warnings))
 
 

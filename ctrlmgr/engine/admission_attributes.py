@@ -138,7 +138,7 @@ class Attributes(msgspec.Struct):
         return metadata
 
     @property
-    def around(self) -> CallInputs:
+    def call_inputs(self) -> CallInputs:
         """The view and the random source that a conversion needs."""
         return CallInputs(self.view, self.random)
 

@@ -65,11 +65,11 @@ def terminating(resource: Resource, name: str, namespace: str) -> NamespaceTermi
     return NamespaceTerminating(f'{resource} "{name}" is forbidden: {message}', details=details)
 
 
-def too_large_version(asked: int, current: int) -> RequestTimeout:
+def too_large_version(requested: int, current: int) -> RequestTimeout:
     """Return the 504 error for a read at a revision that the log lacks yet (apiserver `pkg/storage/errors.go`)."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     return RequestTimeout(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {requested}, current: {current}",
         details=StatusDetails(causes=(cause,), retry_after_seconds=1),
     )
 

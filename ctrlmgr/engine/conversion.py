@@ -42,7 +42,7 @@ class ConversionRoute(Protocol):
     Routes are compared by identity; a CustomResourceDefinition always returns the same object for a route.
     """
 
-    def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
+    def convert(self, objects: Sequence[Unstructured], inputs: CallInputs) -> Calling[Sequence[Converted]]:
         """Return the webhook's result for each object: the converted object, or the failure."""
 
 
@@ -71,7 +71,7 @@ class _Answers:
     def find(self, way: ConversionRoute, body: bytes) -> bytes | ConversionFailed | None:
         return self._known.get((way, body))
 
-    def gather(self, missing: Iterable[Unconverted], around: CallInputs) -> Calling[None]:
+    def gather(self, missing: Iterable[Unconverted], inputs: CallInputs) -> Calling[None]:
         """Convert all missing objects; objects with the same route share calls of the webhook."""
         ways: dict[ConversionRoute, dict[bytes, None]] = {}
         for each in missing:
@@ -80,7 +80,7 @@ class _Answers:
             pending = list(bodies)
             for start in range(0, len(pending), _BATCH):
                 batch = pending[start : start + _BATCH]
-                results = yield from way.convert([_decode(body) for body in batch], around)
+                results = yield from way.convert([_decode(body) for body in batch], inputs)
                 for body, result in zip(batch, results, strict=True):
                     self._known[way, body] = result if isinstance(result, ConversionFailed) else _encode(result)
 
@@ -118,7 +118,7 @@ def bypasses_cache() -> bool:
     return answers is not None and answers.anew
 
 
-def converting(call: Callable[[], T], around: CallInputs, *, anew: bool = False) -> Calling[T]:
+def converting(call: Callable[[], T], inputs: CallInputs, *, anew: bool = False) -> Calling[T]:
     """Return the result of `call`, or raise the error of `call`, once all conversions that it needs are known.
 
     `call` runs again after each conversion, so `call` must have no side effects. If `anew` is set, cached conversions
@@ -131,10 +131,10 @@ def converting(call: Callable[[], T], around: CallInputs, *, anew: bool = False)
                 return call()
         except Unconverted as error:
             missing = error
-        yield from answers.gather([missing], around)
+        yield from answers.gather([missing], inputs)
 
 
-def shown(kind: Kind, obj: Object, around: CallInputs, *, anew: bool = False) -> Calling[Object]:
+def shown(kind: Kind, obj: Object, inputs: CallInputs, *, anew: bool = False) -> Calling[Object]:
     """Return a stored object in the version of `kind`.
 
     Raises `ConversionFailed` if the webhook cannot convert the object.
@@ -142,10 +142,10 @@ def shown(kind: Kind, obj: Object, around: CallInputs, *, anew: bool = False) ->
     show = kind.from_storage
     if show is None:
         return obj
-    return (yield from converting(lambda: show(obj), around, anew=anew))
+    return (yield from converting(lambda: show(obj), inputs, anew=anew))
 
 
-def shown_all(kind: Kind, objects: Iterable[Object], around: CallInputs) -> Calling[list[Object]]:
+def shown_all(kind: Kind, objects: Iterable[Object], inputs: CallInputs) -> Calling[list[Object]]:
     """Return stored objects in the version of `kind`; all conversions share calls of the webhook.
 
     Raises `ConversionFailed`.
@@ -165,4 +165,4 @@ def shown_all(kind: Kind, objects: Iterable[Object], around: CallInputs) -> Call
                     missing.append(error)
         if not missing:
             return result
-        yield from answers.gather(missing, around)
+        yield from answers.gather(missing, inputs)

@@ -100,12 +100,12 @@ def check_preconditions(
         raise _unmet(obj, resource, kind, "ResourceVersion", asked, version, "modified")
 
 
-def _unmet(obj: Object, resource: Resource, kind: str, what: str, asked: str, found: str, perhaps: str) -> Conflict:
+def _unmet(obj: Object, resource: Resource, kind: str, what: str, required: str, found: str, perhaps: str) -> Conflict:
     if not kind:  # this kind's REST storage checks preconditions itself, with its own message
-        detail = f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
+        detail = f"Precondition failed: {what} in precondition: {required}, {what} in object meta: {found}"
         return conflict(resource, obj.name, detail)
     detail = (
-        f"the {what} in the precondition ({asked}) does not match the {what} in record ({found}). "
+        f"the {what} in the precondition ({required}) does not match the {what} in record ({found}). "
         f"The object might have been {perhaps}"
     )
     return conflict(
@@ -125,13 +125,13 @@ def _grace(obj: Object, asked: int | None, strategy: Strategy, now: str) -> Grac
     return _shortened(metadata, metadata.deletion_timestamp, asked)
 
 
-def _shortened(metadata: ObjectMeta, until: str, asked: int | None) -> GracePeriod | None:
+def _shortened(metadata: ObjectMeta, until: str, seconds: int | None) -> GracePeriod | None:
     given = metadata.deletion_grace_period_seconds
     if not given:
         return None
-    if asked is None or asked >= given:
+    if seconds is None or seconds >= given:
         return GracePeriod(given, until, pending=True)
-    return GracePeriod(asked, _later(until, asked - given))
+    return GracePeriod(seconds, _later(until, seconds - given))
 
 
 def _later(time: str, seconds: int) -> str:
@@ -150,8 +150,8 @@ def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str)
     """
     policy = _policy(finalizers, options, default)
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
-    wanted = [*kept, policy] if policy else kept
-    return finalizers if set(wanted) == set(finalizers) else wanted
+    desired = [*kept, policy] if policy else kept
+    return finalizers if set(desired) == set(finalizers) else desired
 
 
 def _policy(finalizers: Sequence[str], options: DeleteOptions, default: str) -> str:

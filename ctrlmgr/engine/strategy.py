@@ -251,10 +251,10 @@ class Strategy:
         The method is called after admission.
         """
 
-    def grace_period(self, obj: Object, asked: int | None) -> int | None:
+    def grace_period(self, obj: Object, seconds: int | None) -> int | None:
         """Return the grace period of a deleted object in seconds; None if its kind has no graceful deletion.
 
-        The argument `asked` is DeleteOptions.gracePeriodSeconds; the value 0 removes the object immediately, if it has
+        The argument `seconds` is DeleteOptions.gracePeriodSeconds; the value 0 removes the object at once, if it has
         no finalizer.
         """
         return None

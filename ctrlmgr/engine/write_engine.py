@@ -80,7 +80,7 @@ class WriteEngine:
         self._marks: dict[str, FieldMarks] = {}
 
     @property
-    def around(self) -> CallInputs:
+    def call_inputs(self) -> CallInputs:
         """The view of the state and the random source, which conversions need."""
         return CallInputs(self.state, self._random)
 
@@ -131,7 +131,7 @@ class WriteEngine:
         """
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
-        return read_verbs.get(self.around, target, options)
+        return read_verbs.get(self.call_inputs, target, options)
 
     def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
         """Return every object of a resource in its stored form."""
@@ -141,7 +141,7 @@ class WriteEngine:
     def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
         """Return the current objects of a kind in one namespace, in the served version."""
         yield REFRESH
-        return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.around))
+        return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.call_inputs))
 
     def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Create the object in the body, in the target's namespace; `target.name` is used only for subresources."""

@@ -190,5 +190,5 @@ class Shipper:
             log.warning("anchor shipping failed", command=self._command[0], error=str(error))
             return
         if done.returncode:
-            told = done.stderr[-500:].decode("utf-8", "replace").strip()
-            log.warning("anchor shipping failed", command=self._command[0], exit=done.returncode, error=told)
+            output = done.stderr[-500:].decode("utf-8", "replace").strip()
+            log.warning("anchor shipping failed", command=self._command[0], exit=done.returncode, error=output)

@@ -222,10 +222,10 @@ class MemoryEventLog:
                         break
             return found
 
-    def _refuse_expired(self, asked: Revision, resource: Resource | None) -> None:
+    def _refuse_expired(self, requested: Revision, resource: Resource | None) -> None:
         floor = self._floor(resource)
-        if asked < floor:
-            raise Expired(asked, floor)
+        if requested < floor:
+            raise Expired(requested, floor)
 
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None

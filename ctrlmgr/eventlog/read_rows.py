@@ -66,10 +66,10 @@ def read_floor(connection: Connection, *resources: Resource) -> Revision:
 
 def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
     """Yield the query for each namespace and chunk of names in `keys`, so that the database can use its index."""
-    wanted: dict[str, list[str]] = {}
+    selected: dict[str, list[str]] = {}
     for namespace, name in keys:
-        wanted.setdefault(namespace, []).append(name)
-    for namespace, names in wanted.items():
+        selected.setdefault(namespace, []).append(name)
+    for namespace, names in selected.items():
         of_namespace = query.where(object_.c.namespace == namespace)
         for first in range(0, len(names), _NAMES):
             yield of_namespace.where(object_.c.name.in_(names[first : first + _NAMES]))

@@ -260,10 +260,10 @@ class SQLLog(ABC):
             self._refuse_expired(connection, revision, *given(resource))
         return [as_event(row) for row in rows]
 
-    def _refuse_expired(self, connection: Connection, asked: Revision, *resources: Resource) -> None:
+    def _refuse_expired(self, connection: Connection, requested: Revision, *resources: Resource) -> None:
         floor = read_floor(connection, *resources)
-        if asked < floor:
-            raise Expired(asked, floor)
+        if requested < floor:
+            raise Expired(requested, floor)
 
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None

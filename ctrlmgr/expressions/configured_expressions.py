@@ -14,8 +14,8 @@ from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
-def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
-    """Return a compiled expression, whose value has the type `wanted` if `wanted` is given.
+def compiled(environment: Environment, source: str, expected: Type | None = None) -> Expression:
+    """Return a compiled expression, whose value has the type `expected` if `expected` is given.
 
     Raises `ValueError` if the expression is invalid.
     """
@@ -23,8 +23,8 @@ def compiled(environment: Environment, source: str, wanted: Type | None = None) 
         expression = environment.compile(source)
     except CompileError as error:
         raise ValueError(f"compilation failed: {error.in_one_line}") from error
-    if wanted is not None and expression.type != wanted:
-        raise ValueError(f"must evaluate to {wanted} but got {expression.type}")
+    if expected is not None and expression.type != expected:
+        raise ValueError(f"must evaluate to {expected} but got {expression.type}")
     return expression
 
 

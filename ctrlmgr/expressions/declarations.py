@@ -37,13 +37,13 @@ class Overload(NamedTuple):
 _ANYTHING: Final = ("dyn", "parameter")
 
 
-def _has_type(wanted: Type, value: Any) -> bool:
-    if wanted.kind in _ANYTHING:
+def _has_type(expected: Type, value: Any) -> bool:
+    if expected.kind in _ANYTHING:
         return True
     given = type_of(value)
-    if wanted.kind == "opaque" or wanted.kind == "struct":
-        return given.name == wanted.name
-    return given.kind == wanted.kind
+    if expected.kind == "opaque" or expected.kind == "struct":
+        return given.name == expected.name
+    return given.kind == expected.kind
 
 
 class Library:

@@ -94,8 +94,8 @@ class _Checker:
         self._note(at, f"undeclared reference to '{name}' (in container '')")
         return ERROR
 
-    def _is_assignable(self, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
-        found = types.assignable(self._bindings, given, wanted)
+    def _is_assignable(self, given: Sequence[Type], expected: Sequence[Type]) -> bool:
+        found = types.assignable(self._bindings, given, expected)
         if found is None:
             return False
         self._bindings = found
@@ -195,8 +195,8 @@ class _Checker:
         for overload in overloads:
             if overload.is_member is not is_member:
                 continue
-            wanted, promised = self._instance(overload)
-            if self._is_assignable(given, wanted):
+            expected, promised = self._instance(overload)
+            if self._is_assignable(given, expected):
                 fitting.append(overload)
                 found = self._now(promised)
                 if result is None:
@@ -224,14 +224,14 @@ class _Checker:
         fits = [self._expect(each, BOOL) for each in node.arguments]
         return BOOL if all(fits) else ERROR
 
-    def _expect(self, node: Node, wanted: Type) -> bool:
-        if self._is_assignable([node.type], [wanted]):
+    def _expect(self, node: Node, expected: Type) -> bool:
+        if self._is_assignable([node.type], [expected]):
             return True
-        self._mismatch(node.at, wanted, node.type)
+        self._mismatch(node.at, expected, node.type)
         return False
 
-    def _mismatch(self, at: int, wanted: Type, given: Type) -> None:
-        shown = [self._now(each, free_is_dyn=True) for each in (wanted, given)]
+    def _mismatch(self, at: int, expected: Type, given: Type) -> None:
+        shown = [self._now(each, free_is_dyn=True) for each in (expected, given)]
         self._note(at, f"expected type '{shown[0]}' but found '{shown[1]}'")
 
     # Lists, maps and structs
@@ -279,11 +279,11 @@ class _Checker:
             return ERROR
         for entry in node.fields:
             given = self._entry_type(entry)
-            wanted = self._field(entry.at, node.name, str(entry.key))
-            if not self._is_assignable([wanted], [given]):
+            expected = self._field(entry.at, node.name, str(entry.key))
+            if not self._is_assignable([expected], [given]):
                 shown = self._now(given, free_is_dyn=True)
                 self._note(
-                    entry.at, f"expected type of field '{entry.key}' is '{wanted}' but provided type is '{shown}'"
+                    entry.at, f"expected type of field '{entry.key}' is '{expected}' but provided type is '{shown}'"
                 )
         return named.parameters[0]
 

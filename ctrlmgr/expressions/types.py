@@ -145,63 +145,63 @@ Bindings = dict[str, Type]
 """The types to which type parameters are bound, by the name of the parameter."""
 
 
-def assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> Bindings | None:
+def assignable(bindings: Bindings, given: Sequence[Type], expected: Sequence[Type]) -> Bindings | None:
     """Return the bindings with which the given types are assignable to the wanted types.
 
     The result is None if there are no such bindings.
     """
     trial = dict(bindings)
-    return trial if _all_assignable(trial, given, wanted) else None
+    return trial if _all_assignable(trial, given, expected) else None
 
 
-def _all_assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
-    return len(given) == len(wanted) and all(
-        _is_assignable(bindings, one, other) for one, other in zip(given, wanted, strict=True)
+def _all_assignable(bindings: Bindings, given: Sequence[Type], expected: Sequence[Type]) -> bool:
+    return len(given) == len(expected) and all(
+        _is_assignable(bindings, one, other) for one, other in zip(given, expected, strict=True)
     )
 
 
-def _is_assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
-    if wanted.kind == "parameter":
-        found = _bind(bindings, given, wanted)
+def _is_assignable(bindings: Bindings, given: Type, expected: Type) -> bool:
+    if expected.kind == "parameter":
+        found = _bind(bindings, given, expected)
         if found is not None:
             return found
     if given.kind == "parameter":
-        return bool(_bind(bindings, wanted, given))
-    if is_dyn(given) or is_dyn(wanted):
+        return bool(_bind(bindings, expected, given))
+    if is_dyn(given) or is_dyn(expected):
         return True
     if given.kind == "null":
-        return _may_be_null(wanted)
-    if wanted.kind == "null":
+        return _may_be_null(expected)
+    if expected.kind == "null":
         return _may_be_null(given)
-    if given.kind != wanted.kind:
+    if given.kind != expected.kind:
         return False
     if given.kind == "type":
         return True
-    return given.name == wanted.name and _all_assignable(bindings, given.parameters, wanted.parameters)
+    return given.name == expected.name and _all_assignable(bindings, given.parameters, expected.parameters)
 
 
 def _may_be_null(type_: Type) -> bool:
     return type_.kind in ("opaque", "duration", "struct", "null", "timestamp")
 
 
-def _bind(bindings: Bindings, given: Type, wanted: Type) -> bool | None:
+def _bind(bindings: Bindings, given: Type, expected: Type) -> bool | None:
     """Bind a type parameter to a type.
 
     The result is None if the parameter refers to itself, because such a binding decides nothing.
     """
-    if given == wanted:
+    if given == expected:
         return True
-    bound = bindings.get(wanted.name)
+    bound = bindings.get(expected.name)
     if bound is not None:
         if not _is_assignable(bindings, given, bound):
             return False
         general = most_general(given, bound)
-        if not _refers_to(bindings, general, wanted):
-            bindings[wanted.name] = general
+        if not _refers_to(bindings, general, expected):
+            bindings[expected.name] = general
         return True
-    if _refers_to(bindings, given, wanted):
+    if _refers_to(bindings, given, expected):
         return None
-    bindings[wanted.name] = given
+    bindings[expected.name] = given
     return True
 
 

@@ -99,9 +99,9 @@ def _imported(module_name: str, place: str, origin: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise SettingsError(f"{origin} {place}: there is no module {error.name}") from error
-        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
+        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_error_text(error)}") from error
     except (Exception, SystemExit) as error:
-        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
+        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_error_text(error)}") from error
 
 
 def _only_app(module: ModuleType, file: str, origin: str) -> App:
@@ -131,7 +131,7 @@ def _installed(name: str, origin: str) -> str:
     )
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return the exception and, if it was raised in the user's own code, its location."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

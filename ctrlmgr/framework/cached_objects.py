@@ -111,6 +111,6 @@ class ViewCache(Cache):
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
         """Return the objects of a namespace (None for all namespaces) that have all these labels, by key."""
-        declaration, wanted = declaration_of(kind), (labels or {}).items()
+        declaration, required = declaration_of(kind), (labels or {}).items()
         found = self._view.list(declaration.resource, namespace)
-        return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]
+        return [read(declaration, obj) for obj in found if required <= obj.labels.items()]

@@ -88,19 +88,19 @@ def to_object(fields: Mapping[str, Any], resource: Resource) -> Object:
     return obj if obj.resource == resource else Object(resource, obj.body, obj.revision)
 
 
-def says(current: Any, wanted: Any) -> bool:
-    """Return whether `current` contains all fields of `wanted`.
+def says(current: Any, desired: Any) -> bool:
+    """Return whether `current` contains all fields of `desired`.
 
     Lists are compared item by item, and must have the same length.
     """
-    if isinstance(wanted, dict):
+    if isinstance(desired, dict):
         return isinstance(current, dict) and all(
-            name in current and says(current[name], each) for name, each in wanted.items()
+            name in current and says(current[name], each) for name, each in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
             isinstance(current, list)
-            and len(current) == len(wanted)
-            and all(says(have, want) for have, want in zip(current, wanted, strict=True))
+            and len(current) == len(desired)
+            and all(says(have, want) for have, want in zip(current, desired, strict=True))
         )
-    return bool(current == wanted)
+    return bool(current == desired)

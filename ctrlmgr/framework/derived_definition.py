@@ -93,9 +93,9 @@ def _type_at(path: str, schema: Schema) -> str:
     return type_ if type_ in ("integer", "number", "boolean") else "string"
 
 
-def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+def contradiction(stored: Mapping[str, Any], desired: Mapping[str, Any]) -> str | None:
     """Return how a stored CustomResourceDefinition contradicts the wanted one of the same name; None if it does not."""
-    have, want = stored["spec"], wanted["spec"]
+    have, want = stored["spec"], desired["spec"]
     if have["scope"] != want["scope"]:
         return f"its scope is {have['scope']}, not {want['scope']}"
     if have["names"]["kind"] != want["names"]["kind"]:
@@ -117,14 +117,14 @@ def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
     if None not in types and types[0] != types[1]:
         yield f"{path} is of type {types[0]}, not {types[1]}"
         return
-    inside, wanted = have.get("properties") or {}, want.get("properties") or {}
+    inside, desired = have.get("properties") or {}, want.get("properties") or {}
     if inside and isinstance(want.get("additionalProperties"), dict):
         yield f"{path} has fields of its own ({', '.join(inside)}), and is no map"
-    if wanted and isinstance(have.get("additionalProperties"), dict):
-        yield f"{path} is a map, and has no fields of its own ({', '.join(wanted)})"
-    for name in inside.keys() & wanted.keys():
+    if desired and isinstance(have.get("additionalProperties"), dict):
+        yield f"{path} is a map, and has no fields of its own ({', '.join(desired)})"
+    for name in inside.keys() & desired.keys():
         if (path, name) != ("", "metadata"):
-            yield from _differences(inside[name], wanted[name], f"{path}.{name}")
+            yield from _differences(inside[name], desired[name], f"{path}.{name}")
     for keyword, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(have.get(keyword), dict) and isinstance(want.get(keyword), dict):
             yield from _differences(have[keyword], want[keyword], path + mark)

@@ -29,15 +29,15 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
     `find` returns the stored ones. Raises `SettingsError` if a kind contradicts its stored CustomResourceDefinition, or
     the same kind of another app.
     """
-    wanted: dict[str, tuple[Declaration, dict[str, Any]]] = {}
+    desired: dict[str, tuple[Declaration, dict[str, Any]]] = {}
     for app in apps:
         for kind in app.kinds:
             name, definition = str(kind.resource), checked_definition(kind)
-            other = wanted.setdefault(name, (kind, definition))
+            other = desired.setdefault(name, (kind, definition))
             if other[0].cls is not kind.cls and (difference := contradiction(other[1], definition)):
                 raise SettingsError(f"{kind.where} contradicts {other[0].where}: of {name} {difference}")
     found = []
-    for name, (kind, definition) in wanted.items():
+    for name, (kind, definition) in desired.items():
         stored = find(Key("", name))
         change = definition if stored is None else _change(stored.to_dict(), definition, kind)
         if change is not None:
@@ -64,18 +64,18 @@ def _line_of(cls: type[Any]) -> str:
         return ""
 
 
-def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -> dict[str, Any] | None:
-    if difference := contradiction(stored, wanted):
-        name = wanted["metadata"]["name"]
+def _change(stored: dict[str, Any], desired: dict[str, Any], kind: Declaration) -> dict[str, Any] | None:
+    if difference := contradiction(stored, desired):
+        name = desired["metadata"]["name"]
         raise SettingsError(f"{kind.where} contradicts the stored definition {name}: {difference}")
-    (version,) = wanted["spec"]["versions"]
+    (version,) = desired["spec"]["versions"]
     there = next(each for each in stored["spec"]["versions"] if each["name"] == version["name"])
     # The definition decides which version is stored; the class's version is only one of its versions.
     version = {**version, "storage": there["storage"]}
-    names = {**wanted["spec"]["names"]}
-    wanted = {**wanted, "spec": {**wanted["spec"], "names": names, "versions": [version]}}
+    names = {**desired["spec"]["names"]}
+    desired = {**desired, "spec": {**desired["spec"], "names": names, "versions": [version]}}
     is_there = says(there, version) and says(stored["spec"]["names"], names)
-    return None if is_there else wanted
+    return None if is_there else desired
 
 
 def install(

@@ -177,17 +177,17 @@ class Context:
         `ApiError` if the API server refuses the write.
         """
         declaration = declared(child)
-        wanted = self._wanted(manifest(child), declaration, is_owned=owned)
-        metadata = wanted["metadata"]
+        desired = self._desired(manifest(child), declaration, is_owned=owned)
+        metadata = desired["metadata"]
         place = (declaration.resource, Key(metadata.get("namespace", ""), metadata["name"]))
         cached = self._cached(declaration, place[1])
         if cached is not None:
             if owned and (other := controller_of(cached)) is not None and other.uid != self._raw.uid:
                 raise AlreadyExists(f"{declaration.resource} {place[1]} is controlled by {other.kind} {other.name}")
-            if cached.is_terminating or self._is_applied(cached, wanted, self._memory.applied.get(place)):
+            if cached.is_terminating or self._is_applied(cached, desired, self._memory.applied.get(place)):
                 return read(declaration, cached)
-        stored = self._client.apply(to_object(wanted, declaration.resource), self._controller, force=True)
-        self._memory.applied[place] = Applied(wanted, stored.uid, stored.revision)
+        stored = self._client.apply(to_object(desired, declaration.resource), self._controller, force=True)
+        self._memory.applied[place] = Applied(desired, stored.uid, stored.revision)
         return read(declaration, stored)
 
     def delete(self, child: Kind | Untyped) -> None:
@@ -236,7 +236,7 @@ class Context:
         """Record an Event about the reconciled object; `reason` is one word in CamelCase."""
         self._recorder.event(self._raw, WARNING if warning else NORMAL, reason, message)
 
-    def _wanted(self, fields: dict[str, Any], declaration: Declaration, *, is_owned: bool) -> dict[str, Any]:
+    def _desired(self, fields: dict[str, Any], declaration: Declaration, *, is_owned: bool) -> dict[str, Any]:
         metadata = fields["metadata"]
         if not metadata.get("name"):
             raise ValueError(f"a {declaration.kind} to apply has no name")
@@ -252,11 +252,11 @@ class Context:
         except LookupError:  # The applied kind may have no cache, because it need not be watched.
             return None
 
-    def _is_applied(self, cached: Object, wanted: Mapping[str, Any], last: Applied | None) -> bool:
-        if last is None or last.wanted != wanted or last.uid != cached.uid:
+    def _is_applied(self, cached: Object, desired: Mapping[str, Any], last: Applied | None) -> bool:
+        if last is None or last.wanted != desired or last.uid != cached.uid:
             return False
         # The cache contains the write, or an older state, or a change of another client that is irrelevant here.
-        return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
+        return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), desired)
 
     def _namespace(self, declaration: Declaration, namespace: str | None) -> str:
         if namespace is not None:

@@ -113,7 +113,7 @@ class BaseConnection(asyncio.BufferedProtocol):
         return self._idleness.waited
 
     @abstractmethod
-    def leave(self) -> None:
+    def announce_close(self) -> None:
         """Tell the client to send no further requests on this connection, because the server is stopping."""
 
     @abstractmethod

@@ -12,8 +12,8 @@ Guarantees:
 - If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the time limits for
   requests no longer apply. If the application answers an upgrade request without switching, that request is the last
   one of its connection.
-- A stopping server marks its next response on each connection as the last (`leave`). The server does not wait for
-  clients that are idle or have read their last response.
+- A stopping server marks its next response on each connection as the last (`announce_close`). The server does not wait
+  for clients that are idle or have read their last response.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 """
 
@@ -274,7 +274,7 @@ class Connection(BaseConnection, LineAnswers):
 
     # The end of the connection.
 
-    def leave(self) -> None:
+    def announce_close(self) -> None:
         """Mark the next response as the last, because the server is stopping.
 
         An idle connection stays open until `shutdown`, because a client may just be sending a request on it.
@@ -289,7 +289,7 @@ class Connection(BaseConnection, LineAnswers):
         if self._is_leaving:
             return
         self._is_leaving = True
-        self.leave()
+        self.announce_close()
         if self._current is None and not self._queue:
             self._close()
 

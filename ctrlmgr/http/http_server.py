@@ -169,7 +169,7 @@ class HttpServer:
         closes_at = self._clock.monotonic() + FAREWELL
         while context.connections and self._clock.monotonic() < closes_at:
             for connection in list(context.connections):
-                connection.leave()
+                connection.announce_close()
                 if connection.idle_for >= FAREWELL:
                     connection.shutdown()
             await asyncio.sleep(_SWEEP)

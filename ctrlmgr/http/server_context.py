@@ -21,7 +21,7 @@ class Connected(Protocol):
     def idle_for(self) -> float:
         """The seconds since the last request has ended; 0 while a request is running."""
 
-    def leave(self) -> None:
+    def announce_close(self) -> None:
         """Tell the client that its next response is the last on this connection."""
 
     def shutdown(self) -> None:

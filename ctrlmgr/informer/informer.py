@@ -336,12 +336,12 @@ class Informers:
         with collector_paused():
             at, snapshots = self._snapshots()
             self._epoch += 1
-            told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
+            updates = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
                 gc.freeze()  # Here the code does the same as `collector_paused`, but only if it pays.
         self._revision = at
         self._telling = True
-        for informer, changes in told:
+        for informer, changes in updates:
             informer._tell_synced(changes)
         self._sync_added()
         self._telling = False

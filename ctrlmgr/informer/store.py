@@ -149,8 +149,8 @@ class Lister:
             else:
                 found = self._pick(self._by_namespace.postings.get(namespace, _NO_KEYS))
         if labels:
-            wanted = labels.items()
-            found = [pair for pair in found if wanted <= pair[1].labels.items()]
+            required = labels.items()
+            found = [pair for pair in found if required <= pair[1].labels.items()]
         return _sorted(found)
 
     def by_index(self, index: str, value: str) -> Objects:

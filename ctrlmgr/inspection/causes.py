@@ -129,8 +129,8 @@ def _triggers(database: Database, revision: Revision, run: Run | None) -> Sequen
         return ()
     statement = "SELECT revision FROM reconcile_trigger WHERE reconcile_id = :id ORDER BY revision"
     answered = [row[0] for row in database.query(statement, {"id": run.id}).rows if row[0] < revision]
-    wanted = latest_user_edit(database, run.controller, run.key, before=revision)
-    return sorted({*answered, *([wanted] if wanted is not None else [])})
+    edit = latest_user_edit(database, run.controller, run.key, before=revision)
+    return sorted({*answered, *([edit] if edit is not None else [])})
 
 
 def _answers(database: Database, revision: Revision, run: Run | None) -> Sequence[Revision]:

@@ -26,9 +26,9 @@ _COUNTED: Final = frozenset({"resourceVersion", "generation", "observedGeneratio
 
 def summary(found: Iterable[Difference]) -> list[str]:
     """Return at most `MOST` words for the differences, beginning with the most important."""
-    told = [word for difference in found for word in _words(difference)]
-    told.sort(key=lambda each: not each[0])
-    return list(dict.fromkeys(text for _, text in told))[:MOST]
+    phrases = [word for difference in found for word in _words(difference)]
+    phrases.sort(key=lambda each: not each[0])
+    return list(dict.fromkeys(text for _, text in phrases))[:MOST]
 
 
 def _words(difference: Difference) -> Iterator[tuple[bool, str]]:

@@ -245,9 +245,9 @@ class _Copy:
                 self._replace(_FAILURES, page.rows.get("failure", []))
             end = (place.uuid, place.next, bytes.fromhex(place.hash))
             self._connection.execute("UPDATE log_head SET uuid = ?, revision = ?, hash = ?", end)
-            told = (place.rights, place.hidden)
+            rights_and_hidden = (place.rights, place.hidden)
             more = "INSERT INTO copied VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET hidden = hidden + excluded.hidden"
-            self._connection.execute(more, told)
+            self._connection.execute(more, rights_and_hidden)
 
     def _replace(self, statements: tuple[str, str], rows: list[dict[str, Any]]) -> None:
         empty, fill = statements

@@ -93,12 +93,12 @@ def metadata(name: str, relations: Mapping[str, list[str]]) -> dict[str, Any]:
     `relations` contains the tables and views of the database with their columns.
     """
     tables = {view: _view(view, relations[view]) for view in sql_views.VIEWS}
-    asked = {question.name: _canned(question) for question in questions().values()}
+    canned = {question.name: _canned(question) for question in questions().values()}
     hidden = {table: {"hidden": True} for table in ("alembic_version",) if table in relations}
     return {
         "title": "ctrlmgr's event log",
         "description": "Every change of a control plane, with its author and its cause.",
-        "databases": {name: {"title": "The log", "tables": {**tables, **hidden}, "queries": asked}},
+        "databases": {name: {"title": "The log", "tables": {**tables, **hidden}, "queries": canned}},
     }
 
 
@@ -117,10 +117,10 @@ def _canned(question: Question) -> dict[str, Any]:
     values = {each.name: _value(each) for each in question.parameters}
     at = sql_views.select("objects_at", "sqlite")
     statement = _OBJECTS_AT.sub(lambda call: f"({at.replace(':revision', f':{call[1]}')}\n)", question.statement)
-    told = "; ".join(f"{each.name}: {each.description.strip()}{_otherwise(each)}" for each in question.parameters)
+    parameters = "; ".join(f"{each.name}: {each.description.strip()}{_otherwise(each)}" for each in question.parameters)
     return {
         "title": question.name.replace("_", " "),
-        "description": question.description + (f" ({told})" if told else ""),
+        "description": question.description + (f" ({parameters})" if parameters else ""),
         "sql": _NAME.sub(lambda found: values.get(found[1], found[0]), statement),
         "params": list(values),
     }

@@ -55,10 +55,10 @@ def objects(
     `at` is a revision; None means the newest revision. Raises `Expired` if the revision `at` was compacted.
     """
     given = {"resource": str(resource), "namespace": namespace, "name": name}
-    wanted = {column: value for column, value in given.items() if value is not None}
-    where = " AND ".join(f"{column} = :{column}" for column in wanted)
+    filters = {column: value for column, value in given.items() if value is not None}
+    where = " AND ".join(f"{column} = :{column}" for column in filters)
     source = "objects" if at is None else "objects_at(:at) AS o"
-    parameters: dict[str, Any] = wanted if at is None else {**wanted, "at": at}
+    parameters: dict[str, Any] = filters if at is None else {**filters, "at": at}
     rows = database.query(
         f"SELECT revision, body FROM {source} WHERE {where} ORDER BY resource, namespace, name", parameters
     ).rows
@@ -129,11 +129,11 @@ def between(
     individually are omitted (see `floors_above`).
     """
     given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
-    wanted = {column: value for column, value in given.items() if value is not None}
-    query = _TOUCHED.format(more="".join(f" AND p.{column} = :{column}" for column in wanted))
+    filters = {column: value for column, value in given.items() if value is not None}
+    query = _TOUCHED.format(more="".join(f" AND p.{column} = :{column}" for column in filters))
     states: list[dict[tuple[str, str, str], Object]] = []
     for at in (first, last):
-        rows = database.query(query, {**wanted, "first": first, "last": last, "at": at}).rows
+        rows = database.query(query, {**filters, "first": first, "last": last, "at": at}).rows
         states.append(
             {
                 (kind, in_namespace, called): Object(Resource.parse(kind), body.encode(), revision)

@@ -126,8 +126,8 @@ def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -
         for what in state.take(event):
             waited = event.recorded_at - last
             was_idle = waited >= _MOMENT or not event.author.reconcile
-            told = Step(event.revision, event.recorded_at, event.author, what, waited, waited_for if was_idle else "")
-            steps.append(told)
+            step = Step(event.revision, event.recorded_at, event.author, what, waited, waited_for if was_idle else "")
+            steps.append(step)
             last, waited_for = event.recorded_at, ""
     edits = () if began.before is None else tuple(differences(content(began.before), content(began.object)))
     made = [each for each in edits if each.path.startswith("spec.")]
@@ -158,7 +158,7 @@ class _State:
             yield from _told_of_workload(old, obj, gone=event.type is EventType.DELETED)
 
     def _take(
-        self, event: Change, known: dict[str, Object], told: Callable[[Object | None, Object], Iterator[str]]
+        self, event: Change, known: dict[str, Object], describe: Callable[[Object | None, Object], Iterator[str]]
     ) -> Iterator[str]:
         obj, old = event.object, known.get(event.object.uid)
         if old is None and not self._is_ours(obj):
@@ -168,7 +168,7 @@ class _State:
             yield f"{obj.name} deleted"
             return
         known[obj.uid] = obj
-        yield from told(old, obj)
+        yield from describe(old, obj)
 
     def _is_ours(self, obj: Object) -> bool:
         reference = controller_of(obj)
@@ -223,7 +223,7 @@ class _State:
         return dict(self.workload.to_dict().get("status") or {})
 
     @property
-    def _wanted(self) -> int:
+    def _desired(self) -> int:
         """The desired number of pods of the workload."""
         if self.workload.resource == DAEMON_SETS:
             return int(self._status.get("desiredNumberScheduled") or 0)
@@ -240,8 +240,8 @@ class _State:
         staying = [pod for pod in self._pods.values() if is_active(pod)]
         new = [pod for pod in staying if self.is_new(pod)]
         is_seen = (self._status.get("observedGeneration") or 0) >= (self.workload.metadata.generation or 0)
-        enough = len(new) >= self._wanted - self._kept and all(is_ready(pod) for pod in new)
-        return is_seen and enough and len(staying) == self._wanted
+        enough = len(new) >= self._desired - self._kept and all(is_ready(pod) for pod in new)
+        return is_seen and enough and len(staying) == self._desired
 
     def waits_for(self) -> str:
         """Return a description of what must happen before the next step."""
@@ -271,10 +271,10 @@ class _State:
         rolling = (self._spec.get("strategy") or {}).get("rollingUpdate")
         if rolling is None:
             return
-        room = fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), self._wanted)
+        room = fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), self._desired)
         active = [pod for pod in self._pods.values() if is_active(pod)]
         ready = sum(map(is_ready, active))
-        yield f"{ready} of {self._wanted} ready, at most {room.unavailable} unavailable"
+        yield f"{ready} of {self._desired} ready, at most {room.unavailable} unavailable"
         yield f"{_pods(len(active))}, at most {room.surge} surplus"
 
 

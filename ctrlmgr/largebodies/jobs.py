@@ -75,8 +75,8 @@ def reporting_body(body: Body, ask: Callable[..., Any]) -> Body:
     """Return a body that reports its decoded form to the server's audit log by calling `ask`."""
 
     def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:
-        said: Mapping[str, Any] = fields.get("metadata") or {}
-        known = {name: said[name] for name in _IDENTITY if name in said}
+        metadata: Mapping[str, Any] = fields.get("metadata") or {}
+        known = {name: metadata[name] for name in _IDENTITY if name in metadata}
         ask("heard", {"metadata": known}, encode() if ask("keeps") else b"")
 
     return body._replace(heard=tell)
@@ -123,13 +123,13 @@ def reviewed(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[tuple[Unstructured, list[str]]]:
     """Return the body of a review after admission, and the warnings for the client."""
-    told = list[str]()
-    fields = engine.plan(target.kind).decode(body, options, told)
+    warnings = list[str]()
+    fields = engine.plan(target.kind).decode(body, options, warnings)
     check_namespace(engine.request(target, options, requester), metadata_of(fields))
     if engine.admission.handles(target.kind.resource, target.subresource, Verb.CREATE):
         answer = yield from engine.admit(target, Verb.CREATE, fields, None, options, requester)
-        told += answer.warnings
-    return fields, told
+        warnings += answer.warnings
+    return fields, warnings
 
 
 def as_json(engine: WriteEngine, body: Body) -> Operation[bytes]:

@@ -89,10 +89,10 @@ class _Unpickler(pickle.Unpickler):
         return kind
 
 
-def _error(class_: type[CtrlmgrError], arguments: tuple[Any, ...], said: Mapping[str, Any]) -> CtrlmgrError:
+def _error(class_: type[CtrlmgrError], arguments: tuple[Any, ...], attributes: Mapping[str, Any]) -> CtrlmgrError:
     error = class_.__new__(class_, *arguments)
     error.args = arguments
-    error.__dict__.update(said)
+    error.__dict__.update(attributes)
     return error
 
 

@@ -75,10 +75,10 @@ class Worker:
             self._kinds.refresh(self._state.list(DEFINITIONS))
             self._epoch = job.epoch
         function, arguments = loaded(job.work, self._kinds.by_gvk)
-        operation: Operation[Any] = function(self._engine, *map(self._heard, arguments))
+        operation: Operation[Any] = function(self._engine, *map(self._received, arguments))
         return operation
 
-    def _heard(self, argument: Any) -> Any:
+    def _received(self, argument: Any) -> Any:
         """If the argument is a body, return a body that reports to the server's audit log.
 
         Otherwise return the argument.

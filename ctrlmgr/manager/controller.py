@@ -131,7 +131,7 @@ class Controller:
         self._seen = seen
         # The revision that the caches must have before a key is reconciled again. None means the log's head at the next
         # check. Only one worker uses a key at a time, and changing one entry of a dictionary is atomic.
-        self._wanted: dict[Key, Revision | None] = {}
+        self._required_revisions: dict[Key, Revision | None] = {}
         # The triggers of a key from deliveries that waited for the cache; the next delivery receives these triggers.
         # The queue would keep them until the delay has passed, and an earlier delivery would not have them.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
@@ -290,7 +290,7 @@ class Controller:
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
             if self._seen is not None:
                 # If the outcome of a write is unknown, the log's head is read at the next check.
-                self._wanted[delivery.item] = None if result == "error" else self._newest()
+                self._required_revisions[delivery.item] = None if result == "error" else self._newest()
 
     def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
         """Return a delivery with the triggers of earlier deliveries, which waited because the cache was outdated."""
@@ -301,14 +301,14 @@ class Controller:
         return Delivery(delivery.item, triggers, delivery.attempt, delivery.priority)
 
     def _shows_own_writes(self, key: Key, seen: Revision) -> bool:
-        if key not in self._wanted:
+        if key not in self._required_revisions:
             return True
-        wanted = self._wanted[key]
+        wanted = self._required_revisions[key]
         if wanted is None:
-            wanted = self._wanted[key] = self._newest()
+            wanted = self._required_revisions[key] = self._newest()
         if seen < wanted:
             return False
-        del self._wanted[key]
+        del self._required_revisions[key]
         return True
 
     def _newest(self) -> Revision:
@@ -371,8 +371,8 @@ class Controller:
             self._counts.panicked()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
         if is_expected(error) and not drop:
-            told = log.debug if _is_usual(error, delivery.attempt) else log.info
-            told("retrying reconcile", error=summary(error), attempt=delivery.attempt)
+            log_event = log.debug if _is_usual(error, delivery.attempt) else log.info
+            log_event("retrying reconcile", error=summary(error), attempt=delivery.attempt)
         elif is_expected(error):
             log.info("reconcile failed", error=summary(error), dropped=True)
         else:

@@ -125,9 +125,9 @@ def _split(changes: Iterator[Change]) -> tuple[list[Change], Change | None]:
 
 def _began(opening: Iterable[Change], following: Change | None) -> int:
     """Return the start time of the recording, for lines without a time."""
-    told = max((each.recorded_at for each in opening), default=0)
-    told = told or (following.recorded_at if following else 0)
-    return told or max((stated_at(each.object) for each in opening), default=0)
+    latest = max((each.recorded_at for each in opening), default=0)
+    latest = latest or (following.recorded_at if following else 0)
+    return latest or max((stated_at(each.object) for each in opening), default=0)
 
 
 class _ExistingEvents:

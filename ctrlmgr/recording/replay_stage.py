@@ -99,7 +99,7 @@ class AppendInterceptor(Protocol):
         """Process the events that were appended."""
 
 
-def _heard(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Operation[T]:
+def _observed(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Operation[T]:
     """Run an operation of the engine; pass each of its appends to `writings`."""
     try:
         command: Command = next(operation)
@@ -208,8 +208,8 @@ class ReplayStage:
         self._together_until = 0  # inputs after this time (microseconds since 1970) start a new append
 
     def _run_operation(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        heard = _heard(operation, self.writings) if self.writings else operation
-        return self._runner(heard, cause, fence)
+        observed = _observed(operation, self.writings) if self.writings else operation
+        return self._runner(observed, cause, fence)
 
     def _build(self, name: str, build: ControllerBuilder) -> Controller:
         random = Random(f"{_SEED} {name}")

@@ -82,8 +82,8 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
         """Return the comparison as plain JSON values."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         for each in fields["differences"]:
-            for told in each["differences"]:
-                told["other"] = told.pop("recorded")
+            for difference in each["differences"]:
+                difference["other"] = difference.pop("recorded")
         return fields
 
 
@@ -206,8 +206,8 @@ def _difference(
     subject: Subject, verdict: DifferenceKind, at: int, mine: _ObjectState | None, theirs: _ObjectState | None
 ) -> WriteDifference:
     resource, key = subject
-    told: Iterable[Difference] = ()
+    found: Iterable[Difference] = ()
     if verdict is DifferenceKind.DIFFERS and mine and theirs:
-        told = differences(theirs.state, mine.state)
+        found = differences(theirs.state, mine.state)
     revisions = (mine.revision if mine else 0, theirs.revision if theirs else 0)
-    return WriteDifference(verdict, str(resource), key.namespace, key.name, at, *revisions, tuple(told))
+    return WriteDifference(verdict, str(resource), key.namespace, key.name, at, *revisions, tuple(found))

@@ -121,10 +121,10 @@ class WriteTracker:
             for each, found in _pairs(recorded, ours):
                 if found is None:
                     then = next((one.state for one in reversed(ours) if one.revision <= each.revision), None)
-                    told = tuple(differences(_or_absent(each.state), _or_absent(then)))
+                    unequal = tuple(differences(_or_absent(each.state), _or_absent(then)))
                     at = f"revision {each.revision}"
                     place = (str(resource), key.namespace, key.name)
-                    yield Divergence(at, each.line, Verdict.UNPAIRED, *place, told, checkpoints=1)
+                    yield Divergence(at, each.line, Verdict.UNPAIRED, *place, unequal, checkpoints=1)
 
 
 def _or_absent(state: Any) -> Any:

@@ -264,8 +264,8 @@ class NodeInfo:
         return fresh
 
 
-def _count(total: Amounts, asked: Amounts, sign: int) -> None:
-    for name, amount in asked.items():
+def _count(total: Amounts, requested: Amounts, sign: int) -> None:
+    for name, amount in requested.items():
         total[name] = total.get(name, 0) + sign * amount
 
 

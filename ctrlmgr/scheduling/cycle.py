@@ -131,13 +131,13 @@ def _feasible(
     if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:
         return [meant], refusals, start
     feasible: list[NodeInfo] = []
-    wanted, count = enough(len(nodes)), len(nodes)
+    enough_nodes, count = enough(len(nodes)), len(nodes)
     at = start % count if count else 0
     for node in (*nodes[at:], *nodes[:at]):
         nominated = cluster.nominated.get(node.name) if cluster.nominated else None
         if not nominated and filters.passes(node):
             feasible.append(node)
-            if len(feasible) >= wanted:
+            if len(feasible) >= enough_nodes:
                 break
             continue
         refusal = with_nominated(filters, node, nominated) if nominated else filters.refusal(node)
@@ -145,7 +145,7 @@ def _feasible(
             refusals[node.name] = refusal
             continue
         feasible.append(node)
-        if len(feasible) >= wanted:
+        if len(feasible) >= enough_nodes:
             break
     return feasible, refusals, (start + len(feasible) + len(refusals)) % count if count else 0
 

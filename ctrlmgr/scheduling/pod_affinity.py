@@ -52,7 +52,7 @@ class HardAffinity:
         self._namespaces = namespaces
         self._affinity: Sequence[AffinityTerm] = pod.affinity.required or ()
         self._anti: Sequence[AffinityTerm] = pod.required_anti_affinity
-        self._wanted: _Counts = {}
+        self._required: _Counts = {}
         self._unwanted: _Counts = {}
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
@@ -74,7 +74,7 @@ class HardAffinity:
         """Return an independent copy."""
         fresh = HardAffinity.__new__(HardAffinity)
         fresh.__dict__.update(self.__dict__)
-        fresh._wanted, fresh._unwanted = dict(self._wanted), dict(self._unwanted)
+        fresh._required, fresh._unwanted = dict(self._required), dict(self._unwanted)
         fresh._existing = dict(self._existing)
         return fresh
 
@@ -101,8 +101,8 @@ class HardAffinity:
             value = node.labels.get(term.topology_key)
             if value is None:
                 return False
-            found = found and self._wanted.get((term.topology_key, value), 0) > 0
-        return found or (not any(self._wanted.values()) and self._matches_all(self._pod))
+            found = found and self._required.get((term.topology_key, value), 0) > 0
+        return found or (not any(self._required.values()) and self._matches_all(self._pod))
 
     def _matches_all(self, other: PodInfo) -> bool:
         return all(term_matches(each, self._pod, other, self._namespaces) for each in self._affinity)
@@ -115,7 +115,7 @@ class HardAffinity:
     def _count_own(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
         if self._affinity and self._matches_all(other):
             for term in self._affinity:
-                _count(self._wanted, term, node, sign)
+                _count(self._required, term, node, sign)
         for term in self._anti:
             if term_matches(term, self._pod, other, self._namespaces):
                 _count(self._unwanted, term, node, sign)

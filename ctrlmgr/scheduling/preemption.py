@@ -174,7 +174,7 @@ def preempt(
     if why_not:
         return Preemption(None, why_not)
     hopeful = [node for node in cluster.list() if node.name in refusals and refusals[node.name].helps]
-    wanted = min(max(len(hopeful) * _PERCENT // 100, _FEWEST_CANDIDATES), len(hopeful))
+    candidate_count = min(max(len(hopeful) * _PERCENT // 100, _FEWEST_CANDIDATES), len(hopeful))
     found: list[Candidate] = []
     vain: dict[str, Refusal] = {}
     for index in range(len(hopeful)):
@@ -184,7 +184,7 @@ def preempt(
             vain[node.name] = outcome
         elif outcome.victims:
             found.append(outcome)
-            if len(found) >= wanted and any(not each.violations for each in found):
+            if len(found) >= candidate_count and any(not each.violations for each in found):
                 break
     if found:
         sound = [each for each in found if not each.violations]

@@ -35,7 +35,7 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-def _asked(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
+def _requests_of(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
     return {**defaults, **amounts(container.resources.requests)}
 
 
@@ -47,18 +47,18 @@ def pod_requests(spec: PodSpecView, *, defaulted: bool = False) -> Amounts:
     defaults = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY} if defaulted else {}
     total: Amounts = {}
     for container in spec.containers or ():
-        _add(total, _asked(container, defaults))
+        _add(total, _requests_of(container, defaults))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.init_containers or ():
-        asked = _asked(container, defaults)
+        requested = _requests_of(container, defaults)
         if container.restart_policy == "Always":
-            _add(total, asked)
-            _add(sidecars, asked)
-            asked = dict(sidecars)
+            _add(total, requested)
+            _add(sidecars, requested)
+            requested = dict(sidecars)
         else:
-            _add(asked, sidecars)
-        _raise(peak, asked)
+            _add(requested, sidecars)
+        _raise(peak, requested)
     _raise(total, peak)
     if spec.resources is not None and spec.resources.requests:
         total |= amounts(spec.resources.requests)
@@ -73,14 +73,14 @@ def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
 
 
 def shortages(
-    asked: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
+    requested: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
 ) -> tuple[list[str], bool]:
     """Return why a pod does not fit on a node with its pods, and whether it does not even fit on the empty node."""
     reasons, hopeless = [], False
     if pods + 1 > allocatable.get(PODS, 0):
         reasons.append("Too many pods")
-    for name in _in_order(asked):
-        amount = asked[name]
+    for name in _in_order(requested):
+        amount = requested[name]
         if amount > 0 and amount > allocatable.get(name, 0) - used.get(name, 0):
             reasons.append(f"Insufficient {name}")
             hopeless = hopeless or amount > allocatable.get(name, 0)

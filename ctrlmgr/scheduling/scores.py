@@ -78,7 +78,7 @@ def score(
     """Return the scores of the feasible nodes; `busy` are the nodes that have pods with affinities."""
     nodes = cluster.list()
     names = [node.name for node in feasible]
-    asked: dict[str, Given | dict[str, int] | None] = {
+    inputs: dict[str, Given | dict[str, int] | None] = {
         "TaintToleration": _taints(pod, feasible),
         "NodeAffinity": _preferred_nodes(pod, feasible),
         "NodeResourcesFit": _least_allocated(pod, feasible),
@@ -88,7 +88,7 @@ def score(
         "ImageLocality": _images(pod, feasible, cluster),
     }
     given: dict[str, Given] = {}
-    for plugin, found in asked.items():
+    for plugin, found in inputs.items():
         if isinstance(found, dict):
             given[plugin] = [found[name] for name in names]
         elif found is not None:
@@ -129,8 +129,8 @@ def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
 
     For this score, containers without requests get small default requests.
     """
-    asked = pod.defaulted_requests
-    cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
+    requested = pod.defaulted_requests
+    cpu, memory = requested.get(CPU, 0), requested.get(MEMORY, 0)
     scores = []
     for node in feasible:
         held, used = node.allocatable, node.used_defaulted
@@ -152,18 +152,18 @@ def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
 
     Return None if the pod requests neither.
     """
-    asked = pod.requests
-    if not any(asked.get(name) for name in (CPU, MEMORY)):
+    requested = pod.requests
+    if not any(requested.get(name) for name in (CPU, MEMORY)):
         return None
-    return [_balance(asked, node) for node in feasible]
+    return [_balance(requested, node) for node in feasible]
 
 
-def _balance(asked: Mapping[str, int], node: NodeInfo) -> int:
+def _balance(requested: Mapping[str, int], node: NodeInfo) -> int:
     parts = []
     for name in (CPU, MEMORY):
         held = node.allocatable.get(name, 0)
         if held:
-            parts.append(min((node.used.get(name, 0) + asked.get(name, 0)) / held, 1.0))
+            parts.append(min((node.used.get(name, 0) + requested.get(name, 0)) / held, 1.0))
     spread = abs((parts[0] - parts[1]) / 2) if len(parts) == 2 else 0.0
     return int((1 - spread) * HIGHEST)
 
@@ -176,17 +176,17 @@ def normalized_image(name: str) -> str:
 def _images(pod: PodInfo, feasible: Sequence[NodeInfo], cluster: Cluster) -> Given | None:
     """Score nodes by the size of the pod's images on the node, weighted by the number of nodes with each image."""
     spec = pod.view.spec
-    wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
+    pod_images = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
     if not cluster.images:
         return None
-    asked, nodes = set(wanted), cluster.list()
-    if asked.isdisjoint(cluster.images):
+    images, nodes = set(pod_images), cluster.list()
+    if images.isdisjoint(cluster.images):
         return 0
-    spread = {name: sum(name in node.images for node in nodes) / len(nodes) for name in asked}
+    spread = {name: sum(name in node.images for node in nodes) / len(nodes) for name in images}
     scores = []
     for node in feasible:
-        found = sum(int(node.images[name] * spread[name]) for name in wanted if name in node.images)
-        highest = _LARGE_IMAGE * len(wanted)
+        found = sum(int(node.images[name] * spread[name]) for name in pod_images if name in node.images)
+        highest = _LARGE_IMAGE * len(pod_images)
         bounded = min(max(found, _SMALL_IMAGE), highest)
         scores.append(HIGHEST * (bounded - _SMALL_IMAGE) // (highest - _SMALL_IMAGE))
     return scores

@@ -88,13 +88,13 @@ def canonical_text(type_: Any, value: Any) -> str | None:
     so that the slow path handles it.
     """
     if type_ in _QUANTITIES:
-        return type_.canonical(_said(value))  # type: ignore[no-any-return]  # see _Text
+        return type_.canonical(_quantity_text(value))  # type: ignore[no-any-return]  # see _Text
     if type(value) is not str:
         raise ValueError(f"{value!r} is no {type_.__name__}")
     return type_.canonical(value)  # type: ignore[no-any-return]  # see _Text
 
 
-def _said(quantity: Any) -> str:
+def _quantity_text(quantity: Any) -> str:
     """Return the text of a quantity; for a JSON number, this is the number's exact text."""
     if type(quantity) is str:
         return quantity.strip()

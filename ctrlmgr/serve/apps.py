@@ -50,16 +50,16 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
     apps, names = load_apps(settings.controllers.apps), [*settings.controllers.apps]
     known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
     known |= {controller.name for app in apps for controller in app.controllers}
-    wanted: list[str] = []
+    desired: list[str] = []
     for entry in settings.controllers.enabled:
         is_known = entry == "*" or entry.startswith("-") or entry in known
         if ":" in entry or (not is_known and entry in installed()):  # The search for installed packages takes long.
             app = load_app(entry, origin="--controllers")
             apps += [] if app in apps else [app]
             names.append(entry)
-            wanted += [controller.name for controller in app.controllers]
+            desired += [controller.name for controller in app.controllers]
         else:
-            wanted.append(entry)
+            desired.append(entry)
     check_names(apps, registry.ALL)
     changes(apps, lambda key: event_log.get(DEFINITIONS, key))
     for app in apps:
@@ -67,7 +67,7 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
             _require_readable(kind, event_log)
         _tell_of_missing(app, event_log)
     theirs = [each for app in apps for each in descriptors(app)]
-    return SelectedApps(apps, names, registry.enabled(wanted, [*registry.ALL, *theirs]))
+    return SelectedApps(apps, names, registry.enabled(desired, [*registry.ALL, *theirs]))
 
 
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:

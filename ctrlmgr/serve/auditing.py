@@ -42,34 +42,34 @@ class AuditLog:
 
     def __init__(self, settings: Settings, *, clock: Clock) -> None:
         """Read the policy and open the backends; raises `SettingsError` if the policy or a file is unusable."""
-        said = settings.audit
+        options = settings.audit
         self.kept: list[_ManagedBackend] = []
         """The audit backends that are started and stopped with this runnable."""
         self.step: Auditing | None = None
         """The audit step of the request chain; None if there is no policy."""
-        if not said.policy_file:
+        if not options.policy_file:
             return
-        policy = read_policy(Path(said.policy_file).expanduser())
+        policy = read_policy(Path(options.policy_file).expanduser())
         backends: list[Backend] = []
-        if said.log_path:
+        if options.log_path:
             file = _file(settings, clock=clock)
             backends.append(file)
             self.kept.append(file)
         slow: list[SlowBackend] = []
-        if said.webhook_config_file:
+        if options.webhook_config_file:
             from ctrlmgr.server.auditing.audit_webhook import Blocking
 
             webhook = _webhook(settings, clock=clock)
-            if said.webhook_mode == "batch":
+            if options.webhook_mode == "batch":
                 backends.append(webhook)
                 self.kept.append(webhook)
             else:
-                blocking = Blocking(webhook, is_strict=said.webhook_mode == "blocking-strict")
+                blocking = Blocking(webhook, is_strict=options.webhook_mode == "blocking-strict")
                 slow.append(blocking)
                 self.kept.append(blocking)
         registers = []
-        if said.keep_for:
-            store = ToStore(Store(settings.data_path / FILE, said.keep_for, clock=clock), clock=clock)
+        if options.keep_for:
+            store = ToStore(Store(settings.data_path / FILE, options.keep_for, clock=clock), clock=clock)
             registers.append(store)
             self.kept.append(store)
         self.step = Auditing(policy, backends, registers, slow, clock=clock)
@@ -86,49 +86,51 @@ class AuditLog:
 
 
 def _file(settings: Settings, *, clock: Clock) -> ToFile | ToFileInBatches:
-    said = settings.audit
-    rotation = Rotation(said.log_maxsize, said.log_maxbackup, said.log_maxage, said.log_compress)
-    largest = said.log_truncate_max_event_size if said.log_truncate_enabled else None
-    wanted = form(legacy=said.log_format == "legacy", largest=largest)
-    file = ToFile(LogFile(said.log_path, rotation, clock=clock), wanted, is_strict=said.log_mode == "blocking-strict")
-    if said.log_mode != "batch":
+    options = settings.audit
+    rotation = Rotation(options.log_maxsize, options.log_maxbackup, options.log_maxage, options.log_compress)
+    largest = options.log_truncate_max_event_size if options.log_truncate_enabled else None
+    desired = form(legacy=options.log_format == "legacy", largest=largest)
+    file = ToFile(
+        LogFile(options.log_path, rotation, clock=clock), desired, is_strict=options.log_mode == "blocking-strict"
+    )
+    if options.log_mode != "batch":
         return file
     batching = Batching(
-        said.log_batch_buffer_size,
-        said.log_batch_max_size,
-        said.log_batch_max_wait,
+        options.log_batch_buffer_size,
+        options.log_batch_max_size,
+        options.log_batch_max_wait,
         *_throttle(
             "log",
-            enabled=said.log_batch_throttle_enable,
-            qps=said.log_batch_throttle_qps,
-            burst=said.log_batch_throttle_burst,
+            enabled=options.log_batch_throttle_enable,
+            qps=options.log_batch_throttle_qps,
+            burst=options.log_batch_throttle_burst,
         ),
     )
-    return ToFileInBatches(file, batching, wanted, clock=clock)
+    return ToFileInBatches(file, batching, desired, clock=clock)
 
 
 def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
     from ctrlmgr.server.auditing.audit_webhook import ToWebhook
 
-    said = settings.audit
+    options = settings.audit
     batching = Batching(
-        said.webhook_batch_buffer_size,
-        said.webhook_batch_max_size,
-        said.webhook_batch_max_wait,
+        options.webhook_batch_buffer_size,
+        options.webhook_batch_max_size,
+        options.webhook_batch_max_wait,
         *_throttle(
             "webhook",
-            enabled=said.webhook_batch_throttle_enable,
-            qps=said.webhook_batch_throttle_qps,
-            burst=said.webhook_batch_throttle_burst,
+            enabled=options.webhook_batch_throttle_enable,
+            qps=options.webhook_batch_throttle_qps,
+            burst=options.webhook_batch_throttle_burst,
         ),
     )
-    largest = said.webhook_truncate_max_event_size if said.webhook_truncate_enabled else None
+    largest = options.webhook_truncate_max_event_size if options.webhook_truncate_enabled else None
     return ToWebhook(
-        Path(said.webhook_config_file).expanduser(),
+        Path(options.webhook_config_file).expanduser(),
         batching,
-        said.webhook_initial_backoff,
+        options.webhook_initial_backoff,
         form(largest=largest),
-        largest=said.webhook_truncate_max_batch_size if said.webhook_truncate_enabled else None,
+        largest=options.webhook_truncate_max_batch_size if options.webhook_truncate_enabled else None,
         clock=clock,
     )
 

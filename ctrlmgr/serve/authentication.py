@@ -114,10 +114,12 @@ class ServingAuthentication:
             named = IssuersTokens(audiences, clock=clock)
             named.trust([issuer])
             tokens.append(named)
-        if said := self._settings.token_webhook_config_file:
+        if config_file := self._settings.token_webhook_config_file:
             keep_for, version = self._settings.token_webhook_cache_ttl, self._settings.token_webhook_version
-            asked = WebhookTokens(Path(said).expanduser(), audiences, keep_for=keep_for, version=version, clock=clock)
-            tokens.append(asked)
+            webhook_tokens = WebhookTokens(
+                Path(config_file).expanduser(), audiences, keep_for=keep_for, version=version, clock=clock
+            )
+            tokens.append(webhook_tokens)
         self.authenticator = Authentication(
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
             tokens,
@@ -141,15 +143,15 @@ class ServingAuthentication:
 
     def published(self) -> ClusterAuthentication:
         """Return the settings for authenticating clients, in the form that is published for extension API servers."""
-        said = self._settings
+        settings = self._settings
         return ClusterAuthentication(
             client_ca=self._clients.pem,
             proxy_ca=self._proxies.pem if self._proxies is not None else self._front_proxy_authority,
-            proxy_names=said.requestheader_allowed_names or ((NAME,) if self._proxies is None else ()),
-            username_headers=said.requestheader_username_headers,
-            uid_headers=said.requestheader_uid_headers,
-            group_headers=said.requestheader_group_headers,
-            extra_prefixes=said.requestheader_extra_headers_prefix,
+            proxy_names=settings.requestheader_allowed_names or ((NAME,) if self._proxies is None else ()),
+            username_headers=settings.requestheader_username_headers,
+            uid_headers=settings.requestheader_uid_headers,
+            group_headers=settings.requestheader_group_headers,
+            extra_prefixes=settings.requestheader_extra_headers_prefix,
         )
 
     def _read_configured(self, audiences: Sequence[str], *, clock: Clock) -> ConfiguredTokens | None:
@@ -158,27 +160,27 @@ class ServingAuthentication:
         file = Path(self._settings.config).expanduser()
         return ConfiguredTokens(file, self._issuers, audiences, self._take, clock=clock)
 
-    def _take(self, said: Configuration) -> None:
+    def _take(self, configuration: Configuration) -> None:
         """Apply the anonymous access of an authentication configuration.
 
         If it defines none, apply that of the settings.
         """
-        if said.anonymous is None:
+        if configuration.anonymous is None:
             self._anonymous.admit(enabled=self._admits_anonymous)
         else:
-            self._anonymous.admit(enabled=said.anonymous, paths=said.anonymous_paths)
+            self._anonymous.admit(enabled=configuration.anonymous, paths=configuration.anonymous_paths)
 
     def _front_proxies(self, clock: Clock) -> list[Authenticator]:
         if self._proxies is None:
             return []
-        said = self._settings
+        settings = self._settings
         headers = RequestHeaders(
-            username=said.requestheader_username_headers,
-            uid=said.requestheader_uid_headers,
-            group=said.requestheader_group_headers,
-            extra_prefix=said.requestheader_extra_headers_prefix,
+            username=settings.requestheader_username_headers,
+            uid=settings.requestheader_uid_headers,
+            group=settings.requestheader_group_headers,
+            extra_prefix=settings.requestheader_extra_headers_prefix,
         )
-        return [FrontProxies(self._proxies, said.requestheader_allowed_names, headers, clock=clock)]
+        return [FrontProxies(self._proxies, settings.requestheader_allowed_names, headers, clock=clock)]
 
 
 def _admits_anonymous(settings: Settings) -> bool:

@@ -97,30 +97,30 @@ class ServingAuthorization:
 
         None if the decision of a webhook may change at any time.
         """
-        asked = self._configured.asked if self._configured is not None else self._named
-        if any(each.webhook is not None for each in asked):
+        configured = self._configured.asked if self._configured is not None else self._named
+        if any(each.webhook is not None for each in configured):
             return None
-        return asked, self.index.generation
+        return configured, self.index.generation
 
-    def _made(self, asked: Sequence[ConfiguredAuthorizer]) -> Authorizer:
+    def _made(self, configured: Sequence[ConfiguredAuthorizer]) -> Authorizer:
         """Return an authorizer that checks the fixed rules and then calls these authorizers.
 
         Raises `SettingsError` if one cannot be created.
         """
         return Union(
-            [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
+            [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in configured)]
         )
 
-    def _authorizer_of(self, asked: ConfiguredAuthorizer) -> Authorizer:
-        if asked.webhook is not None:
-            return WebhookAuthorizer(asked.webhook, clock=self._clock)
+    def _authorizer_of(self, configured: ConfiguredAuthorizer) -> Authorizer:
+        if configured.webhook is not None:
+            return WebhookAuthorizer(configured.webhook, clock=self._clock)
         makers: Mapping[str, Callable[[], Authorizer]] = {
             "Node": lambda: NodeAuthorizer(self._graph, NODE_RULES),
             "RBAC": lambda: RbacAuthorizer(self.index),
             "AlwaysAllow": AlwaysAllow,
             "AlwaysDeny": AlwaysDeny,
         }
-        return makers[asked.type]()
+        return makers[configured.type]()
 
 
 def _refuse_more(settings: AuthorizationSettings) -> None:

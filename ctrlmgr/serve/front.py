@@ -169,7 +169,7 @@ class Front:
             server_name=self._server_name,
         )
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release the lock on the kubeconfig; remove the file if its name contains the port."""
         if self._claim is not None:
             if not self._claim.is_held:

@@ -21,50 +21,50 @@ _ALGORITHMS: Final = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") fo
 
 def issuer_of(settings: Settings) -> TrustedIssuer | None:
     """Return the issuer in the settings, None if there is none; raises `SettingsError` if its settings are invalid."""
-    said = settings.oidc
-    if said == OpenIdSettings():
+    openid = settings.oidc
+    if openid == OpenIdSettings():
         return None
     if settings.authentication.config:
         raise SettingsError("oidc: these settings and authentication.config exclude each other")
-    if not said.issuer_url or not said.client_id:
+    if not openid.issuer_url or not openid.client_id:
         raise SettingsError("oidc.issuer_url and oidc.client_id are required if any other oidc setting is set")
-    if problem := url_problem(said.issuer_url):
+    if problem := url_problem(openid.issuer_url):
         raise SettingsError(f"oidc.issuer_url: {problem}")
-    if said.issuer_url in settings.service_accounts.issuer:
+    if openid.issuer_url in settings.service_accounts.issuer:
         raise SettingsError("oidc.issuer_url: this is the issuer of the server's own tokens")
-    if not said.username_claim:
+    if not openid.username_claim:
         raise SettingsError("oidc.username_claim: the claim with the user's name is required")
-    if said.groups_prefix and not said.groups_claim:
+    if openid.groups_prefix and not openid.groups_claim:
         raise SettingsError("oidc.groups_prefix needs oidc.groups_claim")
-    if unknown := sorted(set(said.signing_algs) - _ALGORITHMS):
+    if unknown := sorted(set(openid.signing_algs) - _ALGORITHMS):
         raise SettingsError(f"oidc.signing_algs: there is no {', '.join(unknown)}")
     return TrustedIssuer(
-        said.issuer_url,
-        discovery_of(said.issuer_url),
-        _authorities(said.ca_file),
-        (said.client_id,),
-        Mapping(said.username_claim, _username_prefix(said)),
-        Mapping(said.groups_claim, said.groups_prefix),
-        required=tuple(_required(said).items()),
-        algorithms=said.signing_algs,
+        openid.issuer_url,
+        discovery_of(openid.issuer_url),
+        _authorities(openid.ca_file),
+        (openid.client_id,),
+        Mapping(openid.username_claim, _username_prefix(openid)),
+        Mapping(openid.groups_claim, openid.groups_prefix),
+        required=tuple(_required(openid).items()),
+        algorithms=openid.signing_algs,
     )
 
 
-def _username_prefix(said: OpenIdSettings) -> str:
+def _username_prefix(openid: OpenIdSettings) -> str:
     """Return the prefix of the names of users that the issuer authenticates.
 
     If there were no prefix, the value of a claim other than the email could equal the name of another user.
     """
-    if said.username_prefix == "-":
+    if openid.username_prefix == "-":
         return ""
-    if not said.username_prefix and said.username_claim != "email":
-        return f"{said.issuer_url}#"
-    return said.username_prefix
+    if not openid.username_prefix and openid.username_claim != "email":
+        return f"{openid.issuer_url}#"
+    return openid.username_prefix
 
 
-def _required(said: OpenIdSettings) -> Map[str, str]:
+def _required(openid: OpenIdSettings) -> Map[str, str]:
     required = {}
-    for each in said.required_claim:
+    for each in openid.required_claim:
         claim, equals, value = each.partition("=")
         if not claim or not equals:
             raise SettingsError(f"oidc.required_claim: write CLAIM=VALUE, not {each!r}")

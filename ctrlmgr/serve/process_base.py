@@ -44,4 +44,4 @@ class ServingProcess:
         except TimeoutError as error:
             raise CtrlmgrError(f"some components did not stop in time: {error}") from error
         finally:
-            self._front.leave()
+            self._front.release()

@@ -120,9 +120,9 @@ class Backend:
             random=random,
         )
 
-    def add_batch_listener(self, around: BatchListener) -> None:
-        """Call `around` before and after several requests that are answered in one turn of the event loop."""
-        self._driver.round = around
+    def add_batch_listener(self, listener: BatchListener) -> None:
+        """Call `listener` before and after several requests that are answered in one turn of the event loop."""
+        self._driver.round = listener
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation of the engine, and return its result.

@@ -207,14 +207,14 @@ class Driver:
         """Resolve the futures of appends that have ended."""
         # cleared before reading, so an append that ends from here on is resolved by the next call
         self._resolving = False
-        loop, around = asyncio.get_running_loop(), self.round
-        if around is not None:
-            loop.call_soon(around.begin_batch)  # the loop runs callbacks in the order in which they were scheduled
+        loop, listener = asyncio.get_running_loop(), self.round
+        if listener is not None:
+            loop.call_soon(listener.begin_batch)  # the loop runs callbacks in the order in which they were scheduled
         try:
             self._tell_ended()
         finally:
-            if around is not None:
-                loop.call_soon(around.end_batch)
+            if listener is not None:
+                loop.call_soon(listener.end_batch)
 
     def _tell_ended(self) -> None:
         while self._ended:

@@ -50,8 +50,8 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
         return f"dial tcp: lookup {host}: no such host"
     words = "connection refused"
     if isinstance(cause, OSError) and cause.errno is not None:
-        said = (cause.strerror or str(cause)).lower()
-        words = words if "connect call failed" in said else said
+        message = (cause.strerror or str(cause)).lower()
+        words = words if "connect call failed" in message else message
     return f"dial tcp {host}:{port}: connect: {words}"
 
 

@@ -64,7 +64,7 @@ class Seat:
     def pause(self) -> None:
         """Return the place while the server waits for the client."""
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Return the place of a watch when its initial events are sent."""
 
     def end(self) -> None:
@@ -125,9 +125,9 @@ class CountedSeat(Seat):
 
     def pause(self) -> None:
         """Return the place."""
-        self.leave()
+        self.release()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Return the place."""
         if self._is_taken:
             self._is_taken = False
@@ -135,7 +135,7 @@ class CountedSeat(Seat):
 
     def end(self) -> None:
         """Return the place."""
-        self.leave()
+        self.release()
 
 
 class InFlightLimits:
@@ -146,8 +146,8 @@ class InFlightLimits:
         self._reads = InFlight("readOnly", reads)
         self._writes = InFlight("mutating", writes)
 
-    def seat(self, request: LimitedRequest, asked: Attributes) -> Seat:
+    def seat(self, request: LimitedRequest, attributes: Attributes) -> Seat:
         """Take a place for a request and return it; raises `Overloaded` if no place is free."""
-        if asked.verb == "watch" or asked.subresource in LONG_RUNNING or MASTERS in request.user.groups:
+        if attributes.verb == "watch" or attributes.subresource in LONG_RUNNING or MASTERS in request.user.groups:
             return FREE
-        return CountedSeat(self._reads if asked.verb in READING else self._writes)
+        return CountedSeat(self._reads if attributes.verb in READING else self._writes)

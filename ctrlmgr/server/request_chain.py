@@ -75,7 +75,7 @@ class Answering(Protocol):
 class Limits(Protocol):
     """Limits the number of requests that run at the same time."""
 
-    def seat(self, request: Request, asked: Attributes, /) -> Seat:
+    def seat(self, request: Request, attributes: Attributes, /) -> Seat:
         """Take a place for a request until its `end`, and return the place.
 
         Raises `Overloaded` if there is no place.
@@ -99,8 +99,8 @@ class ChainBackend(Protocol):
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run the backend on the current event loop while the context is open."""
 
-    def add_batch_listener(self, around: BatchListener) -> None:
-        """Call `around` before and after several requests that are answered in one turn of the event loop."""
+    def add_batch_listener(self, listener: BatchListener) -> None:
+        """Call `listener` before and after several requests that are answered in one turn of the event loop."""
 
     def end_watches(self) -> None:
         """End all watches; watches that start later end immediately."""
@@ -200,9 +200,9 @@ class Chain:
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
         """Set the request's user to the user that the impersonation headers name."""
-        wanted = wanted_user(request.raw_headers)
-        if wanted is not None:
-            taken = await self._impersonation.impersonate(request.user, wanted, attributes)
+        requested = wanted_user(request.raw_headers)
+        if requested is not None:
+            taken = await self._impersonation.impersonate(request.user, requested, attributes)
             request.user = taken.user
             if request.audit is not None:
                 request.audit.impersonated, request.audit.constraint = taken.user, taken.constraint
@@ -236,10 +236,10 @@ class Chain:
 
         The verb matters because a WebSocket always uses GET, which would count as a read.
         """
-        asked = attributes._replace(verb="create")
-        verdict = self._authorizer.authorize(request.user, asked)
+        creation = attributes._replace(verb="create")
+        verdict = self._authorizer.authorize(request.user, creation)
         if verdict is None:
-            verdict = await self._authorizer.ask(request.user, asked)
+            verdict = await self._authorizer.ask(request.user, creation)
         if not verdict.allows:
             raise forbidden(target.kind.resource, target.name, verdict.reason)
 
@@ -256,8 +256,8 @@ def _lasting(attributes: Attributes) -> Attributes:
 def _undecided(uri: str, problem: str) -> Response:
     """Log a request that cannot be parsed or authorized, and return a 500 (`responsewriters.InternalError`)."""
     log.error("parsing or authorizing request failed", uri=uri, error=problem)
-    said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
-    return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
+    message = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
+    return text(500, message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 
 
 def _impersonates(headers: Sequence[HeaderLine]) -> bool:

@@ -220,7 +220,7 @@ class Api:
         start = await self._started(self._engine.watch(kind, call.namespace, options))
         stream = await begin_watch(call.request, (JSON_TYPE, NO_CACHE))
         if isinstance(start, Start):
-            begun = call.request.seat.leave
+            begun = call.request.seat.release
             await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics, begun)
         else:
             await self._watches.fail(stream, start)
@@ -246,12 +246,12 @@ class Api:
 
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind = call.endpoint.kind
-        asked = (call.target, body, options, call.request.requester)
-        fields, told = await self._run(call, jobs.reviewed, *asked, is_large=jobs.is_large(body, 1))
+        arguments = (call.target, body, options, call.request.requester)
+        fields, new_warnings = await self._run(call, jobs.reviewed, *arguments, is_large=jobs.is_large(body, 1))
         question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
         answer = await self._reviews.answer(question)
         encoded = kind.codec.encode(answer)
-        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(new_warnings))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
@@ -266,14 +266,14 @@ class Api:
             body.heard(fields, lambda: codec.encode(fields))
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
-        told = [*(problems if options.field_validation == "Warn" else ())]
+        new_warnings = [*(problems if options.field_validation == "Warn" else ())]
         complete = partial(self._tokens.complete, account)
-        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
+        new_warnings += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
         answer = self._tokens.answer(account, fields)
         call.request.notes.annotations[ISSUED] = answer.credential_id
-        told += answer.warnings
+        new_warnings += answer.warnings
         encoded = codec.encode(answer.fields)
-        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(new_warnings))
 
     async def _update(self, call: Call) -> None:
         request = call.request
@@ -318,9 +318,9 @@ class Api:
                 raise BadRequest("dryRun is not supported")
             is_folder = call.request.location.path.endswith("/")
             options = connect_options(gvk, call.request.query, call.path, is_folder=is_folder)
-            told = await self._admit(call, Verb.CONNECT, options, gvk)
+            new_warnings = await self._admit(call, Verb.CONNECT, options, gvk)
             # these warnings are sent even if the connection fails
-            call.request.headers = (*call.request.headers, *warnings(told))
+            call.request.headers = (*call.request.headers, *warnings(new_warnings))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
         connection = Connection(call.path.name, call.target.subresource, obj, options)

@@ -87,8 +87,8 @@ def read_document(file: Path) -> Document:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise SettingsError(f"{file}: the file cannot be read: {said}") from error
+        problem = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise SettingsError(f"{file}: the file cannot be read: {problem}") from error
     try:
         return Document(file, yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text))
     except yaml.MarkedYAMLError as error:

@@ -175,8 +175,8 @@ def run_plugin(plugin: Any) -> Fields:
     if not isinstance(plugin, dict) or not plugin.get("command"):
         raise SettingsError("kubeconfig: user.exec has no command")
     api_version = plugin.get("apiVersion") or "client.authentication.k8s.io/v1"
-    asked = {"kind": "ExecCredential", "apiVersion": api_version, "spec": {"interactive": False}}
-    environment = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked)}
+    credential = {"kind": "ExecCredential", "apiVersion": api_version, "spec": {"interactive": False}}
+    environment = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(credential)}
     environment.update({each["name"]: each["value"] for each in plugin.get("env") or ()})
     command = [plugin["command"], *(plugin.get("args") or ())]
     try:

@@ -64,9 +64,9 @@ def _read(section: type[Any]) -> dict[str, Declaration]:
             inner = declarations_of(hint).items()
             found |= {f"{each.name}.{key}": it._replace(key=f"{each.name}.{key}") for key, it in inner}
         elif hasattr(hint, "__metadata__"):
-            kind, *said = hint.__metadata__
+            kind, *metadata = hint.__metadata__
             default = each.default_factory() if each.default_factory is not MISSING else each.default
-            found[each.name] = Declaration(each.name, kind, said[0] if said else Setting(""), default)
+            found[each.name] = Declaration(each.name, kind, metadata[0] if metadata else Setting(""), default)
     return found
 
 

@@ -67,9 +67,9 @@ class Behaviour(NamedTuple):
 
     def over(self, other: Behaviour) -> Behaviour:
         """Return this behaviour, with the properties of `other` in place of properties that are None."""
-        said: dict[str, Any] = self._asdict()
+        fields: dict[str, Any] = self._asdict()
         nothing = Behaviour()._asdict()
-        changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
+        changes: dict[str, Any] = {name: value for name, value in fields.items() if value != nothing[name]}
         return other._replace(**changes)
 
     def slowed(self, seconds: float, usual: float) -> Behaviour:

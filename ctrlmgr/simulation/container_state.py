@@ -46,8 +46,8 @@ class Memory(NamedTuple):
         times = "".join(
             f"{min(round(each * 1000), _LARGEST):0{_TIME}x}" for each in (self.first, self.told, self.current)
         )
-        said = f"{self.recipe}{min(self.restarts, 16**_COUNT - 1):0{_COUNT}x}{times}"
-        return f"{_SCHEME}{identity[: _DIGITS - len(said)]}{said}"
+        encoded = f"{self.recipe}{min(self.restarts, 16**_COUNT - 1):0{_COUNT}x}{times}"
+        return f"{_SCHEME}{identity[: _DIGITS - len(encoded)]}{encoded}"
 
 
 def remembered(container_id: str) -> Memory | None:
@@ -59,10 +59,10 @@ def remembered(container_id: str) -> Memory | None:
     recipe, text = text[at : at + _RECIPE], text[at + _RECIPE :]
     try:
         restarts = int(text[:_COUNT], 16)
-        first, told, current = (int(text[at : at + _TIME], 16) / 1000 for at in range(_COUNT, len(text), _TIME))
+        first, logged, current = (int(text[at : at + _TIME], 16) / 1000 for at in range(_COUNT, len(text), _TIME))
     except ValueError:
         return None
-    return Memory(recipe, first, restarts, told, current)
+    return Memory(recipe, first, restarts, logged, current)
 
 
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:

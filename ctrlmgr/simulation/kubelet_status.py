@@ -43,7 +43,7 @@ class Desired(NamedTuple):
 
 def desired_status(
     pod: Mapping[str, Any],
-    asked: Callable[[Mapping[str, Any]], Any],
+    script_of: Callable[[Mapping[str, Any]], Any],
     place: Place,
     now: float,
     end: ContainerStop | None,
@@ -56,7 +56,7 @@ def desired_status(
     `clock` formats a number of seconds since the acceptance as a timestamp. `shared` contains the changes of other pods
     in shared volumes. `network` simulates the pod's connections.
     """
-    life = live(pod, asked, now, end, shared, network)
+    life = live(pod, script_of, now, end, shared, network)
     before = pod.get("status") or {}
     phase = _phase(life, now)
     statuses = {
@@ -125,9 +125,11 @@ def _container(
     number = max(len(life.spans) - 1, 0)
 
     def identify(run: int) -> str:
-        told = memory._replace(current=life.spans[run].start)
+        last_memory = memory._replace(current=life.spans[run].start)
         restarts = str(memory.restarts + run)
-        return told.identify(digest(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), life.name, restarts))
+        return last_memory.identify(
+            digest(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), life.name, restarts)
+        )
 
     state, last = _states(life, running, ended, identify, clock)
     completed = "terminated" in state and state["terminated"]["exitCode"] == 0
@@ -230,13 +232,13 @@ def _condition(
 ) -> dict[str, Any]:
     old = before.get(type_)
     since = old.get("lastTransitionTime") if old is not None and old.get("status") == status else None
-    said = {"type": type_, "observedGeneration": generation, "status": status, "lastProbeTime": None}
-    said["lastTransitionTime"] = since or at
+    condition = {"type": type_, "observedGeneration": generation, "status": status, "lastProbeTime": None}
+    condition["lastTransitionTime"] = since or at
     if reason:
-        said["reason"] = reason
+        condition["reason"] = reason
     if message:
-        said["message"] = message
-    return said
+        condition["message"] = message
+    return condition
 
 
 def _has_sandbox(life: Life, now: float) -> bool:
@@ -283,8 +285,8 @@ def _ready(
         if type_ not in before:
             problems.append(f'corresponding condition of pod readiness gate "{type_}" does not exist.')
         elif before[type_].get("status") != "True":
-            said = before[type_].get("status")
-            problems.append(f'the status of pod readiness gate "{type_}" is not "True", but {said}')
+            status_before = before[type_].get("status")
+            problems.append(f'the status of pod readiness gate "{type_}" is not "True", but {status_before}')
     if problems:
         return "False", "ReadinessGatesNotReady", ", ".join(problems)
     return "True", "", ""

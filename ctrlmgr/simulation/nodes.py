@@ -118,8 +118,8 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
             raise refusal("capacity", f"{name}: {amount!r} is not a quantity") from error
     if "zone" in fields:
         tables["labels"]["topology.kubernetes.io/zone"] = str(fields["zone"])
-    if told := problems(tables["annotations"]):
-        raise refusal("annotations", told[0])
+    if found := problems(tables["annotations"]):
+        raise refusal("annotations", found[0])
     taints = fields.get("taints") or []
     if not isinstance(taints, list) or not all(
         isinstance(each, dict) and {"key", "effect"} <= each.keys() for each in taints
@@ -174,12 +174,12 @@ def new_node(template: Template) -> dict[str, Any]:
 
 def is_lost(annotations: Mapping[str, str]) -> bool:
     """Return whether a node behaves as if its machine had disappeared."""
-    return "lost" in _told(annotations)
+    return "lost" in _stated_conditions(annotations)
 
 
 def slowness(annotations: Mapping[str, str]) -> float:
     """Return the seconds by which containers start later on a slow node."""
-    found = (_SLOW.fullmatch(each) for each in _told(annotations))
+    found = (_SLOW.fullmatch(each) for each in _stated_conditions(annotations))
     return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
 
 
@@ -188,12 +188,12 @@ def problems(annotations: Mapping[str, str]) -> list[str]:
     known = {"lost", "not ready", *_PRESSURES}
     return [
         f"{NODE_ANNOTATION}: {each!r} is not a valid phrase; write one of {', '.join(sorted({*known, 'slow TIME'}))}"
-        for each in _told(annotations)
+        for each in _stated_conditions(annotations)
         if each not in known and not _SLOW.fullmatch(each)
     ]
 
 
-def _told(annotations: Mapping[str, str]) -> list[str]:
+def _stated_conditions(annotations: Mapping[str, str]) -> list[str]:
     parts = annotations.get(NODE_ANNOTATION, "").split(";")
     return [" ".join(each.split()).lower() for each in parts if each.strip()]
 
@@ -204,13 +204,13 @@ def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool 
     Capacity in the existing status is kept, so that a user can give a node other resources.
     """
     before = node.get("status") or {}
-    told = _told(node["metadata"].get("annotations") or {})
+    stated = _stated_conditions(node["metadata"].get("annotations") or {})
     held = before.get("capacity") or dict(CAPACITY)
     old = {each["type"]: each for each in before.get("conditions") or ()}
-    wanted = [_condition(each, told) for each in _CONDITIONS]
+    wanted = [_condition(each, stated) for each in _CONDITIONS]
     wanted.append(
         ("Ready", "False", "KubeletNotReady", "the node's annotation says not ready")
-        if "not ready" in told
+        if "not ready" in stated
         else ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
     )
     ours = {each[0] for each in wanted}
@@ -232,8 +232,8 @@ def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool 
     }
 
 
-def _condition(usual: tuple[str, str, str], told: Iterable[str]) -> tuple[str, str, str, str]:
-    for phrase in told:
+def _condition(usual: tuple[str, str, str], stated: Iterable[str]) -> tuple[str, str, str, str]:
+    for phrase in stated:
         if phrase in _PRESSURES and _PRESSURES[phrase][0] == usual[0]:
             type_, reason, message = _PRESSURES[phrase]
             return type_, "True", reason, message

@@ -134,10 +134,10 @@ class _Pod:
     """The data that all runs of a pod's containers have in common."""
 
     def __init__(
-        self, pod: Mapping[str, Any], asked: ScriptedContainer, now: float, volumes: Volumes, network: Network
+        self, pod: Mapping[str, Any], scripted: ScriptedContainer, now: float, volumes: Volumes, network: Network
     ) -> None:
         self.pod = pod
-        self.asked = asked
+        self.asked = scripted
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
         # The reason of waiting before the first start (`convertToAPIContainerStatuses` in `kubelet_pods.go`).
@@ -169,7 +169,7 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def live(
     pod: Mapping[str, Any],
-    asked: ScriptedContainer,
+    scripted: ScriptedContainer,
     now: float,
     end: ContainerStop | None,
     shared: Shared | None = None,
@@ -182,14 +182,14 @@ def live(
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
-    found = _live(pod, asked, now, end, shared, network)
+    found = _live(pod, scripted, now, end, shared, network)
     late = deadline is not None and (found.ended_at is None or found.ended_at > deadline)
     if late and (end is None or deadline < end.at):
         if now < deadline:
             found.next_change = _earliest([found.next_change, float(deadline)])
             return found
         grace = float(spec.get("terminationGracePeriodSeconds") or 0)
-        found = _live(pod, asked, now, ContainerStop(float(deadline), grace), shared, network)
+        found = _live(pod, scripted, now, ContainerStop(float(deadline), grace), shared, network)
         found.ended_at = float(deadline)
         found.reason = "DeadlineExceeded"
         found.message = "Pod was active on the node longer than the specified deadline"
@@ -198,7 +198,7 @@ def live(
 
 def _live(
     pod: Mapping[str, Any],
-    asked: ScriptedContainer,
+    scripted: ScriptedContainer,
     now: float,
     end: ContainerStop | None,
     others: Shared | None,
@@ -208,7 +208,7 @@ def _live(
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
-        found = _lived(_Pod(pod, asked, now, volumes, network), end)
+        found = _lived(_Pod(pod, scripted, now, volumes, network), end)
         if volumes.written() == before:
             break
     found.told = volumes.shared_changes()
@@ -408,11 +408,11 @@ def _run(
             life.next_change = start
             return
         files = common.files(container, start, variables)
-        told = memory.told if not life.spans else 0.0
-        run = execute(container, behaviour.after(told), len(life.spans), files, variables, common.network)
-        if run.ends_at is not None and run.ends_at < told:
-            run.ends_at = told  # The new behaviour cannot apply earlier than this.
-        verdicts = judge(container, behaviour.after(told), files, variables, common.network)
+        logged_until = memory.told if not life.spans else 0.0
+        run = execute(container, behaviour.after(logged_until), len(life.spans), files, variables, common.network)
+        if run.ends_at is not None and run.ends_at < logged_until:
+            run.ends_at = logged_until  # The new behaviour cannot apply earlier than this.
+        verdicts = judge(container, behaviour.after(logged_until), files, variables, common.network)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
         life.files = files

@@ -117,9 +117,9 @@ def verdicts(
     A probe run without a result (None) is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
-    wanted = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
+    thresholds = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
     at = max(begin, float(probe.get("initialDelaySeconds") or 0))
-    last = max([at, *changes]) + period * (sum(wanted) + 1)
+    last = max([at, *changes]) + period * (sum(thresholds) + 1)
     state, same, counted = initially, initially, 0
     turns = []
     while at <= last:
@@ -129,7 +129,7 @@ def verdicts(
             continue
         counted = counted + 1 if result is same else 1
         same = result
-        if result is not state and counted >= (wanted[0] if result else wanted[1]):
+        if result is not state and counted >= (thresholds[0] if result else thresholds[1]):
             state = result
             turns.append(VerdictChange(at - period, state))
     return turns
@@ -152,13 +152,13 @@ def answers(
         if outcome.unknown:
             return True
         return outcome.code == 0 and outcome.ends_at is not None and outcome.ends_at <= _timeout(probe)
-    asked = probe.get("httpGet") or probe.get("tcpSocket") or probe.get("grpc")
-    if asked is None:
+    handler = probe.get("httpGet") or probe.get("tcpSocket") or probe.get("grpc")
+    if handler is None:
         return True
-    port = _port(container, asked.get("port"))
+    port = _port(container, handler.get("port"))
     if port is None:
         return None
-    path = (asked.get("path") or "/") if "httpGet" in probe else ""
+    path = (handler.get("path") or "/") if "httpGet" in probe else ""
     return server is None or server.answers(port, path, seconds)
 
 

@@ -58,7 +58,7 @@ def _names(containers: Iterable[Mapping[str, Any]] | None) -> list[str]:
 
 def run_to_read(
     pod: Mapping[str, Any],
-    asked: Callable[[Mapping[str, Any]], Any],
+    script_of: Callable[[Mapping[str, Any]], Any],
     now: float,
     end: ContainerStop | None,
     container: str,
@@ -71,7 +71,7 @@ def run_to_read(
     Raises LookupError with a message for the client if there is no such run.
     """
     name = pod["metadata"]["name"]
-    found = _life(pod, asked, now, end, container, network)
+    found = _life(pod, script_of, now, end, container, network)
     if found is None:
         raise LookupError(f'container "{container}" in pod "{name}" is not available')
     spans = [each for each in found.spans if each.start <= now]
@@ -89,7 +89,7 @@ def run_to_read(
 
 def same_run(
     pod: Mapping[str, Any],
-    asked: Callable[[Mapping[str, Any]], Any],
+    script_of: Callable[[Mapping[str, Any]], Any],
     now: float,
     end: ContainerStop | None,
     container: str,
@@ -97,33 +97,33 @@ def same_run(
     span: Span,
 ) -> Span | None:
     """Return the current state of a run after its pod has changed; None if the run is no longer known."""
-    found = _life(pod, asked, now, end, container, network)
+    found = _life(pod, script_of, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
 
 def _life(
     pod: Mapping[str, Any],
-    asked: Callable[[Mapping[str, Any]], Any],
+    script_of: Callable[[Mapping[str, Any]], Any],
     now: float,
     end: ContainerStop | None,
     container: str,
     network: Network,
 ) -> ContainerLife | None:
-    life = live(pod, asked, now, end, None, network)
+    life = live(pod, script_of, now, end, None, network)
     return next((each for each in life.containers if each.name == container), None)
 
 
-def first_lines(span: Span, until: float, wanted: LogSelection) -> list[Line]:
+def first_lines(span: Span, until: float, selection: LogSelection) -> list[Line]:
     """Return the lines of a run until a given time, limited to the requested part."""
     lines = span.lines(until)
-    if wanted.tail is not None:
-        lines = lines[max(len(lines) - wanted.tail, 0) :]
-    return [each for each in lines if wanted.since is None or each.at >= wanted.since]
+    if selection.tail is not None:
+        lines = lines[max(len(lines) - selection.tail, 0) :]
+    return [each for each in lines if selection.since is None or each.at >= selection.since]
 
 
-def lines_after(span: Span, told: float, until: float) -> list[Line]:
+def lines_after(span: Span, since: float, until: float) -> list[Line]:
     """Return the lines that a run writes after one time, up to another time."""
-    return [each for each in span.lines(until) if each.at > told]
+    return [each for each in span.lines(until) if each.at > since]
 
 
 def next_moment(span: Span, now: float) -> float | None:

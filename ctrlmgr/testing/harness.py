@@ -118,8 +118,8 @@ class Harness:
         self._broadcaster = EventBroadcaster(clock=self.clock, random=Random(seed))
         self._app = app
         self._nodes = str(nodes or "")
-        wanted = (*controllers, *(NODE_CONTROLLERS if nodes else ()))
-        self._others = registry.enabled(wanted).descriptors if wanted else ()
+        options = (*controllers, *(NODE_CONTROLLERS if nodes else ()))
+        self._others = registry.enabled(options).descriptors if options else ()
         check_names([app], self._others)
         self._names = {each.user for each in descriptors(app)}
         self._names |= {each.user for each in self._others}

@@ -232,8 +232,8 @@ class PostgresCluster:
         try:
             self.stop("immediate")
         except subprocess.CalledProcessError as error:
-            told = "".join(error.__notes__)
-            if "Is server running?" not in told and "No such process" not in told:
+            notes = "".join(error.__notes__)
+            if "Is server running?" not in notes and "No such process" not in notes:
                 raise
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:

@@ -121,11 +121,11 @@ def _require_controllers(owns: Iterable[Ownership], controllers: Mapping[str, Co
 
 def _require_comparison(run: Replay, report: Report) -> None:
     for each in run.unmatched():
-        told = f"{each.controller} owns {each.resource}, but the field manager {each.manager} wrote none of them"
-        raise NothingCompared(f"{told} in {report.file}")
+        message = f"{each.controller} owns {each.resource}, but the field manager {each.manager} wrote none of them"
+        raise NothingCompared(f"{message} in {report.file}")
     if not report.objects_compared and not report.decisions_compared:
-        told = "none of its writes came from the components that the running controllers replace"
-        raise NothingCompared(f"no object in {report.file} was compared: {told}")
+        message = "none of its writes came from the components that the running controllers replace"
+        raise NothingCompared(f"no object in {report.file} was compared: {message}")
 
 
 def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None) -> Mapping[str, ControllerBuilder]:

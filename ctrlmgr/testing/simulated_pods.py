@@ -33,12 +33,12 @@ _NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 def options_of(descriptor: ControllerDescriptor[Any], nodes: str) -> Any:
     """Return the options of a built-in controller, which depend on whether there are simulated nodes."""
-    told: Mapping[str, Mapping[str, Any]] = {
+    options: Mapping[str, Mapping[str, Any]] = {
         "kube-scheduler": {"simulated_seed": 1},
         "node-ipam-controller": {"allocate_node_cidrs": True},
         "simulated-nodes-controller": {"nodes": nodes},
     }
-    return descriptor.options(**(told.get(descriptor.name, {}) if nodes else {}))
+    return descriptor.options(**(options.get(descriptor.name, {}) if nodes else {}))
 
 
 def new_deployment(name: str, image: str, replicas: int, namespace: str) -> Mapping[str, Any]:

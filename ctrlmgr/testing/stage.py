@@ -137,8 +137,8 @@ class Stage:
             case "PUT", True:
                 return _shown(run(engine.update(target, body, request_options.parse_update(query), REQUESTER)))
             case "PATCH", True:
-                wanted = request_options.parse_patch(query, body.media_type)
-                return _shown(run(engine.patch(target, body, wanted, REQUESTER)))
+                options = request_options.parse_patch(query, body.media_type)
+                return _shown(run(engine.patch(target, body, options, REQUESTER)))
             case "DELETE", True if not place.subresource:
                 return _shown(run(engine.delete(target, body, request_options.parse_delete(query), REQUESTER)))
             case "DELETE", False if "deletecollection" in place.kind.verbs and (
@@ -152,17 +152,17 @@ class Stage:
         raise MethodNotAllowed(details=StatusDetails())
 
     def _list(self, place: _Path, query: request_options.Query) -> Response:
-        wanted = request_options.parse_list(query, place.kind)
+        options = request_options.parse_list(query, place.kind)
         namespace = place.namespace or None
-        if wanted.watch:
-            return Response(200, self.watch(place.kind, namespace, wanted))
-        return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, wanted))))
+        if options.watch:
+            return Response(200, self.watch(place.kind, namespace, options))
+        return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, options))))
 
-    def watch(self, kind: Kind, namespace: str | None, wanted: request_options.ListOptions) -> list[dict[str, Any]]:
+    def watch(self, kind: Kind, namespace: str | None, options: request_options.ListOptions) -> list[dict[str, Any]]:
         """Return all events of a watch so far."""
         events: list[dict[str, Any]] = []
         try:
-            start = self.driver.run(self.engine.watch(kind, namespace, wanted))
+            start = self.driver.run(self.engine.watch(kind, namespace, options))
             events += [{"type": "ADDED", "object": obj.to_dict()} for obj in start.initial]
             events += self._changes(start.selection, start.revision)
         except Expired as error:

@@ -104,7 +104,7 @@ class _GraphBuilder:
         self._hidden: dict[str, int] = {}
         self._inferring = Inferring(database)
         self._inferred: dict[Revision, Inference] = {}
-        self._said: dict[Revision, list[str]] = {}  # the changes of each event, as text
+        self._texts: dict[Revision, list[str]] = {}  # the changes of each event, as text
 
     def around(self, change: Change) -> dict[str, Any]:
         """Return the graph of causes and effects around a change."""
@@ -130,9 +130,9 @@ class _GraphBuilder:
             if trigger < min(writers[run]) and self._take(trigger, found, f"r{run}"):
                 self._edges.add((f"e{trigger}", f"r{run}"))
         for controller, key, run in self._whose(writers):
-            wanted = latest_user_edit(self._database, controller, key, before=min(writers[run]))
-            if wanted is not None and self._take(wanted, found, f"r{run}"):
-                self._edges.add((f"e{wanted}", f"r{run}"))
+            edit = latest_user_edit(self._database, controller, key, before=min(writers[run]))
+            if edit is not None and self._take(edit, found, f"r{run}"):
+                self._edges.add((f"e{edit}", f"r{run}"))
         for revision in revisions:
             if not self._events[revision] and (inference := self._inferring.of(revision)) is not None:
                 self._infer(revision, inference, found)
@@ -187,9 +187,10 @@ class _GraphBuilder:
 
     def _nodes(self) -> list[dict[str, Any]]:
         events = {each["revision"]: each for each in self._read(_EVENTS, _EVENT_FIELDS, self._events)}
-        self._said = {row[0]: _words(*row[1:]) for row in self._rows(_STATES, self._events)}
+        self._texts = {row[0]: _words(*row[1:]) for row in self._rows(_STATES, self._events)}
         nodes: list[dict[str, Any]] = [
-            {"id": f"e{revision}", **self._told(revision, events.get(revision))} for revision in sorted(self._events)
+            {"id": f"e{revision}", **self._described(revision, events.get(revision))}
+            for revision in sorted(self._events)
         ]
         unseen = {node["id"] for node in nodes if "forbidden" in node}
         beside = {end for edge in self._edges if unseen & set(edge) for end in edge}
@@ -199,14 +200,14 @@ class _GraphBuilder:
         nodes += (_inferred(revision, each, beside) for revision, each in self._inferred.items())
         return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
 
-    def _told(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
+    def _described(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
         """Return the fields of an event; if the user may not see the event, only its revision."""
         if fields is None:
             return {"revision": revision, "compacted": True}
         key = Key(fields["namespace"], fields["name"])
         if not self._visibility.sees(Resource.parse(fields["resource"]), key, revision):
             return {"revision": revision, "forbidden": True}
-        return {**fields, "type": TYPES[fields["type"]], "said": self._said.get(revision, [])}
+        return {**fields, "type": TYPES[fields["type"]], "said": self._texts.get(revision, [])}
 
     def _read(self, statement: str, names: Sequence[str], keys: Iterable[int]) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._rows(statement, keys)]

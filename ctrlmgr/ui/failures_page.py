@@ -38,7 +38,7 @@ class Failures:
         def answer(database: Database) -> dict[str, Any]:
             moment = moment_parser.recorded_at(database, at) if at else None
             found = seen_failures(database, parameters.visibility, at=moment)
-            return {"failures": [_told(database, each) for each in found]}
+            return {"failures": [_failure_row(database, each) for each in found]}
 
         return self._reader.ask(answer)
 
@@ -80,6 +80,6 @@ def resource_of(database: Database, kind: str) -> Resource | None:
         return None
 
 
-def _told(database: Database, failure: Failure) -> dict[str, Any]:
+def _failure_row(database: Database, failure: Failure) -> dict[str, Any]:
     resource = resource_of(database, failure.kind)
     return {**as_json([failure])[0], "resource": str(resource) if resource else ""}

@@ -56,7 +56,7 @@ def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping
     for start, end in edges:
         beside[start][1].append(end)
         beside[end][0].append(start)
-    classes = _numbered({node["id"]: _said(node, root) for node in nodes})
+    classes = _numbered({node["id"]: _sentence(node, root) for node in nodes})
     while True:
         finer = _numbered(
             {
@@ -74,7 +74,7 @@ def _numbered(keys: Mapping[str, object]) -> dict[str, int]:
     return {name: numbers.setdefault(key, len(numbers)) for name, key in keys.items()}
 
 
-def _said(node: Node, root: str) -> object:
+def _sentence(node: Node, root: str) -> object:
     """Return the fields of a node that must be equal in all similar nodes."""
     if node["id"] == root or any(node.get(name) for name in _ALONE):
         return node["id"]

@@ -76,14 +76,14 @@ class Listing:
         log was reached. `hidden` is the number of matching events of quiet kinds between `looked` and `at`.
         """
         limit = parameters.number("limit", 50, low=1, high=_PAGE)
-        wanted = _wanted(parameters)
+        conditions = _conditions_of(parameters)
 
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
             low = max(1, at - _SCANNED + 1)
             visibility = parameters.visibility.past(database)
-            found, looked = _listed(database, wanted, range(low, at + 1), limit, visibility)
-            hidden = _hidden(database, wanted, looked, at, visibility) if wanted.hides else 0
+            found, looked = _listed(database, conditions, range(low, at + 1), limit, visibility)
+            hidden = _hidden(database, conditions, looked, at, visibility) if conditions.hides else 0
             return {"at": at, "events": found, "looked": looked, "hidden": hidden}
 
         return self._reader.ask(answer)
@@ -96,7 +96,7 @@ def event(row: Sequence[Any]) -> dict[str, Any]:
     return fields
 
 
-def _wanted(parameters: Parameters) -> _SqlConditions:
+def _conditions_of(parameters: Parameters) -> _SqlConditions:
     filters, values = "", dict[str, Any]()
     for name, column in _EQUAL.items():
         if value := parameters.text(name, ""):
@@ -113,13 +113,13 @@ def _wanted(parameters: Parameters) -> _SqlConditions:
 
 
 def _listed(
-    database: Database, wanted: _SqlConditions, span: range, limit: int, visibility: PastVisibility
+    database: Database, conditions: _SqlConditions, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
     """Return the newest events that the user may see, and the revision down to which the list is complete."""
     found: list[dict[str, Any]] = []
-    query, low, at = wanted.query(_LISTED, quiet=False), span.start, span.stop - 1
+    query, low, at = conditions.query(_LISTED, quiet=False), span.start, span.stop - 1
     for _ in range(_LOOKS):
-        rows = database.query(query, {**wanted.values, "at": at, "low": low, "limit": _PAGE}).rows
+        rows = database.query(query, {**conditions.values, "at": at, "low": low, "limit": _PAGE}).rows
         for row in rows:
             if visibility.sees(Resource.parse(row[3]), Key(row[4], row[5]), row[0]):
                 found.append(event(row))
@@ -131,7 +131,9 @@ def _listed(
     return found, at + 1
 
 
-def _hidden(database: Database, wanted: _SqlConditions, low: Revision, at: Revision, visibility: PastVisibility) -> int:
+def _hidden(
+    database: Database, conditions: _SqlConditions, low: Revision, at: Revision, visibility: PastVisibility
+) -> int:
     """Return the number of omitted events of quiet kinds that the user may see."""
-    rows = database.query(wanted.query(_COUNTED, quiet=True), {**wanted.values, "at": at, "low": low}).rows
+    rows = database.query(conditions.query(_COUNTED, quiet=True), {**conditions.values, "at": at, "low": low}).rows
     return sum(events for resource, *where, events in rows if visibility.lists(Resource.parse(resource), *where))

@@ -130,40 +130,40 @@ class _View:
         self._head = head
         self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
-    def lines(self, asked: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+    def lines(self, requested: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
         """Return the lines of the page.
 
         Rows that compaction may remove are read before the compaction floors.
         """
-        last, is_full = self._last(asked)
-        found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
+        last, is_full = self._last(requested)
+        found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **requested._replace(until=last)._asdict())
         seen = [row for row in found if self._sees(row["resource"], _place_of(row), row["revision"])]
         runs = {row["reconcile_id"] for row in seen} - {0}
         reconciles = list(self._reconciles(runs, again))
-        hidden = 0 if asked.resource else len(found) - len(seen)
-        yield {"log": self._place(last if is_full else asked.until, hidden)}
+        hidden = 0 if requested.resource else len(found) - len(seen)
+        yield {"log": self._place(last if is_full else requested.until, hidden)}
         yield from ({"epoch": row} for row in self._epochs())
         yield from self._floors()
         yield from ({"object": {name: row[name] for name in _OBJECT_FIELDS}} for row in seen)
         yield from ({"event": self._event(row)} for row in seen)
         yield from reconciles
         yield from self._terms()
-        if not is_full and not asked.resource:
+        if not is_full and not requested.resource:
             yield from ({"failure": each} for each in seen_failures(self._database, self._visibility, ended=True))
 
     def _rows(self, statement: str, names: Sequence[str], **parameters: Any) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]
 
-    def _last(self, asked: _RequestedRange) -> tuple[Revision, bool]:
+    def _last(self, requested: _RequestedRange) -> tuple[Revision, bool]:
         """Return the last revision that fits on the page, and whether more events may follow."""
-        rows = self._database.query(_SIZES, {**asked._asdict(), "most": _MOST}).rows
+        rows = self._database.query(_SIZES, {**requested._asdict(), "most": _MOST}).rows
         size = last = 0
         for revision, length in rows:
             size += length
             if last and size > _ROOM:
                 return last, True
             last = revision
-        return last or asked.after, len(rows) == _MOST
+        return last or requested.after, len(rows) == _MOST
 
     def _sees(self, resource: str, place: str, revision: Revision) -> bool:
         return self._whole or self._past.lists(Resource.parse(resource), place, revision)
@@ -183,17 +183,17 @@ class _View:
 
     def _rights(self) -> str:
         """Return a digest that changes when the user's permissions for the log's data change."""
-        told = hashlib.sha256(_encode(self._visibility.user.name))
+        digest = hashlib.sha256(_encode(self._visibility.user.name))
         if self._whole:
-            return told.hexdigest()
+            return digest.hexdigest()
         for name, place in self._database.query(_PLACES).rows:
             resource = Resource.parse(name)
             everywhere = self._visibility.lists(resource, "")
             if everywhere or self._visibility.lists(resource, place):
                 values = resource == SECRETS and self._visibility.gets(SECRETS, place)
                 since = self._past.hidden_until(resource, place), values and self._past.unread_until(SECRETS, place)
-                told.update(_encode((name, "*" if everywhere and not values else place, values, since)))
-        return told.hexdigest()
+                digest.update(_encode((name, "*" if everywhere and not values else place, values, since)))
+        return digest.hexdigest()
 
     def _epochs(self) -> Iterator[Mapping[str, Any]]:
         for row in self._rows(_EPOCHS, _EPOCH_FIELDS):
@@ -224,10 +224,10 @@ class _View:
         body = row["body"]
         if row["resource"] == str(SECRETS) and not self._reads(row["namespace"], row["revision"]):
             body = _encode(masked(SECRETS, msgspec.json.decode(body))).decode()
-        told = {name: row[name] for name in _EVENT_FIELDS}
+        fields = {name: row[name] for name in _EVENT_FIELDS}
         parent = row["parent_hash"]
         hashes = {"hash": self._hash(row["hash"]), "parent_hash": None if parent is None else self._hash(parent)}
-        return {**told, **hashes, "body": body}
+        return {**fields, **hashes, "body": body}
 
     def _reads(self, namespace: str, revision: Revision) -> bool:
         """Return whether the user may see the values of a Secret at a revision."""
@@ -247,8 +247,8 @@ class _View:
             triggers.setdefault(run, []).append(revision)
         for row in self._rows(_RUNS.format(ids=ids), _RUN_FIELDS):
             if row["id"] in shown:
-                told = {**row, "key": "", "message": ""} if row["id"] in unseen else row
-                yield {"reconcile": {**told, "triggers": triggers.get(row["id"], [])}}
+                visible = {**row, "key": "", "message": ""} if row["id"] in unseen else row
+                yield {"reconcile": {**visible, "triggers": triggers.get(row["id"], [])}}
 
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
         """Return the reconciles that wrote an event that the user may see, and those that also wrote other events."""

@@ -88,8 +88,8 @@ class Process:
 
         def answer(database: Database) -> dict[str, Any]:
             parameters.visibility.check_list(LEASES, "kube-system")
-            wanted = {"until": self._reader.head(database), "limit": _TERMS}
-            return {"now": self._clock.now(), "terms": [_term(*row) for row in database.query(_LEADERS, wanted).rows]}
+            filters = {"until": self._reader.head(database), "limit": _TERMS}
+            return {"now": self._clock.now(), "terms": [_term(*row) for row in database.query(_LEADERS, filters).rows]}
 
         return self._reader.ask(answer)
 

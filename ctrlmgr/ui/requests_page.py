@@ -45,8 +45,8 @@ class Requests:
                 return {"kept": False, "requests": []}
             values = question.bind({**given, "limit": str(_LOOKED_AT)}, int)
             rows = database.query(question.statement, values).rows
-        told = [each for row in rows if _is_seen(each := _told(row), parameters.visibility)]
-        return {"kept": True, "requests": told[:_MOST]}
+        requests = [each for row in rows if _is_seen(each := _request_row(row), parameters.visibility)]
+        return {"kept": True, "requests": requests[:_MOST]}
 
 
 def _is_seen(request: dict[str, Any], visibility: Visibility) -> bool:
@@ -57,6 +57,6 @@ def _is_seen(request: dict[str, Any], visibility: Visibility) -> bool:
     return visibility.sees(Resource.parse(what.partition("/")[0]), Key(request["namespace"], request["name"]))
 
 
-def _told(row: tuple[Any, ...]) -> dict[str, Any]:
+def _request_row(row: tuple[Any, ...]) -> dict[str, Any]:
     fields = dict(zip(_COLUMNS, row, strict=True))
     return {**fields, "receivedAt": parse_time(fields["receivedAt"])}

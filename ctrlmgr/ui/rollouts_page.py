@@ -38,8 +38,8 @@ class Rollouts:
                 at = self._reader.moment(database, parameters)
                 found = rollout_timeline.rollout(database, resource, key, until=at)
                 past = parameters.visibility.past(database)
-                told = (resource, PODS, rollout_timeline.REPLICA_SETS)
-                if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in told):
+                resources = (resource, PODS, rollout_timeline.REPLICA_SETS)
+                if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in resources):
                     raise NotFound(f'{resource} "{key}" never had a template')
             except _NONE as error:
                 return {"why": str(error)}

@@ -126,8 +126,8 @@ class Site:
 
 
 def _answer(question: Question, parameters: Parameters, *, packs: bool) -> Response:
-    told = question(parameters)
-    body, headers = (told, _LINES) if isinstance(told, bytes) else (msgspec.json.encode(told), _TOLD)
+    answer = question(parameters)
+    body, headers = (answer, _LINES) if isinstance(answer, bytes) else (msgspec.json.encode(answer), _TOLD)
     if packs and len(body) > _WORTH_PACKING:
         packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
         return Response(200, packed, (*headers, (b"content-encoding", b"gzip")))

@@ -114,16 +114,16 @@ def _conditions(obj: Object) -> Iterator[dict[str, Any]]:
     for each in (status.get("conditions") if isinstance(status, dict) else None) or ():
         if isinstance(each, dict) and "type" in each:
             fields = {name: str(each.get(name) or "") for name in ("type", "status", "reason", "message")}
-            told = {"True": "good", "False": "bad"} if fields["type"] in _GOOD else {}
-            yield {**fields, "state": told.get(fields["status"], "")}
+            colours = {"True": "good", "False": "bad"} if fields["type"] in _GOOD else {}
+            yield {**fields, "state": colours.get(fields["status"], "")}
 
 
 def _events(database: Database, at: Revision, obj: Object, kind: str, past: PastVisibility) -> Iterator[dict[str, Any]]:
     """Yield the Events about an object, beginning with the newest."""
     namespace = obj.namespace or "default"
-    wanted = {"at": at, "namespace": namespace, "name": f'%"{_escaped(obj.name)}"%', "limit": 10 * _EVENTS}
+    filters = {"at": at, "namespace": namespace, "name": f'%"{_escaped(obj.name)}"%', "limit": 10 * _EVENTS}
     number = 0
-    for resource, revision, body in database.query(_ABOUT, wanted).rows:
+    for resource, revision, body in database.query(_ABOUT, filters).rows:
         fields = content(Object(Resource.parse(resource), body.encode(), revision))
         about = fields.get("involvedObject") or fields.get("regarding") or {}
         if (about.get("kind"), about.get("name")) != (kind, obj.name) or number == _EVENTS:
@@ -181,16 +181,16 @@ class _Tree:
         owners = sorted((obj.metadata.owner_references or ()), key=lambda each: not each.controller)
         if not owners:
             return None
-        wanted = {"at": self._at, "namespace": obj.namespace, "name": owners[0].name, "uid": f'%"{owners[0].uid}"%'}
-        found = (_object(*row) for row in self._database.query(_BY_UID, wanted).rows)
+        filters = {"at": self._at, "namespace": obj.namespace, "name": owners[0].name, "uid": f'%"{owners[0].uid}"%'}
+        found = (_object(*row) for row in self._database.query(_BY_UID, filters).rows)
         return next((each for each in found if each.uid == owners[0].uid and self._sees(each)), None)
 
     def _children(self, top: Object) -> Mapping[str, Sequence[Object]]:
         """Return the objects with owners that may be below `top` in the tree, by the UID of their owner."""
         where = "o.namespace = :namespace AND " if top.namespace else ""
-        wanted = {"at": self._at, "limit": _SCANNED} | ({"namespace": top.namespace} if where else {})
+        filters = {"at": self._at, "limit": _SCANNED} | ({"namespace": top.namespace} if where else {})
         found: defaultdict[str, list[Object]] = defaultdict(list)
-        for row in self._database.query(_OWNED.format(where=where), wanted).rows:
+        for row in self._database.query(_OWNED.format(where=where), filters).rows:
             obj = _object(*row)
             for owner in obj.metadata.owner_references or ():
                 found[owner.uid].append(obj)

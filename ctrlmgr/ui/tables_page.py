@@ -86,11 +86,11 @@ class Tables:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             resource = Resource.parse(parameters.text("resource"))
             visibility = parameters.visibility.past(database)
-            where, wanted = _where(database, resource, parameters, at)
-            found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
+            where, filters = _where(database, resource, parameters, at)
+            found = _page(database, at, where, filters, parameters.text("after", ""), limit + 1)
             counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
-            total = database.query(counted, {**wanted, "at": at}).rows[0][0]
-            gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
+            total = database.query(counted, {**filters, "at": at}).rows[0][0]
+            gone = {**filters, "at": at, "after": at - near, "most": _GONE}
             rows = database.query(_DELETED.format(where=where), gone).rows if near else []
             deleted = [row for row in rows if visibility.lists(resource, row[0], row[2])]
             moment_parser.refuse_expired(database, at, resource)
@@ -119,19 +119,19 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
     Raises `Forbidden` if the user may see none of them.
     """
-    where, wanted = "o.resource = :resource", {"resource": str(resource)}
+    where, filters = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
     if namespaces is not None:
         visibility = parameters.visibility.past(database)
         seen = [name for name in namespaces if at > visibility.hidden_until(resource, name)]
         names = {f"namespace{number}": name for number, name in enumerate(seen)}
         where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names) or 'NULL'})"
-        wanted |= names
+        filters |= names
     if text := parameters.text("q", "").strip():
         where += " AND o.namespace || '/' || o.name LIKE :like ESCAPE '!'"
         escaped = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        wanted["like"] = f"%{escaped}%"
-    return where, wanted
+        filters["like"] = f"%{escaped}%"
+    return where, filters
 
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
@@ -146,9 +146,9 @@ def _namespaces(database: Database, resource: Resource, parameters: Parameters) 
 
 
 def _page(
-    database: Database, at: Revision, where: str, wanted: dict[str, Any], after: str, limit: int
+    database: Database, at: Revision, where: str, filters: dict[str, Any], after: str, limit: int
 ) -> Sequence[tuple[Revision, str]]:
-    parameters: dict[str, Any] = {**wanted, "at": at, "limit": limit}
+    parameters: dict[str, Any] = {**filters, "at": at, "limit": limit}
     if after:
         where += " AND (o.namespace > :place OR (o.namespace = :place AND o.name > :last))"
         parameters["place"], _, parameters["last"] = after.partition("/")

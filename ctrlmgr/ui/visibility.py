@@ -88,13 +88,13 @@ class Visibility:
         """Return the visibility of past revisions in a log, for the same user."""
         return PastVisibility(self, database)
 
-    def _may(self, asked: Attributes) -> bool:
-        if asked not in self._known:
-            self._known[asked] = self._decide(self._user, asked).allows
-        return self._known[asked]
+    def _may(self, attributes: Attributes) -> bool:
+        if attributes not in self._known:
+            self._known[attributes] = self._decide(self._user, attributes).allows
+        return self._known[attributes]
 
-    def _refusal(self, asked: Attributes) -> Exception:
-        return refusal(self._user, asked, self._decide(self._user, asked).reason)
+    def _refusal(self, attributes: Attributes) -> Exception:
+        return refusal(self._user, attributes, self._decide(self._user, attributes).reason)
 
 
 class PastVisibility:

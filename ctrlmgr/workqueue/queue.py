@@ -182,9 +182,9 @@ class WorkQueue(Generic[K]):
             if started_at is None:
                 raise ValueError(f"{item!r} is not being processed")
             self._worked.observe(self._monotonic() - started_at)
-            wanted = self._dirty.get(item)
-            if wanted is not None:
-                self._push(item, wanted[2])
+            dirty = self._dirty.get(item)
+            if dirty is not None:
+                self._push(item, dirty[2])
             if self._draining and not self._processing:
                 self._drained.notify_all()
         finally:
@@ -330,9 +330,9 @@ class WorkQueue(Generic[K]):
         """Return the number of waiting items by priority, including items in progress that were added again."""
         depths = {CHANGE: 0, **dict(self._queue.sizes())}
         for item in self._processing:
-            wanted = self._dirty.get(item)
-            if wanted is not None:
-                priority = wanted[2]
+            dirty = self._dirty.get(item)
+            if dirty is not None:
+                priority = dirty[2]
                 depths[priority] = depths.get(priority, 0) + 1
         return depths
 

@@ -261,7 +261,7 @@ def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
 @pytest.mark.parametrize("path", [b"/version", b"/whole"])
 def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Client, path: bytes) -> None:
     client.send(GET)
-    client.connection.leave()
+    client.connection.announce_close()
     assert not client.transport.closed, "what the client is just sending would be lost"
     client.send(GET.replace(b"/version", path))
     assert client.said == [OK, OK]
@@ -271,7 +271,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Cli
 
 def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client: Client) -> None:
     client.send(SLOW)
-    client.connection.leave()
+    client.connection.announce_close()
     client.loop.go_on()
     assert b"connection: close\r\n" in client.transport.written
     client.loop.go_on()

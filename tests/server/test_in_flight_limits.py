@@ -66,7 +66,7 @@ def test_zero_stands_for_any_number() -> None:
 
 def test_a_free_place_is_taken_and_returned_without_effect() -> None:
     FREE.pause()
-    FREE.leave()
+    FREE.release()
     assert not FREE.waits
     FREE.end()
 

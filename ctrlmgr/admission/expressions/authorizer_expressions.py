@@ -41,7 +41,7 @@ def answering(compute: Callable[[Ask], T], authorizer: Authorizer, attributes: A
 
     def ask(question: Question) -> Answer:
         if question not in known:
-            verdict = authorizer.authorize(_user(author, question), _asked(question))
+            verdict = authorizer.authorize(_user(author, question), _access_check(question))
             if verdict is None:
                 raise _Unanswered(question)
             known[question] = _answer(verdict)
@@ -52,7 +52,7 @@ def answering(compute: Callable[[Ask], T], authorizer: Authorizer, attributes: A
             return compute(ask)
         except _Unanswered as waiting:
             question = waiting.question
-        verdict = yield from verdict_of(authorizer, _user(author, question), _asked(question))
+        verdict = yield from verdict_of(authorizer, _user(author, question), _access_check(question))
         known[question] = _answer(verdict)
 
 
@@ -67,10 +67,10 @@ def _user(author: User, question: Question) -> User:
     return User(account.username, "", account.groups)
 
 
-def _asked(question: Question) -> Asked:
+def _access_check(question: Question) -> Asked:
     if question.path:
         return path_attributes(question.verb, question.path)
-    asked = Asked(
+    check = Asked(
         question.verb,
         group=question.group,
         version="*",
@@ -83,5 +83,5 @@ def _asked(question: Question) -> Asked:
         fields = field_requirements(FieldSelector.parse(question.field_selector))
         labels = label_requirements(LabelSelector.parse(question.label_selector))
     except BadRequest:
-        return asked  # an invalid selector does not restrict the query
-    return asked._replace(fields=fields, labels=labels)
+        return check  # an invalid selector does not restrict the query
+    return check._replace(fields=fields, labels=labels)

@@ -40,8 +40,8 @@ class Input(NamedTuple):
 
 def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]:
     """Return the values of a write, with the object in the version of the given kind."""
-    new = yield from converting(lambda: shown(attributes, attributes.object, kind, kinds), attributes.around)
-    old = yield from converting(lambda: shown(attributes, attributes.old, kind, kinds), attributes.around)
+    new = yield from converting(lambda: shown(attributes, attributes.object, kind, kinds), attributes.call_inputs)
+    old = yield from converting(lambda: shown(attributes, attributes.old, kind, kinds), attributes.call_inputs)
     request = request_of(attributes, kind)
     values = {"object": new, "oldObject": old, "request": request, "namespaceObject": None}
     return Input(values, attributes)

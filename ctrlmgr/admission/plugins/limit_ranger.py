@@ -122,13 +122,13 @@ def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> I
         return
     spec = attributes.fields.get("spec") or {}
     for limit in limits:
-        for asked in _asked(spec, limit.get("type") or ""):
-            yield from _check(limit, "min", asked, _below)
-            yield from _check(limit, "max", asked, _above)
-            yield from _check(limit, "maxLimitRequestRatio", asked, _apart)
+        for item in _measured_items(spec, limit.get("type") or ""):
+            yield from _check(limit, "min", item, _below)
+            yield from _check(limit, "max", item, _above)
+            yield from _check(limit, "maxLimitRequestRatio", item, _apart)
 
 
-def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[MeasuredItem]:
+def _measured_items(spec: Mapping[str, Any], type_: str) -> Iterator[MeasuredItem]:
     if type_ == "Container":
         for field in ("containers", "initContainers"):
             for container in spec.get(field) or ():
@@ -146,9 +146,9 @@ def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
 _Problem = Callable[[str, str, MeasuredItem], str | None]
 
 
-def _check(limit: Mapping[str, Any], field: str, asked: MeasuredItem, problem: _Problem) -> Iterator[str]:
+def _check(limit: Mapping[str, Any], field: str, item: MeasuredItem, problem: _Problem) -> Iterator[str]:
     for name, enforced in sorted((limit.get(field) or {}).items()):
-        if (found := problem(name, enforced, asked)) is not None:
+        if (found := problem(name, enforced, item)) is not None:
             yield found
 
 
@@ -162,9 +162,9 @@ def _values(*amounts: str) -> list[int]:
     return [-(-each // unit) for each in parsed]
 
 
-def _below(name: str, enforced: str, asked: MeasuredItem) -> str | None:
-    start = f"minimum {name} usage per {asked.type} is {enforced}"
-    request, limit = asked.requests.get(name), asked.limits.get(name)
+def _below(name: str, enforced: str, item: MeasuredItem) -> str | None:
+    start = f"minimum {name} usage per {item.type} is {enforced}"
+    request, limit = item.requests.get(name), item.limits.get(name)
     least, requested, limited = _values(enforced, request or "0", limit or "0")
     if request is None:
         return f"{start}.  No request is specified"
@@ -173,9 +173,9 @@ def _below(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     return f"{start}, but limit is {limit}" if limit is not None and limited < least else None
 
 
-def _above(name: str, enforced: str, asked: MeasuredItem) -> str | None:
-    start = f"maximum {name} usage per {asked.type} is {enforced}"
-    request, limit = asked.requests.get(name), asked.limits.get(name)
+def _above(name: str, enforced: str, item: MeasuredItem) -> str | None:
+    start = f"maximum {name} usage per {item.type} is {enforced}"
+    request, limit = item.requests.get(name), item.limits.get(name)
     most, requested, limited = _values(enforced, request or "0", limit or "0")
     if limit is None:
         return f"{start}.  No limit is specified"
@@ -184,18 +184,18 @@ def _above(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     return f"{start}, but request is {request}" if request is not None and requested > most else None
 
 
-def _request_above(name: str, enforced: str, asked: MeasuredItem) -> str | None:
-    start = f"maximum {name} usage per {asked.type} is {enforced}"
-    request = asked.requests.get(name)
+def _request_above(name: str, enforced: str, item: MeasuredItem) -> str | None:
+    start = f"maximum {name} usage per {item.type} is {enforced}"
+    request = item.requests.get(name)
     if request is None:
         return f"{start}.  No request is specified"
     most, requested = _values(enforced, request)
     return f"{start}, but request is {request}" if requested > most else None
 
 
-def _apart(name: str, enforced: str, asked: MeasuredItem) -> str | None:
-    start = f"{name} max limit to request ratio per {asked.type} is {enforced}"
-    requested, limited = _values(asked.requests.get(name) or "0", asked.limits.get(name) or "0")
+def _apart(name: str, enforced: str, item: MeasuredItem) -> str | None:
+    start = f"{name} max limit to request ratio per {item.type} is {enforced}"
+    requested, limited = _values(item.requests.get(name) or "0", item.limits.get(name) or "0")
     if not requested:
         return f"{start}, but no request is specified or request is 0"
     if not limited:

@@ -113,8 +113,8 @@ class MutatingAdmissionPolicy(Plugin):
             self._fail(attributes, policy, binding, f"failed to configure binding: {problem}")
             return
         for params in found:
-            asked = f"{policy.name}/{binding.name}/{_name_of(params)}"
-            if attributes.is_reinvocation and asked not in rounds.again:
+            name = f"{policy.name}/{binding.name}/{_name_of(params)}"
+            if attributes.is_reinvocation and name not in rounds.again:
                 continue
             try:
                 changed = yield from self._change(attributes, policy, concern, params)
@@ -126,7 +126,7 @@ class MutatingAdmissionPolicy(Plugin):
                 attributes.should_reinvoke = True
                 attributes.changed_by.append(Changer(f"policy {policy.name}", policy.revision))
             if policy.reinvoked:
-                rounds.asked.add(asked)
+                rounds.asked.add(name)
 
     def _change(
         self, attributes: Attributes, policy: MutatingPolicy, concern: PolicyKinds, params: Unstructured | None

@@ -110,7 +110,7 @@ class MutatingAdmissionWebhook(Plugin):
         seconds, changed = 0.0, False
         try:
             asking = yield from converting(
-                lambda: ask(attributes, invocation, self._kinds, self._credentials), attributes.around
+                lambda: ask(attributes, invocation, self._kinds, self._credentials), attributes.call_inputs
             )
             if asking.endpoint.is_simulated:
                 note.add(NOT_CALLED, hook.name)
@@ -174,7 +174,7 @@ class MutatingAdmissionWebhook(Plugin):
     def _seen(self, attributes: Attributes, invocation: Invocation) -> Calling[Unstructured | None]:
         """Return the object in the version that the webhook expects."""
         seen = partial(shown, attributes, attributes.object, invocation.kind, self._kinds)
-        return (yield from converting(seen, attributes.around))
+        return (yield from converting(seen, attributes.call_inputs))
 
 
 class _WebhookAnnotations:

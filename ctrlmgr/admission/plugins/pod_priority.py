@@ -126,8 +126,8 @@ def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
         detail = f"the integer value of priority ({value}) {computed} {priority} from the given PriorityClass name"
         raise attributes.forbidden(detail)
     if preemption is not None and preemption != policy:
-        said = f"the string value of PreemptionPolicy ({preemption})"
-        raise attributes.forbidden(f"{said} {computed} {policy} from the given PriorityClass name")
+        message = f"the string value of PreemptionPolicy ({preemption})"
+        raise attributes.forbidden(f"{message} {computed} {policy} from the given PriorityClass name")
     changes = value is None or preemption is None
     if class_name and spec.get("priorityClassName") != class_name:
         spec["priorityClassName"] = class_name

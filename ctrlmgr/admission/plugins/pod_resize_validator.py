@@ -51,10 +51,10 @@ class PodResizeValidator(Plugin):
 
 def _too_much(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    asked = requests_of({"spec": pod.get("spec") or {}})
+    requests = requests_of({"spec": pod.get("spec") or {}})
     problems = []
     for name, unit in _UNITS.items():
-        wanted, there = (-(-parse(each.get(name) or "0") // unit) for each in (asked, allocatable))
-        if wanted > there:
-            problems.append(f"{name}, requested: {wanted}, allocatable: {there}")
+        required, there = (-(-parse(each.get(name) or "0") // unit) for each in (requests, allocatable))
+        if required > there:
+            problems.append(f"{name}, requested: {required}, allocatable: {there}")
     return "; ".join(problems)

@@ -103,12 +103,14 @@ class PodSecurity(Plugin):
     def _exempt_warning(self, name: str, policy: Policy, labels: Mapping[str, str]) -> list[str]:
         if policy.is_privileged or policy.is_equivalent(self._configuration.defaults):
             return []
-        said = [
-            f"{mode}={asked}"
-            for mode, asked in policy._asdict().items()
-            if asked.level != PRIVILEGED and (PREFIX + mode in labels or f"{PREFIX}{mode}-version" in labels)
+        reasons = [
+            f"{mode}={level}"
+            for mode, level in policy._asdict().items()
+            if level.level != PRIVILEGED and (PREFIX + mode in labels or f"{PREFIX}{mode}-version" in labels)
         ]
-        return [f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(said)}) will be ignored']
+        return [
+            f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(reasons)}) will be ignored'
+        ]
 
     def _namespace_warnings(self, name: str, enforce: LevelVersion, pods: Sequence[Object]) -> list[str]:
         """Return warnings that list the existing pods that violate the new policy."""
@@ -210,8 +212,8 @@ class PodSecurity(Plugin):
             attributes.warnings.append(f"would {_violates(policy.warn, warned)}")
 
 
-def _violates(asked: LevelVersion, findings: list[Finding], verb: str = "violate") -> str:
-    return f'{verb} PodSecurity "{asked}": {details(findings)}'
+def _violates(level: LevelVersion, findings: list[Finding], verb: str = "violate") -> str:
+    return f'{verb} PodSecurity "{level}": {details(findings)}'
 
 
 def _labels(fields: Mapping[str, Any]) -> Mapping[str, str]:

@@ -142,7 +142,7 @@ class _PolicyEvaluation:
             if self._input is None:
                 self._input = with_namespace((yield from input_of(self._attributes, self._concern.kind, self._kinds)))
             opinions += [(yield from self._opinion(self._input, each))]
-        return self._told(binding, opinions)
+        return self._denials(binding, opinions)
 
     def _opinion(self, seen: Input, params: Unstructured | None) -> Operation[PolicyVerdict]:
         def compute(ask: Ask) -> PolicyVerdict:
@@ -150,7 +150,7 @@ class _PolicyEvaluation:
 
         return (yield from answering(compute, self._authorizer, self._attributes))
 
-    def _told(self, binding: Binding, opinions: Sequence[PolicyVerdict]) -> list[_Denial]:
+    def _denials(self, binding: Binding, opinions: Sequence[PolicyVerdict]) -> list[_Denial]:
         """Apply the binding's actions to the failures: deny, warn or audit."""
         policy, denials, noted = self._policy.name, list[_Denial](), list[Mapping[str, Any]]()
         for each in opinions:

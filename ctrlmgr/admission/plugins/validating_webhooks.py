@@ -73,7 +73,7 @@ class ValidatingAdmissionWebhook(Plugin):
         for index, invocation in enumerate((yield from self._met(attributes, invocations))):
             try:
                 question = partial(ask, attributes, invocation, self._kinds, self._credentials)
-                asking = yield from converting(question, attributes.around)
+                asking = yield from converting(question, attributes.call_inputs)
                 if asking.endpoint.is_simulated:
                     attributes.annotations[f"{NOT_CALLED}/round_0_index_{index}"] = asking.hook.name
                 else:

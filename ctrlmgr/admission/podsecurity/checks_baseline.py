@@ -141,10 +141,10 @@ def host_probes(pod: Pod) -> Finding | None:
     names = sorted(name for name, found in hosts.items() if found)
     if not names:
         return None
-    asked = sorted(set().union(*hosts.values()))
-    what = plural(len(asked), "probe or lifecycle host", "probe or lifecycle hosts")
+    all_hosts = sorted(set().union(*hosts.values()))
+    what = plural(len(all_hosts), "probe or lifecycle host", "probe or lifecycle hosts")
     return Finding(
-        "probe or lifecycle host", f"{containers(names)} {plural(len(names), 'uses', 'use')} {what} {quoted(asked)}"
+        "probe or lifecycle host", f"{containers(names)} {plural(len(names), 'uses', 'use')} {what} {quoted(all_hosts)}"
     )
 
 

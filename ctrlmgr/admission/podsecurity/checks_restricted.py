@@ -104,13 +104,13 @@ def _kind_of(volume: Fields) -> str:
 def run_as_non_root(pod: Pod) -> Finding | None:
     """Require that every container has runAsNonRoot, either in the container or in the pod."""
     own = pod.security.get("runAsNonRoot")
-    said = {each["name"]: security_of(each).get("runAsNonRoot") for each in pod.containers}
-    root = [each["name"] for each in pod.containers if said[each["name"]] is False]
+    by_container = {each["name"]: security_of(each).get("runAsNonRoot") for each in pod.containers}
+    root = [each["name"] for each in pod.containers if by_container[each["name"]] is False]
     who = setters(own is False, root)
     if who:
         detail = f"{' and '.join(who)} must not set securityContext.runAsNonRoot=false"
         return Finding("runAsNonRoot != true", detail)
-    silent = [each["name"] for each in pod.containers if said[each["name"]] is None]
+    silent = [each["name"] for each in pod.containers if by_container[each["name"]] is None]
     if own or not silent:
         return None
     return Finding("runAsNonRoot != true", f"pod or {containers(silent)} must set securityContext.runAsNonRoot=true")

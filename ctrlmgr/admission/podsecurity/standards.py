@@ -68,9 +68,9 @@ RESTRICTED_STANDARDS: Final[Mapping[str, Standard]] = {
 """The rules that the level `restricted` adds, in the order in which they are checked."""
 
 
-def evaluate(asked: LevelVersion, pod: Pod) -> list[Finding]:
+def evaluate(level: LevelVersion, pod: Pod) -> list[Finding]:
     """Return all violations of a policy's rules by a pod."""
-    return [found for check in _checks(asked) if (found := check(pod)) is not None]
+    return [found for check in _checks(level) if (found := check(pod)) is not None]
 
 
 def details(findings: list[Finding]) -> str:
@@ -79,13 +79,13 @@ def details(findings: list[Finding]) -> str:
 
 
 @lru_cache(256)  # any minor version is possible, because labels may name it
-def _checks(asked: LevelVersion) -> tuple[Check, ...]:
-    if asked.level == PRIVILEGED:
+def _checks(level: LevelVersion) -> tuple[Check, ...]:
+    if level.level == PRIVILEGED:
         return ()
-    basic = _at(BASELINE_STANDARDS, asked.version)
-    if asked.level == BASELINE:
+    basic = _at(BASELINE_STANDARDS, level.version)
+    if level.level == BASELINE:
         return tuple(basic.values())
-    more = _at(RESTRICTED_STANDARDS, asked.version)
+    more = _at(RESTRICTED_STANDARDS, level.version)
     replaced = {RESTRICTED_STANDARDS[name].instead_of for name in more}
     return (*(check for name, check in basic.items() if name not in replaced), *more.values())
 

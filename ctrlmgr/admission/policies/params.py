@@ -24,17 +24,17 @@ class NotConfigured(Exception):
     """Raised if a policy or a binding cannot be configured; the error message says why."""
 
 
-def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
+def param_kind(required: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
     """Return the kind of a policy's parameters, None if the policy has no parameters.
 
     Raises `NotConfigured` if the kind does not exist.
     """
-    if wanted is None:
+    if required is None:
         return None
-    group, _, version = wanted["apiVersion"].rpartition("/")
-    kind = kinds.by_gvk(GroupVersionKind(group, version, wanted["kind"]))
+    group, _, version = required["apiVersion"].rpartition("/")
+    kind = kinds.by_gvk(GroupVersionKind(group, version, required["kind"]))
     if kind is None or not kind.is_served:
-        named = f"{wanted['apiVersion']}, Kind={wanted['kind']}"
+        named = f"{required['apiVersion']}, Kind={required['kind']}"
         raise NotConfigured(f"failed to find resource referenced by paramKind: '{named}'")
     return kind
 
@@ -50,7 +50,7 @@ def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Ca
     found = _found(reference, kind, _namespace(reference, kind, attributes), attributes)
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return (yield from converting(lambda: [_served(each, kind) for each in found], attributes.around))
+    return (yield from converting(lambda: [_served(each, kind) for each in found], attributes.call_inputs))
 
 
 def _namespace(reference: Mapping[str, Any], kind: Kind, attributes: Attributes) -> str:

@@ -66,9 +66,9 @@ def read_mutating(obj: Object) -> MutatingPolicy:
 
 def _mutation(fields: Mapping[str, Any], scopes: Scopes) -> Mutation:
     is_apply = fields.get("patchType") == "ApplyConfiguration"
-    wanted = OBJECT if is_apply else list_of(JSON_PATCH)
+    required = OBJECT if is_apply else list_of(JSON_PATCH)
     held = fields.get("applyConfiguration" if is_apply else "jsonPatch") or {}
-    return Mutation(condition_of(held, scopes.mutations.compiler(wanted)), is_apply)
+    return Mutation(condition_of(held, scopes.mutations.compiler(required)), is_apply)
 
 
 def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any], kind: Kind) -> Unstructured:

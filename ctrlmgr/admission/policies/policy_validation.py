@@ -133,15 +133,15 @@ def _failures(policy: ValidatingPolicy, seen: Mapping[str, Any], budget: Budget)
 
 
 def _message(validation: Validation, seen: Mapping[str, Any], budget: Budget) -> str:
-    told = ""
+    message = ""
     if validation.telling is not None:
         try:
-            told = str(value_of(validation.telling, seen, budget) or "").strip()
+            message = str(value_of(validation.telling, seen, budget) or "").strip()
         except NoValue:
-            told = ""
-    if not told or len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
-        told = validation.message
-    return told or f"failed expression: {validation.rule.source.strip()}"
+            message = ""
+    if not message or len(message.encode()) > _LONGEST_MESSAGE or "\n" in message:
+        message = validation.message
+    return message or f"failed expression: {validation.rule.source.strip()}"
 
 
 def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequence[Failure]) -> PolicyVerdict:

@@ -256,9 +256,9 @@ def _check_limited(
     if not evaluator.knows_scopes():
         return
     fields = attributes.fields
-    asked = [scope for each in limited for scope in each.scopes if evaluator.in_scope(scope, fields)]
+    matching = [scope for each in limited for scope in each.scopes if evaluator.in_scope(scope, fields)]
     found = {each.scope for quota in quotas for each in quota.requirements if evaluator.in_scope(each, fields)}
-    if uncovered := [str(each) for each in asked if each.scope not in found]:
+    if uncovered := [str(each) for each in matching if each.scope not in found]:
         raise attributes.forbidden(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
@@ -271,10 +271,10 @@ def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity])
         over = [name for name, amount in sums.items() if amount.amount > quota.limit(name)]
         if over:
             requested = {name: more[name].text for name in over}
-            said = (requested, *(masked(each, over) for each in (quota.used, quota.hard)))
-            asked, so_far, limit = (printed(each) for each in said)
+            amounts = (requested, *(masked(each, over) for each in (quota.used, quota.hard)))
+            requested_amount, so_far, limit = (printed(each) for each in amounts)
             raise attributes.forbidden(
-                f"exceeded quota: {quota.name}, requested: {asked}, used: {so_far}, limited: {limit}"
+                f"exceeded quota: {quota.name}, requested: {requested_amount}, used: {so_far}, limited: {limit}"
             )
     return quota.charged(sums)
 

@@ -39,12 +39,12 @@ class ResourceClaimEvaluator(Evaluator):
         """
         devices: dict[str, int] = {}
         for request in ((fields.get("spec") or {}).get("devices") or {}).get("requests") or ():
-            for class_, number in _asked(request).items():
+            for class_, number in _requested_devices(request).items():
                 devices[class_] = devices.get(class_, 0) + number
         return {_COUNT: "1"} | {class_ + _OF_CLASS: str(number) for class_, number in devices.items()}
 
 
-def _asked(request: Mapping[str, Any]) -> dict[str, int]:
+def _requested_devices(request: Mapping[str, Any]) -> dict[str, int]:
     alternatives = request.get("firstAvailable") or ()
     # In v1beta1, the request itself contains the fields of an exact request.
     exact = request.get("exactly") or (request if request.get("deviceClassName") else None)

@@ -71,7 +71,7 @@ class PodEvaluator(Evaluator):
             return used
         if _is_resized(fields):
             return used | _compute(requests_of(fields), limits_of(fields))
-        return used | _asked(fields)
+        return used | _requested_amounts(fields)
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
         """Return whether a pod is in a scope."""
@@ -105,8 +105,8 @@ class PodEvaluator(Evaluator):
         missing: dict[str, set[str]] = {}
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             resources = container.get("resources") or {}
-            said = _compute(resources.get("requests") or {}, resources.get("limits") or {})
-            for name in _REQUIRED.intersection(required) - said.keys():
+            computed = _compute(resources.get("requests") or {}, resources.get("limits") or {})
+            for name in _REQUIRED.intersection(required) - computed.keys():
                 missing.setdefault(name, set()).add(container["name"])
         if not missing:
             return ""
@@ -144,23 +144,23 @@ def _is_resized(fields: Fields) -> bool:
     return not (fields.get("status") or {}).keys() <= _NEW
 
 
-def _asked(fields: Fields) -> dict[str, str]:
+def _requested_amounts(fields: Fields) -> dict[str, str]:
     """Return the amounts that a pod without allocated resources uses."""
     spec = fields.get("spec") or {}
-    said = {name: spec[name] for name in ("overhead", "resources") if name in spec}
+    requests_of_pod = {name: spec[name] for name in ("overhead", "resources") if name in spec}
     for name in ("containers", "initContainers"):
         if name in spec:
-            said[name] = [{key: each[key] for key in _COUNTED if key in each} for each in spec[name] or ()]
-    return _use_of(_encode({"spec": said}))
+            requests_of_pod[name] = [{key: each[key] for key in _COUNTED if key in each} for each in spec[name] or ()]
+    return _use_of(_encode({"spec": requests_of_pod}))
 
 
 @memoized(entries=1024, longest=2048)
-def _use_of(said: bytes) -> dict[str, str]:
+def _use_of(encoded: bytes) -> dict[str, str]:
     """Return the amounts that pods with these resource fields use.
 
     The result is memoized, because pods of one template have equal fields.
     """
-    fields = _decode(said)
+    fields = _decode(encoded)
     return _compute(requests_of(fields), limits_of(fields))
 
 
@@ -197,11 +197,11 @@ def _pod_level(fields: Fields, field: str) -> dict[str, str]:
 
     During a resize, each returned amount is the maximum of the requested, allocated and actual amounts.
     """
-    asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
-    if not any(is_pod_level(name) for name in asked):
+    resources = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
+    if not any(is_pod_level(name) for name in resources):
         return {}
     status = fields.get("status") or {}
-    most = larger({} if _is_infeasible(status) else asked, (status.get("resources") or {}).get(field) or {})
+    most = larger({} if _is_infeasible(status) else resources, (status.get("resources") or {}).get(field) or {})
     if field == "requests":
         most = larger(most, status.get("allocatedResources") or {})
     return {name: amount for name, amount in most.items() if is_pod_level(name)}
@@ -242,8 +242,8 @@ def _counted(
     has = (status.get("resources") or {}).get(field) or {}
     if field == "requests":
         has = larger(has, status.get("allocatedResources") or {})
-    asked = {} if infeasible else (container.get("resources") or {}).get(field) or {}
-    return {**container, "resources": {field: larger(asked, has)}}
+    resources = {} if infeasible else (container.get("resources") or {}).get(field) or {}
+    return {**container, "resources": {field: larger(resources, has)}}
 
 
 def _ends(spec: Mapping[str, Any]) -> bool:

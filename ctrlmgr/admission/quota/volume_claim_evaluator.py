@@ -95,8 +95,8 @@ def _allocated(fields: Fields) -> str | None:
 
 def _storage(fields: Fields) -> str | None:
     """Return the requested storage of a claim in whole bytes, or the allocated storage if that is larger."""
-    asked = (((fields.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
+    storage = (((fields.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
     allocated = _allocated(fields)
-    if asked is not None and allocated is not None and parse(allocated) > parse(asked):
-        asked = allocated
-    return None if asked is None else rounded_up(asked, WHOLE)
+    if storage is not None and allocated is not None and parse(allocated) > parse(storage):
+        storage = allocated
+    return None if storage is None else rounded_up(storage, WHOLE)

@@ -81,13 +81,13 @@ def request_of(attributes: Attributes, kind: Kind) -> dict[str, Any]:
 
 def _what(attributes: Attributes, other: Kind) -> dict[str, Any]:
     request: dict[str, Any] = {}
-    asked = attributes.kind
+    requested_kind = attributes.kind
     request["kind"] = _kind(_gvk(attributes, other))
     request["resource"] = _resource(other)
     if attributes.subresource:
         request["subResource"] = attributes.subresource
-    request["requestKind"] = _kind(_gvk(attributes, asked))
-    request["requestResource"] = _resource(asked)
+    request["requestKind"] = _kind(_gvk(attributes, requested_kind))
+    request["requestResource"] = _resource(requested_kind)
     if attributes.subresource:
         request["requestSubResource"] = attributes.subresource
     if attributes.name:

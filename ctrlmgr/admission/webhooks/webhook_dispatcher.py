@@ -94,7 +94,7 @@ def ask(
     if version is None:
         known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
         raise CallFailed(hook, f"could not create admission objects: {known}", 400)
-    asked = question(attributes, invocation, kinds, new_uid(attributes.random), version)
+    review = question(attributes, invocation, kinds, new_uid(attributes.random), version)
     endpoint = endpoint_of(hook.client, attributes.view, attributes.random)
     url = f"{endpoint.url}?timeout={hook.timeout}s"
     try:
@@ -103,9 +103,9 @@ def ask(
         raise CallFailed(hook, f"could not get REST client: {problem}", 500) from problem
     return PreparedCall(
         invocation,
-        asked,
+        review,
         endpoint,
-        Call(url, asked.body, hook.timeout, endpoint.ca_bundle, endpoint.address, shown),
+        Call(url, review.body, hook.timeout, endpoint.ca_bundle, endpoint.address, shown),
     )
 
 
@@ -139,10 +139,10 @@ def _verdict(asking: PreparedCall, reply: Reply, *, mutates: bool) -> Verdict:
 
 def _denied(name: str, result: Mapping[str, Any]) -> DeniedByWebhook:
     by = f'admission webhook "{name}" denied the request'
-    said = result.get("message") or result.get("reason")
+    message = result.get("message") or result.get("reason")
     code = result.get("code") or 0
     return DeniedByWebhook(
-        f"{by}: {said}" if said else f"{by} without explanation",
+        f"{by}: {message}" if message else f"{by} without explanation",
         max(code, 400),
         result.get("reason") or "",
         _details(result["details"]) if result.get("details") else None,
@@ -173,9 +173,9 @@ def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error:
         WEBHOOK_REJECTIONS.labels(hook.name, type_, operation, kind, str(code)).inc()
     elif error is not None:
         WEBHOOK_FAIL_OPEN.labels(hook.name, type_).inc()
-    told = str(rejected).lower()
-    WEBHOOK_REQUESTS.labels(hook.name, type_, operation, str(code), told).inc()
-    WEBHOOK_SECONDS.labels(hook.name, type_, operation, told).observe(seconds)
+    label = str(rejected).lower()
+    WEBHOOK_REQUESTS.labels(hook.name, type_, operation, str(code), label).inc()
+    WEBHOOK_SECONDS.labels(hook.name, type_, operation, label).observe(seconds)
 
 
 def _ending(error: Exception | None) -> tuple[str, int]:

@@ -42,14 +42,14 @@ def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
-    wanted = _with_metadata(existing, expected)
+    desired = _with_metadata(existing, expected)
     if "aggregationRule" not in expected or "aggregationRule" not in existing:
         have = [PolicyRule.of(rule) for rule in existing.get("rules") or ()]
         missing = covers(have, (PolicyRule.of(rule) for rule in expected["rules"]))
         if missing:
-            wanted["rules"] = [*(existing.get("rules") or ()), *(rule.fields for rule in missing)]
-    _reconcile_aggregation(wanted, expected)
-    return _step(existing, wanted)
+            desired["rules"] = [*(existing.get("rules") or ()), *(rule.fields for rule in missing)]
+    _reconcile_aggregation(desired, expected)
+    return _step(existing, desired)
 
 
 def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
@@ -59,17 +59,17 @@ def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
         return Step(Operation.CREATE, expected)
     if existing.get("roleRef") != expected["roleRef"]:
         return Step(Operation.NOTHING if _is_protected(existing) else Operation.RECREATE, expected)
-    wanted = _with_metadata(existing, expected)
+    desired = _with_metadata(existing, expected)
     subjects = existing.get("subjects") or []
     missing = [subject for subject in expected["subjects"] if not _has_subject(subjects, subject)]
     if missing:
-        wanted["subjects"] = [*subjects, *missing]
-    return _step(existing, wanted)
+        desired["subjects"] = [*subjects, *missing]
+    return _step(existing, desired)
 
 
-def _step(existing: Unstructured, wanted: Unstructured) -> Step:
-    same = _is_protected(existing) or wanted == existing
-    return Step(Operation.NOTHING if same else Operation.UPDATE, wanted)
+def _step(existing: Unstructured, desired: Unstructured) -> Step:
+    same = _is_protected(existing) or desired == existing
+    return Step(Operation.NOTHING if same else Operation.UPDATE, desired)
 
 
 def _is_protected(existing: Unstructured) -> bool:
@@ -86,18 +86,18 @@ def _with_metadata(existing: Unstructured, expected: Unstructured) -> Unstructur
     return {**existing, "metadata": metadata}
 
 
-def _reconcile_aggregation(wanted: Unstructured, expected: Unstructured) -> None:
+def _reconcile_aggregation(desired: Unstructured, expected: Unstructured) -> None:
     if "aggregationRule" not in expected:
-        wanted.pop("aggregationRule", None)
+        desired.pop("aggregationRule", None)
         return
-    have: Sequence[Any] = (wanted.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+    have: Sequence[Any] = (desired.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
     missing = [each for each in expected["aggregationRule"]["clusterRoleSelectors"] if each not in have]
     if missing:
-        wanted["aggregationRule"] = {"clusterRoleSelectors": [*have, *missing]}
+        desired["aggregationRule"] = {"clusterRoleSelectors": [*have, *missing]}
 
 
-def _has_subject(subjects: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> bool:
-    return any(_identity(subject) == _identity(wanted) for subject in subjects)
+def _has_subject(subjects: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -> bool:
+    return any(_identity(subject) == _identity(desired) for subject in subjects)
 
 
 def _identity(subject: Mapping[str, Any]) -> tuple[str, ...]:

@@ -42,11 +42,11 @@ class NodeAuthorizer(Immediate):
         self._graph = graph
         self._rules = tuple(CompiledRule(rule) for rule in rules)
         self._special: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
-            ("", "secrets"): lambda node, asked: self._read(node, SECRET, asked),
-            ("", "configmaps"): lambda node, asked: self._read(node, CONFIG_MAP, asked),
+            ("", "secrets"): lambda node, attributes: self._read(node, SECRET, attributes),
+            ("", "configmaps"): lambda node, attributes: self._read(node, CONFIG_MAP, attributes),
             ("", "persistentvolumeclaims"): self._claim,
             ("", "persistentvolumes"): self._volume,
-            ("resource.k8s.io", "resourceclaims"): lambda node, asked: self._get(node, RESOURCE_CLAIM, asked),
+            ("resource.k8s.io", "resourceclaims"): lambda node, attributes: self._get(node, RESOURCE_CLAIM, attributes),
             ("storage.k8s.io", "volumeattachments"): self._attachment,
             ("", "serviceaccounts"): self._account,
             ("coordination.k8s.io", "leases"): _lease,
@@ -75,127 +75,129 @@ class NodeAuthorizer(Immediate):
             return RuleListing()
         return RuleListing((), incomplete=True, error="node authorizer does not support user rule resolution")
 
-    def _read(self, node: str, kind: str, asked: Attributes) -> Verdict:
-        if asked.verb not in _READ:
+    def _read(self, node: str, kind: str, attributes: Attributes) -> Verdict:
+        if attributes.verb not in _READ:
             return _because("can only read resources of this type")
-        if asked.subresource:
+        if attributes.subresource:
             return _because("cannot read subresource")
-        if not asked.namespace:
+        if not attributes.namespace:
             return _because("can only read namespaced object of this type")
-        return self._related(node, kind, asked)
+        return self._related(node, kind, attributes)
 
-    def _get(self, node: str, kind: str, asked: Attributes) -> Verdict:
-        return _refuse_but_get(asked) or self._related(node, kind, asked)
+    def _get(self, node: str, kind: str, attributes: Attributes) -> Verdict:
+        return _refuse_but_get(attributes) or self._related(node, kind, attributes)
 
-    def _related(self, node: str, kind: str, asked: Attributes) -> Verdict:
-        related = self._graph.leads_to(node, Reference(kind, asked.namespace, asked.name))
-        return _if_related(node, asked, related)
+    def _related(self, node: str, kind: str, attributes: Attributes) -> Verdict:
+        related = self._graph.leads_to(node, Reference(kind, attributes.namespace, attributes.name))
+        return _if_related(node, attributes, related)
 
-    def _claim(self, node: str, asked: Attributes) -> Verdict:
-        if asked.subresource != "status":
-            return self._get(node, CLAIM, asked)
-        if asked.verb not in ("update", "patch"):
+    def _claim(self, node: str, attributes: Attributes) -> Verdict:
+        if attributes.subresource != "status":
+            return self._get(node, CLAIM, attributes)
+        if attributes.verb not in ("update", "patch"):
             return _because("can only get/update/patch this type")
-        return self._related(node, CLAIM, asked)
+        return self._related(node, CLAIM, attributes)
 
-    def _volume(self, node: str, asked: Attributes) -> Verdict:
-        return _refuse_but_get(asked) or _if_related(node, asked, self._graph.uses_volume(node, asked.name))
+    def _volume(self, node: str, attributes: Attributes) -> Verdict:
+        return _refuse_but_get(attributes) or _if_related(
+            node, attributes, self._graph.uses_volume(node, attributes.name)
+        )
 
-    def _attachment(self, node: str, asked: Attributes) -> Verdict:
-        own = self._graph.is_on(node, ATTACHMENTS, Key("", asked.name))
-        return _refuse_but_get(asked) or _if_related(node, asked, own)
+    def _attachment(self, node: str, attributes: Attributes) -> Verdict:
+        own = self._graph.is_on(node, ATTACHMENTS, Key("", attributes.name))
+        return _refuse_but_get(attributes) or _if_related(node, attributes, own)
 
-    def _account(self, node: str, asked: Attributes) -> Verdict:
+    def _account(self, node: str, attributes: Attributes) -> Verdict:
         """Allow reads of service accounts, for image credential providers, and creations of tokens for pods."""
-        if asked.verb == "get" and not asked.subresource:
-            return self._read(node, ACCOUNT, asked)
-        if asked.verb != "create" or not asked.name:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._read(node, ACCOUNT, attributes)
+        if attributes.verb != "create" or not attributes.name:
             return _because("can only create tokens for individual service accounts")
-        if asked.subresource != "token":
+        if attributes.subresource != "token":
             return _because("can only create token subresource of serviceaccount")
-        return self._related(node, ACCOUNT, asked)
+        return self._related(node, ACCOUNT, attributes)
 
-    def _slice(self, node: str, asked: Attributes) -> Verdict:
-        if asked.subresource:
+    def _slice(self, node: str, attributes: Attributes) -> Verdict:
+        if attributes.subresource:
             return _because("cannot authorize ResourceSlice subresources")
-        match asked.verb:
+        match attributes.verb:
             case "create":  # NodeRestriction checks that the object belongs to this node
                 return ALLOWED
             case "get" | "update" | "patch" | "delete":
-                return _if_related(node, asked, self._graph.is_on(node, SLICES, Key("", asked.name)))
+                return _if_related(node, attributes, self._graph.is_on(node, SLICES, Key("", attributes.name)))
             case "watch" | "list" | "deletecollection":
-                if _selects(asked, "spec.nodeName", node):
+                if _selects(attributes, "spec.nodeName", node):
                     return ALLOWED
                 return _because("can only list/watch/deletecollection resourceslices with nodeName field selector")
         verbs = "get, watch, list, create, update, patch, delete, deletecollection"
         return _because(f"only the following verbs are allowed for a ResourceSlice: {verbs}")
 
-    def _pod(self, node: str, asked: Attributes) -> Verdict:
-        match (asked.subresource, asked.verb):
+    def _pod(self, node: str, attributes: Attributes) -> Verdict:
+        match (attributes.subresource, attributes.verb):
             case ("", "get"):
-                return _if_related(node, asked, self._has_pod(node, asked))
+                return _if_related(node, attributes, self._has_pod(node, attributes))
             case ("", "list" | "watch"):
-                if _selects(asked, "spec.nodeName", node):
+                if _selects(attributes, "spec.nodeName", node):
                     return ALLOWED
-                if asked.name:
-                    return _if_related(node, asked, self._has_pod(node, asked))
+                if attributes.name:
+                    return _if_related(node, attributes, self._has_pod(node, attributes))
                 return _because("can only list/watch pods with spec.nodeName field selector")
             case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
                 return ALLOWED  # NodeRestriction checks that the object belongs to this node
         return NO_OPINION
 
-    def _has_pod(self, node: str, asked: Attributes) -> bool:
-        return self._graph.is_on(node, PODS, Key(asked.namespace, asked.name))
+    def _has_pod(self, node: str, attributes: Attributes) -> bool:
+        return self._graph.is_on(node, PODS, Key(attributes.namespace, attributes.name))
 
 
 def _because(reason: str) -> Verdict:
     return Verdict(Decision.NO_OPINION, reason)
 
 
-def _refuse_but_get(asked: Attributes) -> Verdict | None:
-    if asked.verb != "get":
+def _refuse_but_get(attributes: Attributes) -> Verdict | None:
+    if attributes.verb != "get":
         return _because("can only get individual resources of this type")
-    return _because("cannot get subresource") if asked.subresource else None
+    return _because("cannot get subresource") if attributes.subresource else None
 
 
-def _if_related(node: str, asked: Attributes, related: bool) -> Verdict:
-    if not asked.name:
+def _if_related(node: str, attributes: Attributes, related: bool) -> Verdict:
+    if not attributes.name:
         return _because("No Object name found")
     return ALLOWED if related else _because(f"no relationship found between node '{node}' and this object")
 
 
-def _selects(asked: Attributes, field: str, value: str) -> bool:
-    return any(each.key == field and each.operator == "In" and each.values == (value,) for each in asked.fields)
+def _selects(attributes: Attributes, field: str, value: str) -> bool:
+    return any(each.key == field and each.operator == "In" and each.values == (value,) for each in attributes.fields)
 
 
-def _lease(node: str, asked: Attributes) -> Verdict:
-    if asked.verb not in _OWN_VERBS:
+def _lease(node: str, attributes: Attributes) -> Verdict:
+    if attributes.verb not in _OWN_VERBS:
         return _because("can only get, create, update, patch, or delete a node lease")
-    if asked.namespace != _LEASES:
+    if attributes.namespace != _LEASES:
         return _because(f'can only access leases in the "{_LEASES}" system namespace')
-    if asked.verb != "create" and asked.name != node:
+    if attributes.verb != "create" and attributes.name != node:
         return _because("can only access node lease with the same name as the requesting node")
     return ALLOWED
 
 
-def _csi_node(node: str, asked: Attributes) -> Verdict:
-    if asked.verb not in _OWN_VERBS:
+def _csi_node(node: str, attributes: Attributes) -> Verdict:
+    if attributes.verb not in _OWN_VERBS:
         return _because("can only get, create, update, patch, or delete a CSINode")
-    if asked.subresource:
+    if attributes.subresource:
         return _because("cannot authorize CSINode subresources")
-    if asked.verb != "create" and asked.name != node:
+    if attributes.verb != "create" and attributes.name != node:
         return _because("can only access CSINode with the same name as the requesting node")
     return ALLOWED
 
 
-def _node(node: str, asked: Attributes) -> Verdict:
-    match (asked.subresource, asked.verb):
+def _node(node: str, attributes: Attributes) -> Verdict:
+    match (attributes.subresource, attributes.verb):
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
             return ALLOWED  # NodeRestriction checks that the object is the node's own
         case ("", "get" | "list" | "watch"):
-            if asked.name == node:
+            if attributes.name == node:
                 return ALLOWED
-            if not asked.name:
+            if not attributes.name:
                 return _because(f"node '{node}' cannot read all nodes, only its own Node object")
-            return _because(f"node '{node}' cannot read '{asked.name}', only its own Node object")
+            return _because(f"node '{node}' cannot read '{attributes.name}', only its own Node object")
     return NO_OPINION

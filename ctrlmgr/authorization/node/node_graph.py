@@ -66,7 +66,7 @@ class _PodDigest(NamedTuple):
     is_mirror: bool
 
 
-def _said(pod: _Pod, body: bytes) -> _PodDigest:
+def _digests(pod: _Pod, body: bytes) -> _PodDigest:
     return _PodDigest(hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), MIRROR.encode() in body)
 
 
@@ -80,7 +80,7 @@ class NodeGraph:
         """Create a graph without objects and nodes."""
         # the node of each bound pod, volume attachment and resource slice
         self._nodes: dict[tuple[Resource, Key], str] = {}
-        self._said: dict[Key, _PodDigest] = {}  # the digest of each bound pod
+        self._digests: dict[Key, _PodDigest] = {}  # the digest of each bound pod
         self._unread: dict[str, dict[Key, Object]] = {}  # by node, the pods whose references are not decoded yet
         self._references: dict[Key, tuple[Reference, ...]] = {}  # the decoded references of each bound pod
         self._reached: dict[Reference, Counter[str]] = {}  # the number of pods by node
@@ -135,19 +135,19 @@ class NodeGraph:
         Most changes of pods do not affect the graph, such as status updates and changes of pods that are not bound yet.
         """
         found = None if pod is None or not pod.mentions(_ON_A_NODE) else _decode(pod.body)
-        said = None if pod is None or found is None else _said(found, pod.body)
-        if pod is not None and said is not None and said == self._said.get(key):
+        digest = None if pod is None or found is None else _digests(found, pod.body)
+        if pod is not None and digest is not None and digest == self._digests.get(key):
             unread = self._unread.get(self._nodes[PODS, key], {})
             if key in unread:
                 unread[key] = pod  # releases the memory of the previous body
             return
         self._drop_pod(key)
-        if pod is not None and said is not None and found is not None:
-            self._put_pod(key, pod, said, _decode_spec(found.spec or b"{}").node_name or "")
+        if pod is not None and digest is not None and found is not None:
+            self._put_pod(key, pod, digest, _decode_spec(found.spec or b"{}").node_name or "")
 
-    def _put_pod(self, key: Key, pod: Object, said: _PodDigest, node: str) -> None:
+    def _put_pod(self, key: Key, pod: Object, digest: _PodDigest, node: str) -> None:
         if node:
-            self._said[key] = said
+            self._digests[key] = digest
             self._nodes[PODS, key] = node
             self._unread.setdefault(node, {})[key] = pod
 
@@ -159,7 +159,7 @@ class NodeGraph:
                 self._reached.setdefault(reference, Counter())[node] += 1
 
     def _drop_pod(self, key: Key) -> None:
-        self._said.pop(key, None)
+        self._digests.pop(key, None)
         node = self._nodes.pop((PODS, key), "")
         if (unread := self._unread.get(node)) is not None and unread.pop(key, None) is not None and not unread:
             del self._unread[node]

@@ -24,13 +24,13 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
 """The metadata fields that garbage collectors change."""
 
 
-def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[PolicyRule]) -> str:
-    """Return the reason why a user may not grant `wanted` in a namespace (an empty namespace means all namespaces).
+def excess(index: RbacIndex, user: User, namespace: str, required: Sequence[PolicyRule]) -> str:
+    """Return the reason why a user may not grant `required` in a namespace (an empty namespace means all namespaces).
 
     Empty if the user may.
     """
     grants = index.grants(user, namespace)
-    missing = covers([compiled.rule for grant in grants for compiled in grant.rules], wanted)
+    missing = covers([compiled.rule for grant in grants for compiled in grant.rules], required)
     if not missing:
         return ""
     lacks = "\n".join(sorted({rule.describe() for rule in compacted(missing)}))

@@ -89,9 +89,9 @@ def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> Com
     return None
 
 
-def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Split `wanted` into single rights, and return the rights that no rule of `owned` grants."""
-    single = (right for rule in wanted for right in _broken_down(rule))
+def covers(owned: Sequence[PolicyRule], required: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Split `required` into single rights, and return the rights that no rule of `owned` grants."""
+    single = (right for rule in required for right in _broken_down(rule))
     return [right for right in single if not any(_covers(rule, right) for rule in owned)]
 
 
@@ -145,16 +145,16 @@ def _covers(owner: PolicyRule, right: PolicyRule) -> bool:
         and _has_all(owner.groups, right.groups)
         and _covers_resources(owner.resources, right.resources)
         and (not owner.names or (bool(right.names) and set(owner.names) >= set(right.names)))
-        and all(any(_covers_url(url, wanted) for url in owner.urls) for wanted in right.urls)
+        and all(any(_covers_url(url, required) for url in owner.urls) for required in right.urls)
     )
 
 
-def _has_all(owned: Sequence[str], wanted: Sequence[str]) -> bool:
-    return ALL in owned or set(owned) >= set(wanted)
+def _has_all(owned: Sequence[str], required: Sequence[str]) -> bool:
+    return ALL in owned or set(owned) >= set(required)
 
 
-def _covers_resources(owned: Sequence[str], wanted: Sequence[str]) -> bool:
-    return ALL in owned or all(each in owned or _any_subresource(each) in owned for each in wanted)
+def _covers_resources(owned: Sequence[str], required: Sequence[str]) -> bool:
+    return ALL in owned or all(each in owned or _any_subresource(each) in owned for each in required)
 
 
 def _any_subresource(resource: str) -> str:
@@ -163,5 +163,5 @@ def _any_subresource(resource: str) -> str:
     return f"*/{part}" if slash else resource
 
 
-def _covers_url(owned: str, wanted: str) -> bool:
-    return owned == wanted or (owned.endswith("*") and wanted.startswith(owned.rstrip("*")))
+def _covers_url(owned: str, required: str) -> bool:
+    return owned == required or (owned.endswith("*") and required.startswith(owned.rstrip("*")))

@@ -67,28 +67,28 @@ def get(
 
     with opened(loaded) as database:
         revision = moment(database, at) if at else None
-        asked = chosen(database, wanted, revision)
-        if all_namespaces and any(each.name for each in asked):
+        requested = chosen(database, wanted, revision)
+        if all_namespaces and any(each.name for each in requested):
             raise click.UsageError("a NAME and --all-namespaces exclude each other; choose a namespace with -n")
         place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
         custom = CustomKindsAt(database, revision)
-        found, missing = _look(database, asked, place, revision, custom)
+        found, missing = _look(database, requested, place, revision, custom)
         tables = [_printer(objects[0], custom) for _, objects in found] if output in ("table", "wide") else []
         now = SystemClock().now() if revision is None else moment_parser.recorded_at(database, revision)
         where = "" if found and not missing else asked_log(loaded, database)
     if output in ("json", "yaml"):
         items = [_fields(obj, show_managed_fields) for _, objects in found for obj in objects]
         if items or not missing:
-            _write_document(items, output, single=len(asked) == 1 and asked[0].name is not None)
+            _write_document(items, output, single=len(requested) == 1 and requested[0].name is not None)
     elif output == "name":
         for named, objects in found:
             for obj in objects:
                 click.echo(f"{named.singular}/{obj.name}")
     else:
-        several = len({each.named for each in asked}) > 1
+        several = len({each.named for each in requested}) > 1
         _write_tables(found, tables, now, kinds=several, wide=output == "wide", namespaces=all_namespaces)
         if not found and not missing:
-            click.echo(f"{_nothing(asked, place)} in {where}", err=True)
+            click.echo(f"{_nothing(requested, place)} in {where}", err=True)
     if missing:
         names = "; ".join(f'{each.named.resource} "{each.name}" not found' for each in missing)
         raise NotFound(f"{names} in {where}; is this the right cluster?")
@@ -100,7 +100,7 @@ Found: TypeAlias = "list[tuple[Named, list[Object]]]"
 
 def _look(
     database: Database,
-    asked: Sequence[RequestedKind],
+    requested: Sequence[RequestedKind],
     place: str | None,
     revision: Revision | None,
     custom: CustomKindsAt,
@@ -110,7 +110,7 @@ def _look(
 
     found: dict[Named, list[Object]] = {}
     missing = []
-    for each in asked:
+    for each in requested:
         named, name = each
         within = place if named.namespaced else None
         objects = historical_state.objects(database, named.resource, namespace=within, name=name, at=revision)
@@ -123,8 +123,8 @@ def _look(
     return list(found.items()), missing
 
 
-def _nothing(asked: Sequence[RequestedKind], place: str | None) -> str:
-    within = place and any(each.named.namespaced for each in asked)
+def _nothing(requested: Sequence[RequestedKind], place: str | None) -> str:
+    within = place and any(each.named.namespaced for each in requested)
     return f"No resources found in {place} namespace" if within else "No resources found"
 
 

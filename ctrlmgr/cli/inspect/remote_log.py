@@ -175,11 +175,11 @@ def _fetch(named: Named) -> Fetch:
     from ctrlmgr.recording.capture.cluster_client import Cluster
 
     access = _access(named)
-    asked, origin = Cluster(access, program="ctrlmgr"), named.token_file or access.origin
+    cluster, origin = Cluster(access, program="ctrlmgr"), named.token_file or access.origin
 
     def fetch(query: Mapping[str, str]) -> bytes:
         try:
-            return asked.request("GET", _PATH, query)
+            return cluster.request("GET", _PATH, query)
         except Unauthorized as error:
             raise Unauthorized(
                 f"{named.server} does not accept the credentials of {origin}; choose others with --token-file, "

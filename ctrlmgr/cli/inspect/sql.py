@@ -108,8 +108,8 @@ def _list(output: str) -> None:
     from ctrlmgr.inspection.database import Rows
     from ctrlmgr.inspection.questions import audit_questions, questions
 
-    asked = (*questions().values(), *audit_questions().values())
-    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in asked]
+    listed = (*questions().values(), *audit_questions().values())
+    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in listed]
     answers.write(Rows(("question", "answer"), rows), output)
 
 

@@ -106,8 +106,8 @@ def _check(server: str, proxy: str) -> None:
             (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)), _PATIENCE
         ).close()
     except OSError as problem:
-        said = (problem.strerror or str(problem)).lower()
-        raise CtrlmgrError(f"no server answers at {server} ({said}): is `ctrlmgr serve` running?") from problem
+        message = (problem.strerror or str(problem)).lower()
+        raise CtrlmgrError(f"no server answers at {server} ({message}): is `ctrlmgr serve` running?") from problem
 
 
 def _open(link: str, *, is_secret: bool) -> None:

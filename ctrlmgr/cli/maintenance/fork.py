@@ -52,7 +52,7 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
         clock, source_of_uuids = SystemClock(), random.SystemRandom()
         migrate_log(database, clock=clock, random=source_of_uuids)
         head = make(
-            lambda asked, given: opened.query(asked, given).rows,
+            lambda statement, given: opened.query(statement, given).rows,
             database,
             revision,
             clock=clock,

@@ -57,8 +57,8 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     with opened_log(loaded) as log:
         broadcaster = EventBroadcaster(clock=SystemClock(), random=SystemRandom(), host=gethostname())
         client = _client(log)
-        told = (log, ranges, broadcaster, client)
-        addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)
+        dependencies = (log, ranges, broadcaster, client)
+        addresses, ports = cluster_ip_repair(*dependencies), node_port_repair(*dependencies)
         if dry_run:
             findings = (*addresses.findings(), *ports.findings())
             rows = [_row(finding, finding.action.value) for finding in findings]

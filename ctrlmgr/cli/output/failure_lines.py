@@ -28,8 +28,8 @@ def with_tracebacks(found: Sequence[Failure]) -> Iterator[str]:
 def line(failure: Failure) -> str:
     """Return a failing reconcile as one line."""
     since, subject = format_time_seconds(failure.since), f"{failure.kind} {failure.key}".strip()
-    told = f"{failure.controller} fails for {subject}: {_first_line(failure.error)}"
-    return escape(f"{told} ({failure.attempts} attempts since {since}, next retry: {_next(failure)})")
+    text = f"{failure.controller} fails for {subject}: {_first_line(failure.error)}"
+    return escape(f"{text} ({failure.attempts} attempts since {since}, next retry: {_next(failure)})")
 
 
 def _row(failure: Failure) -> tuple[object, ...]:

@@ -93,7 +93,7 @@ def _write_difference(found: WriteDifference) -> Iterator[str]:
     there = f"revision {found.other_revision} of the other" if found.other_revision else ""
     where = ", ".join(part for part in (here, there) if part)
     yield f"{title} {_DEPARTED[found.verdict]}, after input {found.input:,} ({where})"
-    yield from _told(found.differences, "other")
+    yield from _difference_lines(found.differences, "other")
 
 
 def complain(fault: RecordingError, report: Report, kept: str) -> ExitCode:
@@ -114,8 +114,10 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     decisions = f", {report.decisions_compared:,} decisions of autoscalers" if report.decisions_compared else ""
     yield "checkpoints", f"{report.checkpoints:,}, {report.objects_compared:,} objects compared{decisions}"
     for number, paired in enumerate(report.paired):
-        said = f"{paired.paired:,} of {paired.recorded:,} recorded writes have a counterpart among our {paired.ours:,}"
-        yield "" if number else "every write", f"{escape(paired.resource)}: {said}"
+        sentence = (
+            f"{paired.paired:,} of {paired.recorded:,} recorded writes have a counterpart among our {paired.ours:,}"
+        )
+        yield "" if number else "every write", f"{escape(paired.resource)}: {sentence}"
     count = f"{len(report.divergences):,}"
     yield "divergences", click.style(count, fg="red" if report.divergences else "green", bold=True)
     for number, each in enumerate(report.unjudged):
@@ -129,10 +131,10 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
     title = click.style(escape(divergence.subject), bold=True)
     at = "" if divergence.verdict is Verdict.UNPAIRED else "checkpoint "
     yield f"{title} {_SAID[divergence.verdict]}, at {at}{escape(divergence.checkpoint)}{lasted}:"
-    yield from _told(divergence.differences, "recorded")
+    yield from _difference_lines(divergence.differences, "recorded")
 
 
-def _told(found: Sequence[Difference], other: str) -> Iterator[str]:
+def _difference_lines(found: Sequence[Difference], other: str) -> Iterator[str]:
     """Yield one line for each difference; `other` is the name of the side with which the replay is compared."""
     for difference in found:
         yield f"  {escape(difference.path)}"

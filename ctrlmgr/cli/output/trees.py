@@ -81,13 +81,13 @@ def _likeness(node: Node) -> object:
     change = node.change
     if change is None:
         return node.revision
-    said = tuple(
+    texts = tuple(
         text for each in _differences(change) if not _TIME.search(text := difference_line(each, widest=_WIDEST))
     )
     controller = node.run.controller if node.run else ""
     place = (change.object.resource, change.object.namespace)
     because = node.because.replace(change.object.name, "")
-    return (place, change.type, change.author.actor, controller, said, node.request, node.cut, because)
+    return (place, change.type, change.author.actor, controller, texts, node.request, node.cut, because)
 
 
 def effects(node: Node) -> Iterator[str]:

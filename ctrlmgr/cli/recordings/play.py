@@ -56,7 +56,7 @@ def _tells(command: Callable[..., State]) -> Callable[..., None]:
 
     @output_option("text", "json")
     @functools.wraps(command)
-    def told(output: str, **arguments: Any) -> None:
+    def wrapped(output: str, **arguments: Any) -> None:
         state = command(click.get_current_context().obj(), **arguments)
         if output == "json":
             import msgspec
@@ -65,7 +65,7 @@ def _tells(command: Callable[..., State]) -> Callable[..., None]:
         else:
             click.echo(words(state))
 
-    return told
+    return wrapped
 
 
 @play.command(short_help="Print the position in the recording.")

@@ -227,7 +227,7 @@ def _export(
 
     names = None if resources in (None, "*") else set((resources or "").split(","))
 
-    def wanted(obj: Object) -> bool:
+    def is_selected(obj: Object) -> bool:
         resource = obj.resource
         named = names is None or str(resource) in names or resource.plural in names
         return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
@@ -235,10 +235,10 @@ def _export(
     with opened_log(loaded) as log:
         start = None
         if ending is not None:
-            check_log(ending, log, wanted)
+            check_log(ending, log, is_selected)
             start = ending.revision
         with _files(output, rotate, ending) as files:
-            for change in history(log, wanted, start=start, opening=ending is None):
+            for change in history(log, is_selected, start=start, opening=ending is None):
                 files.write(change._replace(object=redaction.applied(change.object)))
     _say_done(files)
 

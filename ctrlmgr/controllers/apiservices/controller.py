@@ -54,11 +54,11 @@ _decode = msgspec.json.Decoder(_Definition).decode
 class APIServiceReconciler:
     """Reconciles APIServices."""
 
-    def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, DesiredAPIService]) -> None:
-        """Create a reconciler that keeps the APIServices in `wanted`, and those of the CRDs in `definitions`."""
+    def __init__(self, services: Lister, definitions: Lister, desired: Mapping[str, DesiredAPIService]) -> None:
+        """Create a reconciler that keeps the APIServices in `desired`, and those of the CRDs in `definitions`."""
         self._services = services
         self._definitions = definitions
-        self._builtin = wanted
+        self._builtin = desired
         self._at_start: frozenset[str] | None = None
         self._done: set[str] = set()
 
@@ -66,29 +66,29 @@ class APIServiceReconciler:
         """Create, update or delete one APIService so that it has the desired state."""
         if self._at_start is None:
             self._at_start = frozenset(each.name for each in self._services.list())
-        wanted, current = self._wanted(key.name), self._services.get(key)
+        desired, current = self._desired(key.name), self._services.get(key)
         fields = None if current is None else current.to_dict()
-        step = next_step(fields, wanted, done=key.name in self._done, at_start=key.name in self._at_start)
+        step = next_step(fields, desired, done=key.name in self._done, at_start=key.name in self._at_start)
         # The APIService has changed or was deleted; the informer will report it.
         with suppress(AlreadyExists, Conflict, NotFound):
-            self._do(step, key.name, current, wanted, client)
+            self._do(step, key.name, current, desired, client)
         self._done.add(key.name)
         return None
 
-    def _wanted(self, name: str) -> DesiredAPIService | None:
+    def _desired(self, name: str) -> DesiredAPIService | None:
         known = self._builtin.get(name)
         if known is None and self._definitions.by_index(_SERVED, name):
             return custom(name)
         return known
 
     def _do(
-        self, step: Step, name: str, current: Object | None, wanted: DesiredAPIService | None, client: Client
+        self, step: Step, name: str, current: Object | None, desired: DesiredAPIService | None, client: Client
     ) -> None:
         if current is None:
-            if step is Step.CREATE and wanted is not None:
-                client.create(Object.from_dict(wanted.new(name)))
-        elif step is Step.UPDATE and wanted is not None:
-            client.update(Object.from_dict({**current.to_dict(), "spec": dict(wanted.spec)}).at(current.revision))
+            if step is Step.CREATE and desired is not None:
+                client.create(Object.from_dict(desired.new(name)))
+        elif step is Step.UPDATE and desired is not None:
+            client.update(Object.from_dict({**current.to_dict(), "spec": dict(desired.spec)}).at(current.revision))
         elif step is Step.DELETE:
             client.delete(current)
 
@@ -115,16 +115,16 @@ def new_api_service_controller(
     """Build the controller; the caller must do this before the informers sync. `groups` are the built-in groups."""
     definitions, services = informers.informer(DEFINITIONS), informers.informer(API_SERVICES)
     definitions.add_index(_SERVED, _served)
-    wanted = builtin(groups)
+    desired = builtin(groups)
     controller = Controller(
         CONTROLLER_NAME,
-        APIServiceReconciler(services.lister, definitions.lister, wanted),
+        APIServiceReconciler(services.lister, definitions.lister, desired),
         watches=[Watch(services, own_key), Watch(definitions, _concerned)],
         client=client,
         log=log,
         clock=clock,
         random=random,
     )
-    for name in wanted:
+    for name in desired:
         controller.queue.add(Key("", name))
     return controller

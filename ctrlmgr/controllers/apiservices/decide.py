@@ -25,20 +25,20 @@ class Step(Enum):
 
 
 def next_step(
-    current: Mapping[str, Any] | None, wanted: DesiredAPIService | None, *, done: bool, at_start: bool
+    current: Mapping[str, Any] | None, desired: DesiredAPIService | None, *, done: bool, at_start: bool
 ) -> Step:
     """Return the next step for an APIService.
 
     `done` is True if this process has corrected the APIService before, and `at_start` is True if the APIService existed
     when the process started.
     """
-    if wanted is not None and wanted.mode is Mode.ON_START and done:
+    if desired is not None and desired.mode is Mode.ON_START and done:
         return Step.NOTHING
     if current is None:
-        return Step.NOTHING if wanted is None else Step.CREATE
+        return Step.NOTHING if desired is None else Step.CREATE
     label = (current["metadata"].get("labels") or {}).get(AUTOMANAGED)
     if label not in _MANAGED or (label == Mode.ON_START.value and (done or not at_start)):
         return Step.NOTHING
-    if wanted is None:
+    if desired is None:
         return Step.DELETE
-    return Step.NOTHING if current.get("spec") == wanted.spec else Step.UPDATE
+    return Step.NOTHING if current.get("spec") == desired.spec else Step.UPDATE

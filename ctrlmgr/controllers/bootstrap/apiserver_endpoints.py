@@ -132,9 +132,9 @@ def _endpoint(address: Mapping[str, Any], *, ready: bool) -> Fields:
     return {"addresses": [address["ip"]], "conditions": {"ready": ready}, **kept}
 
 
-def _is_right(current: Fields, wanted: Fields) -> bool:
-    same = all((current.get(field) or []) == wanted[field] for field in ("endpoints", "ports"))
-    return same and current["metadata"].get("labels") == wanted["metadata"]["labels"]
+def _is_right(current: Fields, desired: Fields) -> bool:
+    same = all((current.get(field) or []) == desired[field] for field in ("endpoints", "ports"))
+    return same and current["metadata"].get("labels") == desired["metadata"]["labels"]
 
 
 class Publisher:
@@ -169,10 +169,10 @@ class Publisher:
 
     def _publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
         current = self.published
-        wanted = desired_endpoints(current, servers, reset_ports=reset_ports)
-        if wanted is not None:
+        desired = desired_endpoints(current, servers, reset_ports=reset_ports)
+        if desired is not None:
             log.info("publishing server addresses", servers=sorted(each.name for each in servers))
-            current = client.create(wanted) if current is None else client.update(wanted)
+            current = client.create(desired) if current is None else client.update(desired)
         assert current is not None  # The Endpoints existed or were just created.
         slices = {each["metadata"]["name"]: each for each in desired_slices(current)}
         for each in slices.values():
@@ -181,16 +181,16 @@ class Publisher:
             if slice_.name not in slices and _is_ours(slice_):
                 _delete(slice_, client)
 
-    def _sync_slice(self, wanted: Fields, client: Client) -> None:
-        current = self._log.get(ENDPOINT_SLICES, Key(KEY.namespace, wanted["metadata"]["name"]))
-        if current is not None and current.to_dict().get("addressType") != wanted["addressType"]:
+    def _sync_slice(self, desired: Fields, client: Client) -> None:
+        current = self._log.get(ENDPOINT_SLICES, Key(KEY.namespace, desired["metadata"]["name"]))
+        if current is not None and current.to_dict().get("addressType") != desired["addressType"]:
             _delete(current, client)
             current = None
         if current is None:
-            client.create(Object.from_dict(wanted))
-        elif not _is_right(current.to_dict(), wanted):
+            client.create(Object.from_dict(desired))
+        elif not _is_right(current.to_dict(), desired):
             versions = {"uid": current.uid, "resourceVersion": str(current.revision)}
-            client.update(Object.from_dict({**wanted, "metadata": {**wanted["metadata"], **versions}}))
+            client.update(Object.from_dict({**desired, "metadata": {**desired["metadata"], **versions}}))
 
 
 def _is_ours(slice_: Object) -> bool:

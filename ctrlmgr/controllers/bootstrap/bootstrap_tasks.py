@@ -86,8 +86,8 @@ def new_bootstrap(
     the API. `ready` returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
-    told = (parts.event_log, ranges, parts.broadcaster, parts.events)
-    addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)
+    dependencies = (parts.event_log, ranges, parts.broadcaster, parts.events)
+    addresses, ports = cluster_ip_repair(*dependencies), node_port_repair(*dependencies)
     controller = Controller(
         bootstrap.CONTROLLER_NAME,
         reconciler,
@@ -184,10 +184,10 @@ def _watches(informers: Informers) -> list[Watch]:
 
 def _gone(names: Iterable[Key], task: Key) -> Keys:
     """Return a function that returns the key `task` if one of the named objects is deleted."""
-    wanted = frozenset(names)
+    desired = frozenset(names)
 
     def keys(change: Change) -> Iterable[Key]:
-        is_one = change.type is EventType.DELETED and change.old is not None and change.old.key in wanted
+        is_one = change.type is EventType.DELETED and change.old is not None and change.old.key in desired
         return (task,) if is_one else ()
 
     return keys

@@ -92,9 +92,9 @@ class BootstrapRoles:
     def reconcile(self) -> None:
         """Correct the default roles and bindings; raises an error if a read or write fails."""
         missing: list[Object] = []
-        for resource, wanted in self._by_resource():
+        for resource, desired in self._by_resource():
             existing = {obj.key: obj for obj in self._client.list_all(resource)}
-            for each in wanted:
+            for each in desired:
                 found = existing.get(each.key)
                 step = each.reconcile(found.to_dict() if found is not None else None)
                 if step.operation is Operation.CREATE:
@@ -105,15 +105,15 @@ class BootstrapRoles:
             self._client.create_all(missing)
 
     def _put_right(self, found: Object, step: Step) -> None:
-        wanted = Object.from_dict(step.object)
+        desired = Object.from_dict(step.object)
         if step.operation is Operation.UPDATE:
-            self._client.update(wanted.at(found.revision))
+            self._client.update(desired.at(found.revision))
         elif step.operation is Operation.RECREATE:
             self._client.delete(found)
-            self._client.create(wanted)
+            self._client.create(desired)
         else:
             return
-        log.info("reconciled a default role", object=f"{wanted.resource} {wanted.name}")
+        log.info("reconciled a default role", object=f"{desired.resource} {desired.name}")
 
     def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_DesiredRole]]]:
         """Yield the desired objects: roles before bindings."""

@@ -97,9 +97,9 @@ class KubernetesService:
         current = self._log.get(SERVICES, KEY)
         if current is None:
             self._create(client)
-        elif reset and (wanted := reset_service(current, self._spec)) is not None:
+        elif reset and (desired := reset_service(current, self._spec)) is not None:
             log.warning("resetting type and ports", service=str(KEY), type=self._spec.type)
-            client.update(wanted)
+            client.update(desired)
 
     def _create(self, client: Client) -> None:
         """Create the Service.

@@ -49,10 +49,10 @@ class BootstrapSigner:
             return None
         now = self._clock.now()
         secrets = [each for each in self._secrets.list(TOKENS) if is_token(each)]
-        wanted = desired_cluster_info(info, signing_tokens(secrets, now))
-        if wanted is not None:
+        desired = desired_cluster_info(info, signing_tokens(secrets, now))
+        if desired is not None:
             try:
-                client.update(wanted)
+                client.update(desired)
             except NotFound:
                 return None  # The ConfigMap was deleted meanwhile.
         return _until_next_expiry(secrets, now)

@@ -57,5 +57,5 @@ def desired_cluster_info(info: Object, tokens: Mapping[str, str]) -> Object | No
         return None
     kept = {name: value for name, value in data.items() if not name.startswith(PREFIX)}
     signed = {PREFIX + each: detached_signature(content, each, secret) for each, secret in tokens.items()}
-    wanted = {**kept, **signed}
-    return None if wanted == data else Object.from_dict({**info.to_dict(), "data": wanted})
+    desired = {**kept, **signed}
+    return None if desired == data else Object.from_dict({**info.to_dict(), "data": desired})

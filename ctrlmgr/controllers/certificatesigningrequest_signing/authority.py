@@ -163,14 +163,14 @@ def _usages(usages: Collection[str]) -> tuple[x509.KeyUsage | None, list[ObjectI
     unknown = [each for each in usages if each not in _KEY_USAGES and each not in _EXTENDED]
     if unknown:
         raise ValueError(f"unrecognized usage values: {unknown}")
-    wanted = {_KEY_USAGES[each] for each in usages if each in _KEY_USAGES}
+    desired = {_KEY_USAGES[each] for each in usages if each in _KEY_USAGES}
     extended = list(dict.fromkeys(oid for name, oid in _EXTENDED.items() if name in usages))
-    if not wanted:
+    if not desired:
         return None, extended
     # X.509 allows `encipher_only` and `decipher_only` only together with key agreement.
-    if "key_agreement" not in wanted:
-        wanted -= {"encipher_only", "decipher_only"}
-    return x509.KeyUsage(**{name: name in wanted for name in dict.fromkeys(_KEY_USAGES.values())}), extended
+    if "key_agreement" not in desired:
+        desired -= {"encipher_only", "decipher_only"}
+    return x509.KeyUsage(**{name: name in desired for name in dict.fromkeys(_KEY_USAGES.values())}), extended
 
 
 def _subject(subject: x509.Name) -> x509.Name:

@@ -49,9 +49,9 @@ def decide(request: SigningRequest, longest: int) -> SigningOrder | str | None:
     return problem or SigningOrder(parsed, spec.usages, duration(spec.expiration_seconds, longest))
 
 
-def duration(asked: int | None, longest: int) -> int:
+def duration(requested: int | None, longest: int) -> int:
     """Return the duration, in seconds, for which a requested certificate is valid."""
-    return longest if asked is None or asked > longest else max(asked, SHORTEST)
+    return longest if requested is None or requested > longest else max(requested, SHORTEST)
 
 
 def _problem(signer: str, request: x509.CertificateSigningRequest, usages: Sequence[str]) -> str:

@@ -149,9 +149,9 @@ def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.Gene
         return []
 
 
-def _usage_problem(usages: Collection[str], wanted: str) -> str:
-    required = {*_KEY_USES, wanted}
-    if set(usages) in (required, {"digital signature", wanted}):
+def _usage_problem(usages: Collection[str], desired: str) -> str:
+    required = {*_KEY_USES, desired}
+    if set(usages) in (required, {"digital signature", desired}):
         return ""
     return f"usages did not match [{' '.join(sorted(required))}]"
 

@@ -45,14 +45,14 @@ class ClusterAuthenticationPublisher:
     def reconcile(self, key: Key, client: Client) -> Result:
         """Create or correct the ConfigMap; raises the errors of `client` if the write fails."""
         current = self._config_maps.get(key)
-        wanted = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
-        if wanted is None:
+        desired = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
+        if desired is None:
             return Result(_EVERY)
         try:
             if current is None:
-                client.create(wanted)
+                client.create(desired)
             else:
-                client.update(wanted)
+                client.update(desired)
         except NotFound:  # At the first start, the ConfigMap's namespace does not exist yet.
             return Result(_SOON)
         return Result(_EVERY)

@@ -59,16 +59,16 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 def desired_config_map(own: ClusterAuthentication, current: Object | None, now: float) -> Object | None:
     """Return the ConfigMap to publish at `now` (seconds since 1970); None if `current` is up to date."""
     data = dict((current.view(_ConfigMap).data or {}) if current is not None else {})
-    wanted = dict(data)
-    _put(wanted, _CLIENTS, _united_certificates(data.get(_CLIENTS, ""), own.client_ca, now))
+    desired = dict(data)
+    _put(desired, _CLIENTS, _united_certificates(data.get(_CLIENTS, ""), own.client_ca, now))
     if own.proxy_ca:
-        _put(wanted, _PROXIES, _united_certificates(data.get(_PROXIES, ""), own.proxy_ca, now))
+        _put(desired, _PROXIES, _united_certificates(data.get(_PROXIES, ""), own.proxy_ca, now))
         for key, values in own.lists.items():
-            wanted[key] = msgspec.json.encode(_united(data.get(key, ""), values)).decode()
-    if wanted == data and current is not None:
+            desired[key] = msgspec.json.encode(_united(data.get(key, ""), values)).decode()
+    if desired == data and current is not None:
         return None
     head = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": NAME, "namespace": NAMESPACE}}
-    return Object.from_dict({**(head if current is None else current.to_dict()), "data": wanted})
+    return Object.from_dict({**(head if current is None else current.to_dict()), "data": desired})
 
 
 def _put(data: dict[str, str], key: str, value: str) -> None:

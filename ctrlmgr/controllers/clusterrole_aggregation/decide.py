@@ -43,11 +43,11 @@ def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]]
 
     The result is None if the rules of `role` are correct or `role` is not aggregated.
     """
-    wanted = role.view(ClusterRole)
-    if wanted.aggregation_rule is None:
+    desired = role.view(ClusterRole)
+    if desired.aggregation_rule is None:
         return None
-    current = wanted.rules or ()
-    selectors = wanted.aggregation_rule.cluster_role_selectors or ()
+    current = desired.rules or ()
+    selectors = desired.aggregation_rule.cluster_role_selectors or ()
     rules = _distinct(rule for selector in selectors for rule in _selected(selector, role.name, roles))
     same = list(map(_canonical, rules)) == list(map(_canonical, current))
     return None if same else rules

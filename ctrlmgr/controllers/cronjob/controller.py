@@ -128,14 +128,14 @@ class _JobReconcile:
 
         Return None if the status lists the existing Job already or if another owner controls that Job.
         """
-        wanted = Object.from_dict(desired_job(self._cron, run))
+        desired = Object.from_dict(desired_job(self._cron, run))
         job: Object | None
         try:
-            job = self._client.create(wanted)
+            job = self._client.create(desired)
         except NamespaceTerminating:
             raise
         except AlreadyExists:
-            job = self._found(wanted.name)
+            job = self._found(desired.name)
             if job is None:
                 return None
         except ApiError as error:

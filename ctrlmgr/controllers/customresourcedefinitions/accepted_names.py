@@ -58,10 +58,10 @@ def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | 
 
     None if the status has them already.
     """
-    wanted, held = definition["spec"]["names"], accepted_names(definition)
-    if same_names(wanted, held):
+    desired, held = definition["spec"]["names"], accepted_names(definition)
+    if same_names(desired, held):
         return None
-    names, naming = _given(wanted, held, taken)
+    names, naming = _given(desired, held, taken)
     if same_names(names, held) and naming == find(definition, NAMES_ACCEPTED):
         return None
     return Naming(names, [naming, _installing(definition, naming)])
@@ -85,7 +85,7 @@ def same_names(one: Names, other: Names) -> bool:
     return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
 
 
-def _given(wanted: Names, held: Names, taken: HeldNames) -> tuple[Names, Condition]:
+def _given(desired: Names, held: Names, taken: HeldNames) -> tuple[Names, Condition]:
     """Return the accepted names, and the condition about the last conflict; names are compared in Kubernetes' order."""
     names = dict(held)
     condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
@@ -96,26 +96,26 @@ def _given(wanted: Names, held: Names, taken: HeldNames) -> tuple[Names, Conditi
         ("kind", "KindConflict", taken.kinds),
         ("listKind", "ListKindConflict", taken.kinds),
     ):
-        conflicts = _conflicts(wanted.get(field), held.get(field), used)
+        conflicts = _conflicts(desired.get(field), held.get(field), used)
         if conflicts:
             condition = Condition(NAMES_ACCEPTED, "False", reason, _joined(conflicts))
-        elif wanted.get(field):
-            names[field] = wanted[field]
+        elif desired.get(field):
+            names[field] = desired[field]
         else:
             names.pop(field, None)
-    if wanted.get("categories"):
-        names["categories"] = wanted["categories"]
+    if desired.get("categories"):
+        names["categories"] = desired["categories"]
     else:
         names.pop("categories", None)
     return names, condition
 
 
-def _conflicts(wanted: Any, held: Any, used: Collection[str]) -> list[str]:
-    if isinstance(wanted, list):
-        asked = [name for name in wanted if name not in (held or ())]
+def _conflicts(desired: Any, held: Any, used: Collection[str]) -> list[str]:
+    if isinstance(desired, list):
+        new_names = [name for name in desired if name not in (held or ())]
     else:
-        asked = [wanted] if wanted and wanted != held else []
-    return [f"{quote(name)} is already in use" for name in asked if name in used]
+        new_names = [desired] if desired and desired != held else []
+    return [f"{quote(name)} is already in use" for name in new_names if name in used]
 
 
 def _joined(errors: Sequence[str]) -> str:

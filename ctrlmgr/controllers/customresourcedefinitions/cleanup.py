@@ -80,7 +80,7 @@ def _saying(definition: Unstructured, condition: Condition, now: str) -> Unstruc
 
 
 def _let_go(definition: Unstructured, condition: Condition, now: str) -> Unstructured:
-    said = _saying(definition, condition, now)
-    metadata = dict(said["metadata"])
+    body = _saying(definition, condition, now)
+    metadata = dict(body["metadata"])
     metadata["finalizers"] = [each for each in metadata["finalizers"] if each != CLEANUP]
-    return {**said, "metadata": metadata}
+    return {**body, "metadata": metadata}

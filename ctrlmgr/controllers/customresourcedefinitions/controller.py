@@ -70,7 +70,7 @@ class DefinitionReconciler:
         self._instances = client.list_all
         self._clock = clock
         # The time when the deletion of a definition's instances began (monotonic seconds), by the definition's uid.
-        self._asked: dict[str, float] = {}
+        self._requested_at: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
         """Perform the next step for a CustomResourceDefinition."""
@@ -109,7 +109,7 @@ class DefinitionReconciler:
 
     def _waited(self, definition: Object) -> float:
         now = self._clock.monotonic()
-        return now - self._asked.setdefault(definition.uid, now)
+        return now - self._requested_at.setdefault(definition.uid, now)
 
 
 def _resource(fields: dict[str, dict[str, dict[str, str]]]) -> Resource:

@@ -40,19 +40,19 @@ def is_true(definition: Mapping[str, Any], type: str) -> bool:
     return (found := find(definition, type)) is not None and found.status == "True"
 
 
-def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
+def with_condition(conditions: Sequence[Mapping[str, Any]], desired: Condition, now: str) -> list[dict[str, Any]]:
     """Return the conditions of a CustomResourceDefinition with one condition set.
 
     The condition's transition time changes only if its status changes. `now` is a timestamp (RFC 3339).
     """
     result = [dict(each) for each in conditions]
     for each in result:
-        if each.get("type") == wanted.type:
-            if each.get("status") != wanted.status or not each.get("lastTransitionTime"):
+        if each.get("type") == desired.type:
+            if each.get("status") != desired.status or not each.get("lastTransitionTime"):
                 each["lastTransitionTime"] = now
-            each.update(status=wanted.status, reason=wanted.reason, message=wanted.message)
+            each.update(status=desired.status, reason=desired.reason, message=desired.message)
             return result
-    return [*result, {"lastTransitionTime": now, **wanted._asdict()}]
+    return [*result, {"lastTransitionTime": now, **desired._asdict()}]
 
 
 def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:

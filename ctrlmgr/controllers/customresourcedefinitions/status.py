@@ -48,9 +48,9 @@ def _with(status: Unstructured, condition: Condition, now: str) -> Unstructured:
     return {**status, "conditions": with_condition(conditions_of({"status": status}), condition, now)}
 
 
-def _with_or_without(status: Unstructured, type: str, said: Mapping[str, str] | None, now: str) -> Unstructured:
-    if said is not None:
-        return _with(status, Condition(**said), now)
+def _with_or_without(status: Unstructured, type: str, condition: Mapping[str, str] | None, now: str) -> Unstructured:
+    if condition is not None:
+        return _with(status, Condition(**condition), now)
     conditions = conditions_of({"status": status})
     if all(each.get("type") != type for each in conditions):
         return status

@@ -109,9 +109,9 @@ class DaemonSetReconciler:
         failure = self._carry_out(owner, step, revisions.hash, client)
         if failure is None:
             keeper.clean_up(revisions.old, pods)
-        wanted = with_status(obj, planner.status())
-        if wanted is not None:
-            client.update(wanted, "status")
+        desired = with_status(obj, planner.status())
+        if desired is not None:
+            client.update(desired, "status")
         if failure is not None:
             raise failure
         due = next_availability(pods, obj.view(DaemonSet).spec.min_ready_seconds, now)
@@ -156,9 +156,9 @@ class NodeChanges:
         for each in self._sets.list():
             if each.view(DaemonSet).selector is None:
                 continue
-            wanted = fits(each, new)
+            desired = fits(each, new)
             has_pod = any(target_node(pod) == new.name for pod in owned(self._pods, each))
-            if (not wanted.may_continue) if has_pod else wanted.should_run:
+            if (not desired.may_continue) if has_pod else desired.should_run:
                 yield each.key
 
 

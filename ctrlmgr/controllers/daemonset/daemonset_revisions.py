@@ -61,9 +61,9 @@ class RevisionKeeper:
         Raises the errors of the API if a request fails.
         """
         labelled = [self._labelled(each) for each in revisions]
-        wanted = template_patch(self._owner.object.view(DaemonSet).template)
-        same = [each for each in labelled if data_of(each) == wanted]
-        old = [each for each in labelled if data_of(each) != wanted]
+        desired = template_patch(self._owner.object.view(DaemonSet).template)
+        same = [each for each in labelled if data_of(each) == desired]
+        old = [each for each in labelled if data_of(each) != desired]
         number = max((number_of(each) for each in old), default=0) + 1
         if not same:
             return Revisions(self._create(number), old)
@@ -90,8 +90,8 @@ class RevisionKeeper:
         view = obj.view(DaemonSet)
         labels = (view.template.get("metadata") or {}).get("labels") or {}
         data = template_patch(view.template)
-        wanted = NewRevision(self._owner, number, data, labels, obj.annotations, HASH_LABEL)
-        named = wanted.named(template_hash(view.template, view.status.collision_count))
+        desired = NewRevision(self._owner, number, data, labels, obj.annotations, HASH_LABEL)
+        named = desired.named(template_hash(view.template, view.status.collision_count))
         try:
             return self._client.create(named)
         except AlreadyExists as error:

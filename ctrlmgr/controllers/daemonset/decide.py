@@ -83,12 +83,12 @@ class Planner:
     def manage(self, backoff: Backoff) -> Step:
         """Return the step that moves pods to the right nodes, independently of their templates."""
         step = Step()
-        for node, wanted in self._fits.items():
+        for node, desired in self._fits.items():
             pods = self._pods.get(node)
-            if wanted.should_run and pods is None:
+            if desired.should_run and pods is None:
                 step.create.append(node)
-            elif wanted.may_continue:
-                self._tidy(node, pods or (), wanted, step, backoff)
+            elif desired.may_continue:
+                self._tidy(node, pods or (), desired, step, backoff)
             elif pods:
                 step.delete += [pod for pod in pods if not pod.is_terminating]
         # A pod that is not bound yet can never be bound to a node that was deleted.
@@ -97,7 +97,7 @@ class Planner:
                 step.delete += [pod for pod in pods if not pod.view(Pod).spec.node_name]
         return step
 
-    def _tidy(self, node: str, pods: Iterable[Object], wanted: Fit, step: Step, backoff: Backoff) -> None:
+    def _tidy(self, node: str, pods: Iterable[Object], desired: Fit, step: Step, backoff: Backoff) -> None:
         running = []
         for pod in pods:
             if pod.is_terminating:
@@ -112,7 +112,7 @@ class Planner:
             else:
                 running.append(pod)
         if self._view.surges:
-            self._tidy_surge(node, running, wanted, step)
+            self._tidy_surge(node, running, desired, step)
         else:
             step.delete += oldest_first(running)[1:]
 
@@ -125,9 +125,9 @@ class Planner:
         step.events.append(DaemonEvent("Warning", "FailedDaemonPod", what))
         step.delete.append(pod)
 
-    def _tidy_surge(self, node: str, running: Sequence[Object], wanted: Fit, step: Step) -> None:
+    def _tidy_surge(self, node: str, running: Sequence[Object], desired: Fit, step: Step) -> None:
         if len(running) <= 1:
-            if not running and wanted.should_run:
+            if not running and desired.should_run:
                 step.create.append(node)
             return
         ordered = oldest_first(running)

@@ -119,8 +119,8 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:
             return 0
-        wanted = scaled(rolling.max_unavailable, nodes, round_up=True)
-        return wanted if wanted or self.max_surge(nodes) else 1
+        desired = scaled(rolling.max_unavailable, nodes, round_up=True)
+        return desired if desired or self.max_surge(nodes) else 1
 
     @property
     def surges(self) -> bool:
@@ -132,18 +132,18 @@ def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the tolerations in a pod's spec, together with the tolerations that every DaemonSet pod has."""
     found = [dict(each) for each in spec.get("tolerations") or ()]
     for name, effect in (*_ENDURED, *((_WITHOUT_NETWORK,) if spec.get("hostNetwork") else ())):
-        wanted = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
-        same = [number for number, each in enumerate(found) if _says_the_same(each, wanted)]
+        desired = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
+        same = [number for number, each in enumerate(found) if _says_the_same(each, desired)]
         for number in same:
-            found[number] = wanted
+            found[number] = desired
         if not same:
-            found.append(wanted)
+            found.append(desired)
     return found
 
 
-def _says_the_same(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _says_the_same(toleration: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
     """Compare tolerations without their `tolerationSeconds` (`Toleration.MatchToleration`)."""
-    return all((toleration.get(key) or "") == wanted.get(key, "") for key in ("key", "operator", "effect", "value"))
+    return all((toleration.get(key) or "") == desired.get(key, "") for key in ("key", "operator", "effect", "value"))
 
 
 def selects(daemon_set: Object, obj: Object) -> bool:

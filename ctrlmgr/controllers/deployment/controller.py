@@ -103,8 +103,8 @@ class DeploymentReconciler:
             rollout.sync_revision()
             self._write_numbers(rollout)
             return None
-        if (told := status.pausing(rollout.view, self._clock.now())) is not None:
-            rollout.set_condition(told)
+        if (paused := status.pausing(rollout.view, self._clock.now())) is not None:
+            rollout.set_condition(paused)
         if rollout.view.spec.paused:
             self._scale(rollout)
             return None
@@ -129,9 +129,9 @@ class DeploymentReconciler:
         if new is None:
             return _AT_ONCE
         others = sum(map(decide.size, rollout.old))
-        wanted = decide.size_of_new(rollout.view, others, decide.size(new))
+        desired = decide.size_of_new(rollout.view, others, decide.size(new))
         shrinks = decide.size(new) > rollout.view.replicas
-        if rollout.resize({new.name: rollout.view.replicas if shrinks else wanted}):
+        if rollout.resize({new.name: rollout.view.replicas if shrinks else desired}):
             return self._write_rollout(rollout)
         if rollout.resize(decide.shrink_old(rollout.view, new, rollout.old)):
             return self._write_rollout(rollout)
@@ -166,12 +166,12 @@ class DeploymentReconciler:
         """Restore the template of an earlier revision, if that revision exists."""
         if rollout.require_new() is None:
             return _AT_ONCE
-        wanted = revision or deployment_annotations.last_revision(rollout.all)
+        desired = revision or deployment_annotations.last_revision(rollout.all)
         fields = rollout.deployment.to_dict()
         noted = dict(rollout.deployment.annotations)
-        target = next((each for each in rollout.all if deployment_annotations.revision_of(each) == wanted), None)
+        target = next((each for each in rollout.all if deployment_annotations.revision_of(each) == desired), None)
         done = ""
-        if not wanted:
+        if not desired:
             rollout.tell(WARNING, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
         elif target is None:
             message = "Unable to find the revision to rollback to."
@@ -184,7 +184,7 @@ class DeploymentReconciler:
         else:
             fields["spec"]["template"] = decide.without_hash(target.view(ReplicaSet).template)
             noted = deployment_annotations.of_rolled_back(noted, target.annotations)
-            done = f'Rolled back deployment "{rollout.deployment.name}" to revision {wanted}'
+            done = f'Rolled back deployment "{rollout.deployment.name}" to revision {desired}'
         noted.pop(deployment_annotations.ROLLBACK_TO, None)
         fields["metadata"]["annotations"] = noted
         rollout.update(fields)
@@ -198,9 +198,9 @@ class DeploymentReconciler:
 
     def _write_rollout(self, rollout: Rollout) -> Result | None:
         now = self._clock.now()
-        wanted = status.of_rollout(rollout.deployment, rollout.new, rollout.all, now)
-        rollout.write_status(wanted)
-        due = status.look_again_in(rollout.deployment, wanted, now)
+        desired = status.of_rollout(rollout.deployment, rollout.new, rollout.all, now)
+        rollout.write_status(desired)
+        due = status.look_again_in(rollout.deployment, desired, now)
         return None if due is None else Result(requeue_after=due)
 
 

@@ -109,8 +109,8 @@ def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
 
 def is_saturated(view: Deployment, new: Object) -> bool:
     """Return whether the new ReplicaSet has all desired pods of the Deployment, and all of them are available."""
-    wanted = view.replicas
-    return size(new) == wanted == replicas_annotation(new, DESIRED_REPLICAS) and available(new) == wanted
+    desired = view.replicas
+    return size(new) == desired == replicas_annotation(new, DESIRED_REPLICAS) and available(new) == desired
 
 
 def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:

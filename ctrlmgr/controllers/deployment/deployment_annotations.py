@@ -81,15 +81,15 @@ def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str]
     rollback, the annotation with the history of revisions lists the lower revision, within the annotation's length
     limit.
     """
-    wanted = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
+    desired = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")
     old = _number(text) if text else 0
     if old is None or old >= revision:
-        return wanted
-    wanted[REVISION] = str(revision)
+        return desired
+    desired[REVISION] = str(revision)
     if REVISION in current:
-        wanted[REVISION_HISTORY] = _history(current.get(REVISION_HISTORY, ""), text)
-    return wanted
+        desired[REVISION_HISTORY] = _history(current.get(REVISION_HISTORY, ""), text)
+    return desired
 
 
 def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:

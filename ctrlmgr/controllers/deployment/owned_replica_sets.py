@@ -83,11 +83,11 @@ class Rollout:
         if new is None:
             return None
         revision = deployment_annotations.max_revision(self.old) + 1
-        wanted = deployment_annotations.of_new_replica_set(self.deployment.annotations, new.annotations, revision)
+        desired = deployment_annotations.of_new_replica_set(self.deployment.annotations, new.annotations, revision)
         fields = new.to_dict()
         ready_seconds = self.view.spec.min_ready_seconds
-        if wanted != new.annotations or new.view(ReplicaSet).spec.min_ready_seconds != ready_seconds:
-            fields["metadata"]["annotations"] = wanted
+        if desired != new.annotations or new.view(ReplicaSet).spec.min_ready_seconds != ready_seconds:
+            fields["metadata"]["annotations"] = desired
             fields["spec"]["minReadySeconds"] = ready_seconds
             new = self._put(self._client.update(Object.from_dict(fields)))
         else:
@@ -99,22 +99,22 @@ class Rollout:
         return self.sync_revision() or self._create()
 
     def _create(self) -> Object | None:
-        wanted, count, revision = self._wanted()
+        desired, count, revision = self._desired()
         try:
-            created = self._put(self._client.create(wanted))
+            created = self._put(self._client.create(desired))
         except AlreadyExists:
-            return self._taken(wanted)
+            return self._taken(desired)
         except NamespaceTerminating:
             raise
         except ApiError as error:
-            self._tell_not_created(wanted.name, error)
+            self._tell_not_created(desired.name, error)
             raise
         if count:
             self._tell(NORMAL, "ScalingReplicaSet", f"Scaled up replica set {created.name} from 0 to {count}")
         self._note_revision(str(revision), status.CREATED, created.name)
         return created
 
-    def _wanted(self) -> tuple[Object, int, int]:
+    def _desired(self) -> tuple[Object, int, int]:
         """Return the ReplicaSet to create, its size, and its revision."""
         view, owner = self.view, Owner(self.deployment, API_VERSION, KIND)
         hash_ = template_hash(view.template, view.status.collision_count)
@@ -145,14 +145,14 @@ class Rollout:
         head = {"kind": "ReplicaSet", "apiVersion": API_VERSION}
         return Object.from_dict({**head, "metadata": metadata, "spec": spec}), count, revision
 
-    def _taken(self, wanted: Object) -> Object | None:
+    def _taken(self, desired: Object) -> Object | None:
         """Return the existing object with the new ReplicaSet's name if both have the same template.
 
         Otherwise count a collision.
         """
-        current = self._log.get(REPLICA_SETS, wanted.key)
+        current = self._log.get(REPLICA_SETS, desired.key)
         if current is None:
-            raise NotFound(f"{REPLICA_SETS} {wanted.key} existed, but was deleted")
+            raise NotFound(f"{REPLICA_SETS} {desired.key} existed, but was deleted")
         same = decide.same_template(current.view(ReplicaSet).template, self.view.template)
         if is_controlled_by(current, self.deployment) and same:
             return self._put(current)
@@ -164,8 +164,8 @@ class Rollout:
         message = f'Failed to create new replica set "{name}": {error}'
         if self.view.deadline is not None:
             now = self._clock.now()
-            told = status.condition(status.PROGRESSING, "False", status.NOT_CREATED, message, now)
-            self.set_condition(told)
+            condition = status.condition(status.PROGRESSING, "False", status.NOT_CREATED, message, now)
+            self.set_condition(condition)
         self._tell(WARNING, status.NOT_CREATED, message)
 
     def _note_revision(self, revision: str, reason: str, name: str) -> None:
@@ -173,15 +173,15 @@ class Rollout:
         view = self.view
         conditions = view.status.conditions
         begins = reason == status.CREATED or condition_of(conditions, status.PROGRESSING) is None
-        wanted = self._status()
+        desired = self._status()
         if view.deadline is not None and begins:
-            said = "Created new" if reason == status.CREATED else "Found new"
-            message = f'{said} replica set "{name}"'
-            told = status.condition(status.PROGRESSING, "True", reason, message, self._clock.now())
-            wanted = status.with_conditions(wanted, with_condition(conditions, told))
+            verb = "Created new" if reason == status.CREATED else "Found new"
+            message = f'{verb} replica set "{name}"'
+            condition = status.condition(status.PROGRESSING, "True", reason, message, self._clock.now())
+            desired = status.with_conditions(desired, with_condition(conditions, condition))
         noted = {**self.deployment.annotations, deployment_annotations.REVISION: revision}
-        if noted != self.deployment.annotations or wanted != self._status():
-            self._write_status(wanted, noted)
+        if noted != self.deployment.annotations or desired != self._status():
+            self._write_status(desired, noted)
 
     # Sizes.
 
@@ -191,23 +191,23 @@ class Rollout:
         If `note` is set, the annotations of ReplicaSets with an unchanged size are updated, too.
         """
         changed = False
-        for name, wanted in sizes.items():
-            changed = self._resize(self._sets[name], wanted, note=note) or changed
+        for name, desired in sizes.items():
+            changed = self._resize(self._sets[name], desired, note=note) or changed
         return changed
 
-    def _resize(self, replica_set: Object, wanted: int, *, note: bool) -> bool:
+    def _resize(self, replica_set: Object, desired: int, *, note: bool) -> bool:
         before, view = decide.size(replica_set), self.view
         noted = deployment_annotations.sized(replica_set.annotations, view.replicas, view.replicas + view.surge)
-        if before == wanted and not (note and noted != replica_set.annotations):
+        if before == desired and not (note and noted != replica_set.annotations):
             return False
         fields = replica_set.to_dict()
-        fields["spec"]["replicas"] = wanted
+        fields["spec"]["replicas"] = desired
         fields["metadata"]["annotations"] = noted
         self._put(self._client.update(Object.from_dict(fields)))
-        if before == wanted:
+        if before == desired:
             return False
-        way = "up" if before < wanted else "down"
-        message = f"Scaled {way} replica set {replica_set.name} from {before} to {wanted}"
+        way = "up" if before < desired else "down"
+        message = f"Scaled {way} replica set {replica_set.name} from {before} to {desired}"
         self._tell(NORMAL, "ScalingReplicaSet", message)
         return True
 
@@ -221,16 +221,16 @@ class Rollout:
 
     # The Deployment.
 
-    def set_condition(self, told: Mapping[str, Any]) -> None:
+    def set_condition(self, condition: Mapping[str, Any]) -> None:
         """Write one condition of the Deployment."""
-        conditions = with_condition(self.view.status.conditions, told)
+        conditions = with_condition(self.view.status.conditions, condition)
         self._write_status(status.with_conditions(self._status(), conditions))
 
-    def write_status(self, wanted: Mapping[str, Any]) -> bool:
+    def write_status(self, desired: Mapping[str, Any]) -> bool:
         """Write the status of the Deployment; return False if the status is unchanged."""
-        if wanted == self._status():
+        if desired == self._status():
             return False
-        self._write_status(wanted)
+        self._write_status(desired)
         return True
 
     def update(self, fields: Mapping[str, Any]) -> None:
@@ -244,8 +244,8 @@ class Rollout:
     def _status(self) -> dict[str, Any]:
         return dict(self.deployment.to_dict().get("status") or {})
 
-    def _write_status(self, wanted: Mapping[str, Any], noted: Mapping[str, str] | None = None) -> None:
-        fields = {**self.deployment.to_dict(), "status": dict(wanted)}
+    def _write_status(self, desired: Mapping[str, Any], noted: Mapping[str, str] | None = None) -> None:
+        fields = {**self.deployment.to_dict(), "status": dict(desired)}
         if noted is not None:
             fields["metadata"]["annotations"] = dict(noted)
         self.deployment = self._client.update(Object.from_dict(fields), "status")

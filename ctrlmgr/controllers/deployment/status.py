@@ -110,26 +110,26 @@ def _with_progress(
     current = condition_of(view.status.conditions, PROGRESSING)
     subject = f'ReplicaSet "{new.name}"' if new is not None else f'Deployment "{deployment.name}"'
     if is_complete(deployment, status):
-        told = condition(PROGRESSING, "True", COMPLETE, f"{subject} has successfully progressed.", now)
-        return with_condition(conditions, told)
+        progressing = condition(PROGRESSING, "True", COMPLETE, f"{subject} has successfully progressed.", now)
+        return with_condition(conditions, progressing)
     if _has_progressed(view, status):
-        told = condition(PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
+        progressing = condition(PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
         # The update time is the time of the latest progress, so it is set even if the reason does not change.
         if current is not None and current["status"] == "True":
-            told["lastTransitionTime"] = current.get("lastTransitionTime")
-        return [*without(conditions, PROGRESSING), told]
+            progressing["lastTransitionTime"] = current.get("lastTransitionTime")
+        return [*without(conditions, PROGRESSING), progressing]
     if has_timed_out(view, condition_of(conditions, PROGRESSING), now):
-        told = condition(PROGRESSING, "False", TIMED_OUT, f"{subject} has timed out progressing.", now)
-        return with_condition(conditions, told)
+        progressing = condition(PROGRESSING, "False", TIMED_OUT, f"{subject} has timed out progressing.", now)
+        return with_condition(conditions, progressing)
     return conditions
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
     """Return whether all pods in a status are new and available, and no pod is old (`DeploymentComplete`)."""
-    wanted = deployment.view(Deployment).replicas
+    desired = deployment.view(Deployment).replicas
     names = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= (deployment.metadata.generation or 0)
-    return is_observed and all(status.get(name, 0) == wanted for name in names)
+    return is_observed and all(status.get(name, 0) == desired for name in names)
 
 
 def _has_progressed(view: Deployment, status: Mapping[str, Any]) -> bool:
@@ -176,8 +176,8 @@ def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | 
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)
         if found is not None:
             at = found.get("lastTransitionTime")
-            told = {"lastUpdateTime": at, "lastTransitionTime": at, "message": found.get("message", "")}
-            return {"type": REPLICA_FAILURE, "status": found["status"], "reason": found.get("reason", ""), **told}
+            fields = {"lastUpdateTime": at, "lastTransitionTime": at, "message": found.get("message", "")}
+            return {"type": REPLICA_FAILURE, "status": found["status"], "reason": found.get("reason", ""), **fields}
     return None
 
 

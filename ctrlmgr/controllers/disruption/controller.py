@@ -76,17 +76,17 @@ class DisruptionReconciler:
         if not pods:
             self._recorder.event(budget, NORMAL, "NoPods", "No matching pods found")
         try:
-            wanted = expected(budget, pods, lambda pod: self._scales.of(pod, client))
+            desired = expected(budget, pods, lambda pod: self._scales.of(pod, client))
         except (ApiError, NoScaleError) as problem:
             message = f"Failed to calculate the number of expected pods: {problem}"
             self._recorder.event(budget, WARNING, "CalculateExpectedPodCountFailed", message)
             raise
-        if wanted.unmanaged:
+        if desired.unmanaged:
             message = _UNMANAGED.format(selector=selector_shown(budget.view(Budget).spec.selector))
             self._recorder.event(budget, WARNING, "UnmanagedPods", message)
         gone = disrupted(budget, pods, now)
         self._tell_overdue(budget, gone.overdue)
-        new = with_status(budget, wanted, healthy(pods, gone.pods, now), gone.pods, now)
+        new = with_status(budget, desired, healthy(pods, gone.pods, now), gone.pods, now)
         if new is not None:
             client.update(new, "status")
         return None if gone.until is None else Result(requeue_after=max(gone.until - now, 0) / 1_000_000 + 0.001)

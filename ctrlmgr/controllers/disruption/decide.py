@@ -53,15 +53,15 @@ def expected(budget: Object, pods: Sequence[Object], scale_of: Callable[[Object]
     """
     spec = budget.view(Budget).spec
     if spec.max_unavailable is not None:
-        wanted, unmanaged = _wanted(pods, scale_of)
-        return Expected(wanted, max(wanted - scaled(spec.max_unavailable, wanted, round_up=True), 0), unmanaged)
+        desired, unmanaged = _expected_count(pods, scale_of)
+        return Expected(desired, max(desired - scaled(spec.max_unavailable, desired, round_up=True), 0), unmanaged)
     if isinstance(spec.min_available, str):
-        wanted, unmanaged = _wanted(pods, scale_of)
-        return Expected(wanted, scaled(spec.min_available, wanted, round_up=True), unmanaged)
+        desired, unmanaged = _expected_count(pods, scale_of)
+        return Expected(desired, scaled(spec.min_available, desired, round_up=True), unmanaged)
     return Expected(0, 0) if spec.min_available is None else Expected(len(pods), spec.min_available)
 
 
-def _wanted(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tuple[int, bool]:
+def _expected_count(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tuple[int, bool]:
     asked: set[str] = set()
     scales: dict[str, int] = {}
     unmanaged = False
@@ -105,23 +105,23 @@ def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
     )
 
 
-def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
+def with_status(budget: Object, desired: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
     """Return a budget with these counts in its status; None if the status has them already."""
     was, generation = budget.view(Budget).status, budget.metadata.generation or 0
-    allowed = max(current - wanted.healthy, 0) if wanted.pods > 0 else 0
+    allowed = max(current - desired.healthy, 0) if desired.pods > 0 else 0
     reason = _SUFFICIENT if allowed else _INSUFFICIENT
-    said = condition_of(was.conditions, ALLOWED) or {}
+    condition = condition_of(was.conditions, ALLOWED) or {}
     before = BudgetNumbers(was.current_healthy, was.desired_healthy, was.expected_pods, was.disruptions_allowed)
-    numbers = BudgetNumbers(current, wanted.healthy, wanted.pods, allowed)
+    numbers = BudgetNumbers(current, desired.healthy, desired.pods, allowed)
     same = before == numbers and (was.disrupted_pods or {}) == gone and was.observed_generation == generation
-    if same and (said.get("status"), said.get("reason")) == (str(allowed > 0), reason):
+    if same and (condition.get("status"), condition.get("reason")) == (str(allowed > 0), reason):
         return None
     status: dict[str, Any] = {
         "observedGeneration": generation,
         "disruptionsAllowed": allowed,
         "currentHealthy": current,
-        "desiredHealthy": wanted.healthy,
-        "expectedPods": wanted.pods,
+        "desiredHealthy": desired.healthy,
+        "expectedPods": desired.pods,
         "conditions": _conditions(was.conditions or (), allowed > 0, reason, "", generation, now),
     }
     if gone:
@@ -151,19 +151,21 @@ def _conditions(
     conditions: Sequence[Mapping[str, Any]], value: bool, reason: str, message: str, generation: int, now: int
 ) -> list[dict[str, Any]]:
     """Replace the condition of this type in the list, or append the condition (`SetStatusCondition`)."""
-    said = condition_of(conditions, ALLOWED)
-    kept = said is not None and said["status"] == str(value)
+    allowed = condition_of(conditions, ALLOWED)
+    kept = allowed is not None and allowed["status"] == str(value)
     new = {
         "type": ALLOWED,
         "status": str(value),
         **({"observedGeneration": generation} if generation else {}),
-        "lastTransitionTime": said["lastTransitionTime"] if said is not None and kept else format_time_seconds(now),
+        "lastTransitionTime": allowed["lastTransitionTime"]
+        if allowed is not None and kept
+        else format_time_seconds(now),
         "reason": reason,
         "message": message,
     }
-    if said is None:
+    if allowed is None:
         return [*without([dict(each) for each in conditions], ALLOWED), new]
-    return [new if each is said else dict(each) for each in conditions]
+    return [new if each is allowed else dict(each) for each in conditions]
 
 
 _MARK: Final = DISRUPTION.encode()
@@ -176,8 +178,8 @@ def stale_after(pod: Object, now: int) -> int | None:
     """
     if pod.is_terminating or not pod.mentions(_MARK):
         return None  # Nearly all pods return here, so they are not decoded.
-    said = pod.view(DisruptedPod).disruption
-    if said is None:
+    disruption_condition = pod.view(DisruptedPod).disruption
+    if disruption_condition is None:
         return None
-    since = parse_time(said.last_transition_time) if said.last_transition_time else 0
+    since = parse_time(disruption_condition.last_transition_time) if disruption_condition.last_transition_time else 0
     return max(since + PATIENCE - now, 0)

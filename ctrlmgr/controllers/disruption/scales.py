@@ -64,7 +64,7 @@ class Scales:
         """
         reference = controller_of(pod)
         assert reference is not None, "a pod without a controller is not asked for"
-        found = self._known(reference, pod.namespace) or self._asked(reference, pod.namespace, client)
+        found = self._known(reference, pod.namespace) or self._requested_scale(reference, pod.namespace, client)
         if found is None:
             raise NoScaleError(f"found no controllers for pod {quote(pod.name)}")
         return found
@@ -92,7 +92,7 @@ class Scales:
         found = self._listers[resource].get(Key(namespace, reference.name))
         return None if found is None or found.uid != reference.uid else _scale(found)
 
-    def _asked(self, reference: OwnerReference, namespace: str, client: EngineClient) -> Scale | None:
+    def _requested_scale(self, reference: OwnerReference, namespace: str, client: EngineClient) -> Scale | None:
         named = (reference.api_version, reference.kind)
         kind = next((each for each in self._kinds() if (each.gvk.api_version, each.gvk.kind) == named), None)
         if kind is None:

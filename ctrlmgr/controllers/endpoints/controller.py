@@ -250,18 +250,18 @@ class EndpointsReconciler:
         # The method is called even if nothing is written, so that the next call compares with this one, as in
         # Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
-        wanted = desired_endpoints(service, pods, current, trigger_time)
-        if wanted is None:
+        desired = desired_endpoints(service, pods, current, trigger_time)
+        if desired is None:
             return
         if current is not None:
             message = f"Failed to update endpoint {service.key}"
-            with failures_told(self._recorder, wanted, "FailedToUpdateEndpoint", message):
-                self._writes.update(service.key, wanted, client)
+            with failures_told(self._recorder, desired, "FailedToUpdateEndpoint", message):
+                self._writes.update(service.key, desired, client)
             return
         message = f"Failed to create endpoint for service {service.key}"
         try:
-            with failures_told(self._recorder, wanted, "FailedToCreateEndpoint", message):
-                self._writes.create(service.key, wanted, client)
+            with failures_told(self._recorder, desired, "FailedToCreateEndpoint", message):
+                self._writes.create(service.key, desired, client)
         except NamespaceTerminating:
             log.debug("endpoints not created, their namespace is terminating", key=str(service.key))
 

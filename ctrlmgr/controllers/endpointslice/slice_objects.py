@@ -109,10 +109,10 @@ def changed_slice(draft: Draft, appearance: Appearance) -> Object:
     return Object(ENDPOINT_SLICES, _body(metadata, draft), current.revision)
 
 
-def _annotations(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the annotations `current` together with the annotations `wanted`, without an old trigger time."""
+def _annotations(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the annotations `current` together with the annotations `desired`, without an old trigger time."""
     kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
-    return dict(sorted({**kept, **wanted}.items())) or None
+    return dict(sorted({**kept, **desired}.items())) or None
 
 
 def _body(metadata: bytes | msgspec.Raw, draft: Draft) -> bytes:

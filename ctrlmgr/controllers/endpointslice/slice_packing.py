@@ -83,30 +83,30 @@ class Changes:
 
 def pack(
     existing: Iterable[Draft],
-    wanted: dict[Identity, Endpoint],
+    desired: dict[Identity, Endpoint],
     new: Callable[[], Draft],
     is_labelled: Callable[[Draft], bool],
 ) -> Changes:
     """Return the changes of the slices that have one set of ports.
 
-    After these changes, the slices contain the endpoints in `wanted`; the function empties `wanted`. The function `new`
-    returns an empty slice with these ports.
+    After these changes, the slices contain the endpoints in `desired`. The function empties `desired`. The
+    function `new` returns an empty slice with these ports.
     """
     changes = Changes()
     for draft in existing:
-        _sort(draft, wanted, changes, is_labelled)
-    if wanted:
+        _sort(draft, desired, changes, is_labelled)
+    if desired:
         for draft in sorted(changes.update, key=_emptiness):
-            _fill(draft, wanted)
-    while wanted:
-        found = _closest(changes.unchanged, len(wanted))
+            _fill(draft, desired)
+    while desired:
+        found = _closest(changes.unchanged, len(desired))
         if found is None:
             changes.create.append(found := new())
         else:
             changes.unchanged.remove(found)
             changes.update.append(found)
         found.endpoints = list(found.endpoints)
-        _fill(found, wanted)
+        _fill(found, desired)
     return changes
 
 
@@ -163,10 +163,10 @@ def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
     return min(fitting, key=_emptiness, default=None)
 
 
-def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
-    """Move as many of the first endpoints of `wanted` into a slice as fit; the slice must not share its list."""
+def _fill(draft: Draft, desired: dict[Identity, Endpoint]) -> None:
+    """Move as many of the first endpoints of `desired` into a slice as fit; the slice must not share its list."""
     room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
-    draft.endpoints += [wanted.pop(key) for key in list(islice(wanted, room))]
+    draft.endpoints += [desired.pop(key) for key in list(islice(desired, room))]
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:

@@ -96,32 +96,32 @@ def appearance_of(endpoints: Object) -> Appearance:
 
 
 def _mirror(
-    changes: Changes, existing: list[Draft], new: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance
+    changes: Changes, existing: list[Draft], new: Draft, desired: dict[Identity, Endpoint], appearance: Appearance
 ) -> None:
-    """Update the first slice of one IP family and set of ports to `wanted`, or create it; delete the other slices."""
+    """Update the first slice of one IP family and set of ports to `desired`, or create it; delete the other slices."""
     if not existing:
-        new.endpoints = [*wanted.values()]
+        new.endpoints = [*desired.values()]
         changes.create.append(new)
         return
     kept, *others = existing
     changes.delete += others
-    if _is_right(kept, wanted, appearance):
+    if _is_right(kept, desired, appearance):
         changes.unchanged.append(kept)
         return
-    kept.endpoints = [*wanted.values()]
+    kept.endpoints = [*desired.values()]
     kept.renew = True
     changes.update.append(kept)
 
 
-def _is_right(draft: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance) -> bool:
+def _is_right(draft: Draft, desired: dict[Identity, Endpoint], appearance: Appearance) -> bool:
     current = draft.current
     return (
         current is not None
         and current.labels == appearance.labels
         and current.annotations == appearance.annotations
         and appearance.owner in (current.metadata.owner_references or ())
-        and len(draft.endpoints) == len(wanted)
-        and all((found := wanted.get(identity(each))) is not None and is_same(found, each) for each in draft.endpoints)
+        and len(draft.endpoints) == len(desired)
+        and all((found := desired.get(identity(each))) is not None and is_same(found, each) for each in draft.endpoints)
     )
 
 

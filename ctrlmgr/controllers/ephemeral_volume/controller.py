@@ -67,8 +67,8 @@ class EphemeralVolumes:
                 self._see_to(pod, fields, volume, client)
 
     def _see_to(self, pod: Object, fields: Mapping[str, Any], volume: Mapping[str, Any], client: EngineClient) -> None:
-        wanted = claim_for(fields, volume)
-        key = Key(pod.namespace, wanted["metadata"]["name"])
+        desired = claim_for(fields, volume)
+        key = Key(pod.namespace, desired["metadata"]["name"])
         found = self._claims.get(key)
         if found is not None:
             if not is_controlled_by(found, pod):
@@ -77,7 +77,7 @@ class EphemeralVolumes:
                 raise CtrlmgrError(problem)  # The pod's other volumes wait, as in Kubernetes.
             return
         try:
-            client.create(Object.from_dict(wanted))
+            client.create(Object.from_dict(desired))
         except ApiError as error:
             self._tell(pod, volume, f"create PVC {key.name}: {error}")
             raise

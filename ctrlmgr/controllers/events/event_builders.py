@@ -18,21 +18,21 @@ _DEFAULT_NAMESPACE: Final = "default"
 """The namespace of Events about cluster-scoped objects."""
 
 
-def key_of(wanted: CorrelatedEvent | Series) -> Key:
+def key_of(desired: CorrelatedEvent | Series) -> Key:
     """Return the namespace and name of an Event."""
-    return Key(wanted.occurrence.subject.namespace or _DEFAULT_NAMESPACE, wanted.name)
+    return Key(desired.occurrence.subject.namespace or _DEFAULT_NAMESPACE, desired.name)
 
 
-def event_of(wanted: CorrelatedEvent | Series) -> Object:
+def event_of(desired: CorrelatedEvent | Series) -> Object:
     """Return the complete Event for a single occurrence or a series."""
-    return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
+    return Object.from_dict(_in_series(desired) if isinstance(desired, Series) else _counted(desired))
 
 
-def patch_of(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
+def patch_of(desired: CorrelatedEvent | Series) -> dict[str, Any]:
     """Return the strategic merge patch that increments the count of an existing Event."""
-    if isinstance(wanted, Series):
-        return {"series": _repeated(wanted)}
-    return {"message": wanted.occurrence.message, **_latest(wanted)}
+    if isinstance(desired, Series):
+        return {"series": _repeated(desired)}
+    return {"message": desired.occurrence.message, **_latest(desired)}
 
 
 def _latest(sighting: CorrelatedEvent) -> dict[str, Any]:
@@ -44,43 +44,43 @@ def _repeated(series: Series) -> dict[str, Any]:
 
 
 def _counted(sighting: CorrelatedEvent) -> dict[str, Any]:
-    told = sighting.occurrence
+    occurrence = sighting.occurrence
     return {
         **_head(sighting),
-        "source": {"component": told.component},
+        "source": {"component": occurrence.component},
         "firstTimestamp": format_time_seconds(sighting.first),
         **_latest(sighting),
-        "type": told.type,
+        "type": occurrence.type,
         "eventTime": None,
-        "reportingComponent": told.component,
+        "reportingComponent": occurrence.component,
         "reportingInstance": "",
     }
 
 
 def _in_series(series: Series) -> dict[str, Any]:
-    told = series.first
+    occurrence = series.first
     return {
         **_head(series),
         "source": {},
         "firstTimestamp": None,
         "lastTimestamp": None,
-        "type": told.type,
-        "eventTime": format_time(told.at),
+        "type": occurrence.type,
+        "eventTime": format_time(occurrence.at),
         **({"series": _repeated(series)} if series.times > 1 else {}),
-        "action": told.action,
-        **({"related": told.related} if told.related is not None else {}),
-        "reportingComponent": told.component,
-        "reportingInstance": told.instance,
+        "action": occurrence.action,
+        **({"related": occurrence.related} if occurrence.related is not None else {}),
+        "reportingComponent": occurrence.component,
+        "reportingInstance": occurrence.instance,
     }
 
 
-def _head(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
-    key, told = key_of(wanted), wanted.occurrence
+def _head(desired: CorrelatedEvent | Series) -> dict[str, Any]:
+    key, occurrence = key_of(desired), desired.occurrence
     return {
         "kind": "Event",
         "apiVersion": "v1",
         "metadata": {"name": key.name, "namespace": key.namespace},
-        "involvedObject": told.subject,
-        "reason": told.reason,
-        "message": told.message,
+        "involvedObject": occurrence.subject,
+        "reason": occurrence.reason,
+        "message": occurrence.message,
     }

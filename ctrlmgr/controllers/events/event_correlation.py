@@ -110,41 +110,41 @@ class Correlator:
         self._seen: BoundedCache[Hashable, CorrelatedEvent] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
         self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
-    def correlate(self, told: Occurrence, now: float) -> CorrelatedEvent | None:
+    def correlate(self, occurrence: Occurrence, now: float) -> CorrelatedEvent | None:
         """Return the Event to write, or None if the occurrence must be dropped; `now` is in monotonic seconds."""
-        told, key = self._combined(told, now)
+        occurrence, key = self._combined(occurrence, now)
         before = self._seen.get(key)
-        sighting = CorrelatedEvent(told, told.name, told.at, 1)
+        sighting = CorrelatedEvent(occurrence, occurrence.name, occurrence.at, 1)
         if before is not None:
-            sighting = CorrelatedEvent(told, before.name, before.first, before.times + 1)
-        self._seen.put(key, sighting, len(told.message))
-        return sighting if self._may_tell(told, now) else None
+            sighting = CorrelatedEvent(occurrence, before.name, before.first, before.times + 1)
+        self._seen.put(key, sighting, len(occurrence.message))
+        return sighting if self._may_tell(occurrence, now) else None
 
-    def _combined(self, told: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
+    def _combined(self, occurrence: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
         """Return the occurrence and the key of its Event.
 
         If the occurrence's group has many messages, the occurrence is combined with the others.
         """
-        key = (_source(told), told.type, told.reason)
+        key = (_source(occurrence), occurrence.type, occurrence.reason)
         group = self._groups.get(key)
         if group is None or now - group.latest > INTERVAL:
             group = _Group()
-        group.messages[told.message] = None
+        group.messages[occurrence.message] = None
         group.latest = now
         self._groups.put(key, group, sum(map(len, group.messages)))
         if len(group.messages) < SIMILAR:
-            return told, (key, told.subject.field_path, told.message)
+            return occurrence, (key, occurrence.subject.field_path, occurrence.message)
         del group.messages[next(iter(group.messages))]
-        return told._replace(message=_COMBINED + told.message), key
+        return occurrence._replace(message=_COMBINED + occurrence.message), key
 
-    def _may_tell(self, told: Occurrence, now: float) -> bool:
-        key = _source(told)
+    def _may_tell(self, occurrence: Occurrence, now: float) -> bool:
+        key = _source(occurrence)
         bucket = self._buckets.get(key) or _Bucket(now)
         self._buckets.put(key, bucket)
         return bucket.take(now)
 
 
-def _source(told: Occurrence) -> tuple[str, ...]:
+def _source(occurrence: Occurrence) -> tuple[str, ...]:
     """Return the component and the object, without the object's resource version."""
-    subject = told.subject
-    return told.component, subject.kind, subject.namespace, subject.name, subject.uid, subject.api_version
+    subject = occurrence.subject
+    return occurrence.component, subject.kind, subject.namespace, subject.name, subject.uid, subject.api_version

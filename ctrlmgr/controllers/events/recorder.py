@@ -145,8 +145,8 @@ class EventRecorder:
         other = None if related is None else _referred(related)
         at, name = self._broadcaster.stamp(reference)
         source = self._component
-        told = Occurrence(reference, type, reason, message, source, action, at, name, self._instance, other)
-        self._broadcaster.enqueue(told, self._client)
+        occurrence = Occurrence(reference, type, reason, message, source, action, at, name, self._instance, other)
+        self._broadcaster.enqueue(occurrence, self._client)
 
 
 class _Task(NamedTuple):
@@ -177,7 +177,7 @@ class EventBroadcaster:
         self._due: deque[_Task] = deque()
         # Guards the fields below; notified when work is added, and on close.
         self._changed = threading.Condition()
-        self._told: deque[tuple[Occurrence, PatchClient]] = deque()
+        self._occurrences: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
         self._dropped = 0  # The number of dropped occurrences since the last log line.
@@ -197,16 +197,22 @@ class EventBroadcaster:
             name = f"{subject.name}.{self._stamp:x}"
             return now, new_uid(self._random) if subdomain_name(name) else name
 
-    def enqueue(self, told: Occurrence, client: PatchClient) -> None:
+    def enqueue(self, occurrence: Occurrence, client: PatchClient) -> None:
         """Queue an occurrence; drop the occurrence if the queue is full or the broadcaster is closed."""
         with self._changed:
-            dropped = self._closed or len(self._told) >= QUEUED
+            dropped = self._closed or len(self._occurrences) >= QUEUED
             if not dropped:
-                self._told.append((told, client))
+                self._occurrences.append((occurrence, client))
                 self._changed.notify()
             count = self._drop() if dropped else 0
         if count:
-            log.error("events dropped", count=count, reason=told.reason, message=told.message, kind=told.subject.kind)
+            log.error(
+                "events dropped",
+                count=count,
+                reason=occurrence.reason,
+                message=occurrence.message,
+                kind=occurrence.subject.kind,
+            )
 
     def _drop(self) -> int:
         """Count a dropped occurrence; the caller must hold the lock.
@@ -267,36 +273,36 @@ class EventBroadcaster:
                 if held is not None and (self._closed or held.due <= now):
                     self._held = None
                     return held
-                if held is None and (self._due or self._told):
-                    return self._due.popleft() if self._due else self._told.popleft()
+                if held is None and (self._due or self._occurrences):
+                    return self._due.popleft() if self._due else self._occurrences.popleft()
                 moments = [each for each in (give_up_at, None if held is None else held.due) if each is not None]
                 if self._closed or (give_up_at is not None and give_up_at <= now):
                     return None
                 self._clock.wait(self._changed, min(moments) - now if moments else None)
 
-    def _correlate(self, told: Occurrence, client: PatchClient) -> _Task | None:
-        wanted: CorrelatedEvent | Series | None
-        if told.instance:
-            wanted = self._series.correlate(told, client)
+    def _correlate(self, occurrence: Occurrence, client: PatchClient) -> _Task | None:
+        desired: CorrelatedEvent | Series | None
+        if occurrence.instance:
+            desired = self._series.correlate(occurrence, client)
         else:
-            wanted = self._correlator.correlate(told, self._clock.monotonic())
-        return None if wanted is None else _Task(wanted, client)
+            desired = self._correlator.correlate(occurrence, self._clock.monotonic())
+        return None if desired is None else _Task(desired, client)
 
     def _write(self, task: _Task) -> None:
         """Write an Event; keep the Event for a retry if the log is unavailable."""
-        wanted, client = task.wanted, task.client
-        reason = wanted.occurrence.reason
+        desired, client = task.wanted, task.client
+        reason = desired.occurrence.reason
         try:
-            _send(wanted, client)
+            _send(desired, client)
         except CtrlmgrError as error:
             if _is_refusal(error):
-                log.info("event rejected", name=wanted.name, reason=reason, error=str(error))
+                log.info("event rejected", name=desired.name, reason=reason, error=str(error))
             elif task.tries + 1 >= TRIES or self._closed:
-                log.error("writing event failed", name=wanted.name, reason=reason, error=str(error))
+                log.error("writing event failed", name=desired.name, reason=reason, error=str(error))
             else:
                 self._hold(task)
         except Exception as error:  # An unexpected error with one Event must not prevent the other Events.
-            log.error("writing event failed", name=wanted.name, reason=reason, exc_info=error)
+            log.error("writing event failed", name=desired.name, reason=reason, exc_info=error)
 
     def _hold(self, task: _Task) -> None:
         pause = PAUSE * self._random.random() if not task.tries else PAUSE
@@ -305,12 +311,12 @@ class EventBroadcaster:
             self._held = task._replace(tries=task.tries + 1, due=due)
 
 
-def _send(wanted: CorrelatedEvent | Series, client: PatchClient) -> None:
+def _send(desired: CorrelatedEvent | Series, client: PatchClient) -> None:
     """Update an Event's count, or create the Event if it is new or was deleted (client-go's `recordEvent`)."""
-    event = event_of(wanted)
-    if wanted.times > 1:
+    event = event_of(desired)
+    if desired.times > 1:
         try:
-            client.patch(event, patch_of(wanted))
+            client.patch(event, patch_of(desired))
             return
         except NotFound:
             pass

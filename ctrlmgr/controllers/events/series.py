@@ -60,14 +60,22 @@ class SeriesCorrelator:
         self._finish_at = now + FINISH
         self._refresh_at = now + REFRESH
 
-    def correlate(self, told: Occurrence, client: PatchClient) -> Series | None:
+    def correlate(self, occurrence: Occurrence, client: PatchClient) -> Series | None:
         """Return the Event to write through `client`; None if the occurrence is only counted."""
-        key = (told.type, told.action, told.reason, told.component, told.instance, told.subject, told.related)
+        key = (
+            occurrence.type,
+            occurrence.action,
+            occurrence.reason,
+            occurrence.component,
+            occurrence.instance,
+            occurrence.subject,
+            occurrence.related,
+        )
         before = self._known.get(key)
         if before is None:
-            series = Series(told, 1, told.at)
+            series = Series(occurrence, 1, occurrence.at)
         else:
-            series = before.series._replace(times=before.series.times + 1, latest=told.at)
+            series = before.series._replace(times=before.series.times + 1, latest=occurrence.at)
         self._known[key] = _Known(series, client)
         return series if series.times <= 2 else None
 

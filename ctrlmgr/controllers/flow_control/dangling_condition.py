@@ -48,16 +48,16 @@ def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> d
     """
     name = _level_name(schema)
     reference = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}"'
-    wanted = {
+    desired = {
         "status": "False" if exists else "True",
         "reason": "Found" if exists else "NotFound",
         "message": f"{reference} and it exists" if exists else f"{reference} but there is no such object",
     }
     conditions = (schema.get("status") or {}).get("conditions") or ()
     current: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Dangling"), {})
-    if all(current.get(field) == value for field, value in wanted.items()):
+    if all(current.get(field) == value for field, value in desired.items()):
         return None
-    return {"type": "Dangling", "lastTransitionTime": format_time_seconds(now), **wanted}
+    return {"type": "Dangling", "lastTransitionTime": format_time_seconds(now), **desired}
 
 
 class DanglingCondition:

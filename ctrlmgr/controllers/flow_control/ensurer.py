@@ -47,12 +47,12 @@ def ensured_objects(kind: str, current: Mapping[str, Object]) -> EnsuredObjects:
 
     `current` contains the objects of this kind, by name.
     """
-    wanted = _BOOTSTRAP[kind]
-    create = [Object.from_dict(bootstrap_object(kind, name, wanted[name])) for name in wanted if name not in current]
-    revised = ((current[name], revise(current[name], wanted[name])) for name in wanted if name in current)
+    desired = _BOOTSTRAP[kind]
+    create = [Object.from_dict(bootstrap_object(kind, name, desired[name])) for name in desired if name not in current]
+    revised = ((current[name], revise(current[name], desired[name])) for name in desired if name in current)
     update = [Object.from_dict(fields).at(obj.revision) for obj, fields in revised if fields is not None]
     return EnsuredObjects(
-        create, update, [obj for name, obj in current.items() if name not in wanted and _is_obsolete(obj)]
+        create, update, [obj for name, obj in current.items() if name not in desired and _is_obsolete(obj)]
     )
 
 
@@ -82,15 +82,15 @@ def _says(metadata: Mapping[str, Any]) -> bool | None:
 
 
 def _may_correct(metadata: Mapping[str, Any]) -> bool:
-    said = _says(metadata)
-    return metadata.get("generation") == 1 if said is None else said
+    annotation = _says(metadata)
+    return metadata.get("generation") == 1 if annotation is None else annotation
 
 
-def _is_alike(name: str, actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _is_alike(name: str, actual: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
     """Return whether a spec of an object equals the desired spec. The level `exempt` may have any number of seats."""
-    if name == EXEMPT and "exempt" in wanted:
-        return set(actual) == set(wanted) and actual["type"] == wanted["type"]
-    return actual == wanted
+    if name == EXEMPT and "exempt" in desired:
+        return set(actual) == set(desired) and actual["type"] == desired["type"]
+    return actual == desired
 
 
 def _is_obsolete(obj: Object) -> bool:

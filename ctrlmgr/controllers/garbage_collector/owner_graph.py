@@ -86,7 +86,7 @@ class Graph:
         # The namespace of each namespaced object, by the object's uid; and the pairs of dependent and owner uid that
         # `misplaced` has yielded. The lock guards both.
         self._namespaces: dict[str, str] = {}
-        self._told: set[tuple[Item, str]] = set()
+        self._reported: set[tuple[Item, str]] = set()
 
     def fold(self, change: Change) -> None:
         """Update the graph with a change of an object."""
@@ -122,7 +122,7 @@ class Graph:
     def _unlink(self, uid: str, item: Item) -> None:
         dependents = self._dependents[uid]
         dependents.blocking -= dependents.items.pop(item)
-        self._told.discard((item, uid))
+        self._reported.discard((item, uid))
         if not dependents.items:
             del self._dependents[uid]
 
@@ -150,9 +150,9 @@ class Graph:
         for owner in owners:
             with self._lock:
                 place = Item.of(obj), owner.uid
-                if self._namespaces.get(owner.uid, obj.namespace) == obj.namespace or place in self._told:
+                if self._namespaces.get(owner.uid, obj.namespace) == obj.namespace or place in self._reported:
                     continue
-                self._told.add(place)
+                self._reported.add(place)
             yield obj, owner
             return
 

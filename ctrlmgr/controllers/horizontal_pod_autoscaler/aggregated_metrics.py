@@ -116,8 +116,8 @@ class MetricsServers:
         endpoint = endpoint_of({"service": where, "caBundle": spec.get("caBundle")}, self._view, self._random)
         reply = _UNAVAILABLE
         if not endpoint.problem and not endpoint.is_simulated:
-            wanted = urlencode({name: value for name, value in query.items() if value})
-            url = f"{endpoint.url}?{wanted}" if wanted else endpoint.url
+            desired = urlencode({name: value for name, value in query.items() if value})
+            url = f"{endpoint.url}?{desired}" if desired else endpoint.url
             is_checked = not spec.get("insecureSkipTLSVerify")
             reply = call(
                 Call(
@@ -263,8 +263,8 @@ def _amount(found: _Value) -> int:
 
 def _decoded(reply: Reply, about: str, type_: type[T]) -> T:
     if not is_success(reply):
-        said = unexpected(reply)
-        raise MetricsError(said if _is_status(reply.body) else f"{said} (get {about})")
+        problem = unexpected(reply)
+        raise MetricsError(problem if _is_status(reply.body) else f"{problem} (get {about})")
     try:
         return msgspec.json.decode(reply.body, type=type_)
     except msgspec.MsgspecError as error:

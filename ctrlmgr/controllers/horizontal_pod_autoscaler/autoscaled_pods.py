@@ -113,10 +113,10 @@ def _pod_level(pod: MeasuredPod, level: Mapping[str, str], resource: str) -> int
     overhead = milli((pod.spec.overhead or {}).get(resource, "0"))
     if resource in level:
         return milli(level[resource]) + overhead
-    said = [amount for each in _lasting(pod) if (amount := _asked(each, resource)) is not None]
-    if not said:
+    amounts = [amount for each in _lasting(pod) if (amount := _request_of(each, resource)) is not None]
+    if not amounts:
         raise MetricsError(f"missing pod-level request for {resource} in Pod {pod.name}")
-    return sum(said) + overhead
+    return sum(amounts) + overhead
 
 
 def _of_containers(pod: MeasuredPod, resource: str, container: str) -> int:
@@ -124,7 +124,7 @@ def _of_containers(pod: MeasuredPod, resource: str, container: str) -> int:
     for each in _lasting(pod):
         if container not in ("", each.name):
             continue
-        amount = _asked(each, resource)
+        amount = _request_of(each, resource)
         if amount is None:
             raise MetricsError(f"missing request for {resource} in container {each.name} of Pod {pod.name}")
         total += amount
@@ -141,6 +141,6 @@ def _lasting(pod: MeasuredPod) -> list[_Container]:
     return [*(pod.spec.containers or ()), *sidecars]
 
 
-def _asked(container: _Container, resource: str) -> int | None:
+def _request_of(container: _Container, resource: str) -> int | None:
     amount = (container.resources.requests or {}).get(resource)
     return None if amount is None else milli(amount)

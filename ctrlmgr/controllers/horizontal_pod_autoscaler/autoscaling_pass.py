@@ -164,7 +164,7 @@ class AutoscalingPass:
         self._now = now
         self._counts = counts
         self._current = 0
-        self._wanted: int | None = None
+        self._desired: int | None = None
 
     def autoscale(self) -> None:
         """Read the metrics, decide the replicas, and scale the target.
@@ -180,7 +180,7 @@ class AutoscalingPass:
             raise
         finally:
             if self._counts is not None:
-                self._counts.decided(self._current, self._wanted, error)
+                self._counts.decided(self._current, self._desired, error)
 
     def _autoscale(self) -> None:
         kind, scale = self._target()
@@ -202,7 +202,7 @@ class AutoscalingPass:
             evaluation = self._evaluate(scale)
             metrics = evaluation.statuses
             desired, why = self._decide(evaluation, current)
-        self._wanted = desired
+        self._desired = desired
         if desired != current:
             self._rescale(kind, scale, desired, why, metrics)
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
@@ -212,11 +212,11 @@ class AutoscalingPass:
 
         A failed write of the status is recorded as an Event and not retried.
         """
-        wanted = self._draft.written_to(self._object)
-        if wanted is None:
+        desired = self._draft.written_to(self._object)
+        if desired is None:
             return
         try:
-            self._client.update(wanted, "status")
+            self._client.update(desired, "status")
         except ApiError as error:
             self._tell(WARNING, "FailedUpdateStatus", str(error))
 
@@ -326,16 +326,16 @@ class AutoscalingPass:
 
     def _decide(self, evaluation: Evaluation, current: int) -> tuple[int, str]:
         """Return the new number of replicas, and the reason for the Event."""
-        wanted = evaluation.replicas or 0
-        why = f"{evaluation.name} above target" if wanted > current else "All metrics below target"
+        desired = evaluation.replicas or 0
+        why = f"{evaluation.name} above target" if desired > current else "All metrics below target"
         window = int(self._around.options.horizontal_pod_autoscaler_downscale_stabilization * _SECOND)
-        limited = limit(self._memory, self._spec.behavior, self._bounds, current, wanted, window, self._now)
+        limited = limit(self._memory, self._spec.behavior, self._bounds, current, desired, window, self._now)
         if limited.stabilized:
             self._draft.condition(ABLE_TO_SCALE, True, limited.stabilized, _STABILIZED[limited.stabilized])
         else:
             self._draft.condition(ABLE_TO_SCALE, True, "ReadyForNewScale", "recommended size matches current size")
         self._draft.condition(SCALING_LIMITED, limited.is_limited, limited.reason, limited.message)
-        return limited.replicas, why if wanted != current else ""
+        return limited.replicas, why if desired != current else ""
 
     def _rescale(
         self, kind: Kind, scale: Object, desired: int, why: str, metrics: Sequence[Mapping[str, Any]] | None

@@ -90,8 +90,8 @@ def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> 
 
     def made(client: EngineClient) -> MetricsClient:
         def pod_metrics(namespace: str) -> Iterable[Mapping[str, Any]] | None:
-            wanted = ("metrics.k8s.io", "PodMetrics")
-            kind = next((each for each in kinds() if (each.gvk.group, each.gvk.kind) == wanted), None)
+            desired = ("metrics.k8s.io", "PodMetrics")
+            kind = next((each for each in kinds() if (each.gvk.group, each.gvk.kind) == desired), None)
             return None if kind is None else [each.to_dict() for each in client.list(kind, namespace)]
 
         return Aggregated(pod_metrics, servers, client.call, kinds)

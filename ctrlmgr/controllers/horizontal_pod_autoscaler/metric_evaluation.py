@@ -49,11 +49,11 @@ class MetricUnavailable(MetricsError):
     used for the combined error.
     """
 
-    def __init__(self, reason: str, told: str, message: str) -> None:
+    def __init__(self, reason: str, event_message: str, message: str) -> None:
         """Create the error with the reason, the message of the condition, and the message of the exception."""
         super().__init__(message)
         self.reason = reason
-        self.message = told
+        self.message = event_message
         self.is_of_spec = reason == _NO_SUCH_SOURCE
         """Whether the autoscaler's spec is the cause of the error."""
 
@@ -121,8 +121,8 @@ def measure(metric: Metric, context: MetricsContext) -> MetricProposal:
     source, how = _SOURCES.get(metric.type, (None, None))
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
-        told = f'unknown metric source type "{metric.type}"'
-        raise MetricUnavailable(_NO_SUCH_SOURCE, told, told)
+        problem = f'unknown metric source type "{metric.type}"'
+        raise MetricUnavailable(_NO_SUCH_SOURCE, problem, problem)
     return how(found, context)
 
 
@@ -202,8 +202,8 @@ def _object(source: Source, context: MetricsContext) -> MetricProposal:
     target = source.target
     is_value = target.type == "Value" and target.value is not None
     if not is_value and not (target.type == "AverageValue" and target.average_value is not None):
-        told = "invalid object metric source: neither a value target nor an average value target was set"
-        raise MetricUnavailable(reason, told, f"failed to get object metric value: {told}")
+        problem = "invalid object metric source: neither a value target nor an average value target was set"
+        raise MetricUnavailable(reason, problem, f"failed to get object metric value: {problem}")
     try:
         proposal = _of_object(source, context)
     except MetricsError as error:
@@ -213,12 +213,12 @@ def _object(source: Source, context: MetricsContext) -> MetricProposal:
     fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
     # As in Kubernetes, the name of an average over pods does not contain the object.
     fields["describedObject"] = _reference(described) if is_value else {"kind": "", "name": ""}
-    said = (
+    label = (
         f"{described.kind} metric {name}"
         if is_value
         else f"external metric {name}({selector_shown(source.metric.selector)})"
     )
-    return MetricProposal(proposal.replicas, said, _status("Object", "object", fields))
+    return MetricProposal(proposal.replicas, label, _status("Object", "object", fields))
 
 
 def _of_object(source: Source, context: MetricsContext) -> Proposal:
@@ -236,8 +236,8 @@ def _external(source: Source, context: MetricsContext) -> MetricProposal:
     reason, name, target = "FailedGetExternalMetric", source.metric.name, source.target
     outer = f"failed to get {name} external metric value"
     if target.value is None and target.average_value is None:
-        told = "invalid external metric source: neither a value target nor an average value target was set"
-        raise MetricUnavailable(reason, told, f"{outer}: {told}")
+        problem = "invalid external metric source: neither a value target nor an average value target was set"
+        raise MetricUnavailable(reason, problem, f"{outer}: {problem}")
     try:
         proposal = _of_external(source, context)
     except MetricsError as error:
@@ -245,8 +245,8 @@ def _external(source: Source, context: MetricsContext) -> MetricProposal:
         raise MetricUnavailable(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
     current = {"value" if target.average_value is None else "averageValue": written(proposal.usage)}
     fields = {"metric": _identifier(source.metric), "current": current}
-    said = f"external metric {name}({selector_shown(source.metric.selector)})"
-    return MetricProposal(proposal.replicas, said, _status("External", "external", fields))
+    label = f"external metric {name}({selector_shown(source.metric.selector)})"
+    return MetricProposal(proposal.replicas, label, _status("External", "external", fields))
 
 
 def _of_external(source: Source, context: MetricsContext) -> Proposal:
@@ -261,8 +261,8 @@ def _of_external(source: Source, context: MetricsContext) -> Proposal:
 
 def _of_total(target: Target, usage: int, context: MetricsContext, *, per_pod: bool) -> Proposal:
     if per_pod:
-        wanted = milli(target.average_value or "0")
-        return by_total_per_pod(context.replicas, usage, wanted, context.situation.tolerances)
+        desired = milli(target.average_value or "0")
+        return by_total_per_pod(context.replicas, usage, desired, context.situation.tolerances)
     return by_total(context.situation, usage, milli(target.value or "0"))
 
 

@@ -205,10 +205,10 @@ def _corrected(situation: MetricInput, ratio: float, again: float, pods: int) ->
     current = situation.current
     if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
         return current
-    wanted = _whole(again * pods)
-    if (again < 1.0 and wanted > current) or (again > 1.0 and wanted < current):
+    desired = _whole(again * pods)
+    if (again < 1.0 and desired > current) or (again > 1.0 and desired < current):
         return current
-    return wanted
+    return desired
 
 
 def _whole(number: float) -> int:

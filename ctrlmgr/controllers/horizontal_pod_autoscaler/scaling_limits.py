@@ -94,66 +94,66 @@ _MESSAGES: Final = {
 
 
 def limit(
-    memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, wanted: int, window: int, now: int
+    memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, desired: int, window: int, now: int
 ) -> Limited:
     """Return a recommendation to which the limits were applied, and record it.
 
     The argument `window` is the stabilization window for scaling down, in microseconds.
     """
     if behavior is None:
-        recommended = _stabilized(memory, wanted, window, now)
-        stabilized = "ScaleDownStabilized" if recommended != wanted else ""
+        recommended = _stabilized(memory, desired, window, now)
+        stabilized = "ScaleDownStabilized" if recommended != desired else ""
         replicas, reason = _bounded(current, recommended, bounds)
     else:
-        recommended = _stabilized_by(behavior, memory, current, wanted, window, now)
-        direction = "ScaleUpStabilized" if wanted >= current else "ScaleDownStabilized"
-        stabilized = direction if recommended != wanted else ""
+        recommended = _stabilized_by(behavior, memory, current, desired, window, now)
+        direction = "ScaleUpStabilized" if desired >= current else "ScaleDownStabilized"
+        stabilized = direction if recommended != desired else ""
         replicas, reason = _bounded_by(behavior, memory, current, recommended, bounds, now)
     return Limited(replicas, stabilized, replicas != recommended, reason, _MESSAGES[reason])
 
 
-def _stabilized(memory: Memory, wanted: int, window: int, now: int) -> int:
+def _stabilized(memory: Memory, desired: int, window: int, now: int) -> int:
     cutoff = now - window
-    highest = max([wanted, *(each.number for each in memory.recommendations if each.at >= cutoff)])
-    _replace_outdated(memory.recommendations, Sample(wanted, now), cutoff)
+    highest = max([desired, *(each.number for each in memory.recommendations if each.at >= cutoff)])
+    _replace_outdated(memory.recommendations, Sample(desired, now), cutoff)
     return highest
 
 
-def _bounded(current: int, wanted: int, bounds: Bounds) -> tuple[int, str]:
+def _bounded(current: int, desired: int, bounds: Bounds) -> tuple[int, str]:
     most, reason = bounds.most, "TooManyReplicas"
     fastest = max(_GROWTH * current, _GROWTH_AT_LEAST)
     if most > fastest:
         most, reason = fastest, "ScaleUpLimit"
-    if wanted < bounds.least:
+    if desired < bounds.least:
         return bounds.least, "TooFewReplicas"
-    return (most, reason) if wanted > most else (wanted, "DesiredWithinRange")
+    return (most, reason) if desired > most else (desired, "DesiredWithinRange")
 
 
-def _stabilized_by(behavior: Behavior, memory: Memory, current: int, wanted: int, window: int, now: int) -> int:
+def _stabilized_by(behavior: Behavior, memory: Memory, current: int, desired: int, window: int, now: int) -> int:
     up_since = now - (behavior.scale_up.stabilization_window_seconds or 0) * _SECOND
     seconds = behavior.scale_down.stabilization_window_seconds
     down_since = now - (seconds * _SECOND if seconds is not None else window)
     samples = memory.recommendations
-    up = min([wanted, *(each.number for each in samples if each.at > up_since)])
-    down = max([wanted, *(each.number for each in samples if each.at > down_since)])
-    _replace_outdated(samples, Sample(wanted, now), min(up_since, down_since))
+    up = min([desired, *(each.number for each in samples if each.at > up_since)])
+    down = max([desired, *(each.number for each in samples if each.at > down_since)])
+    _replace_outdated(samples, Sample(desired, now), min(up_since, down_since))
     return min(max(current, up), down)
 
 
 def _bounded_by(
-    behavior: Behavior, memory: Memory, current: int, wanted: int, bounds: Bounds, now: int
+    behavior: Behavior, memory: Memory, current: int, desired: int, bounds: Bounds, now: int
 ) -> tuple[int, str]:
-    if wanted > current:
+    if desired > current:
         fastest = max(_up_limit(behavior.scale_up, memory, current, now), current)
         most, reason = (fastest, "ScaleUpLimit") if bounds.most > fastest else (bounds.most, "TooManyReplicas")
-        if wanted > most:
+        if desired > most:
             return most, reason
-    elif wanted < current:
+    elif desired < current:
         fastest = min(_down_limit(behavior.scale_down, memory, current, now), current)
         least, reason = (fastest, "ScaleDownLimit") if bounds.least < fastest else (bounds.least, "TooFewReplicas")
-        if wanted < least:
+        if desired < least:
             return least, reason
-    return wanted, "DesiredWithinRange"
+    return desired, "DesiredWithinRange"
 
 
 def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:

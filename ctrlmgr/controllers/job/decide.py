@@ -127,16 +127,16 @@ def plan(snapshot: JobSnapshot) -> Plan:
     """Return the pods to create and delete for a Job that continues."""
     if snapshot.spec.is_suspended:
         return Plan(delete=_to_remove(snapshot, len(snapshot.active)), release=True)
-    wanted = _wanted(snapshot)
-    remove = _to_remove(snapshot, max(0, len(snapshot.active) - wanted))[:AT_ONCE]
+    desired = _desired_pods(snapshot)
+    remove = _to_remove(snapshot, max(0, len(snapshot.active) - desired))[:AT_ONCE]
     if remove:
         return Plan(delete=remove, release=True)
     terminating = snapshot.terminating if snapshot.spec.waits_for_the_end else 0
-    missing = min(wanted - terminating - len(snapshot.active), AT_ONCE)
+    missing = min(desired - terminating - len(snapshot.active), AT_ONCE)
     return _additions(snapshot, missing) if missing > 0 else Plan()
 
 
-def _wanted(snapshot: JobSnapshot) -> int:
+def _desired_pods(snapshot: JobSnapshot) -> int:
     """Return the number of pods that should be active now."""
     if snapshot.spec.completions is None:
         return len(snapshot.active) if snapshot.succeeded > 0 else snapshot.spec.parallelism

@@ -65,11 +65,11 @@ def _remaining(failures: int, last: int | None, now: int) -> int:
     return max(0, wait - (now - last))
 
 
-def ready_indexes(wanted: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
+def ready_indexes(desired: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
     """Return the indexes that need not wait for a backoff.
 
     If all indexes must wait, also return the microseconds until the first index is ready.
     """
-    waits = {index: remaining_for_index(delayed.get(index), now) for index in wanted}
-    ready = [index for index in wanted if not waits[index]]
+    waits = {index: remaining_for_index(delayed.get(index), now) for index in desired}
+    ready = [index for index in desired if not waits[index]]
     return ready, 0 if ready else min(waits.values(), default=0)

@@ -38,13 +38,13 @@ def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
     If no rule matches, the pod counts.
     """
     for index, rule in enumerate(policy.rules or () if policy is not None else ()):
-        said = _fits(rule, pod)
-        if said is None:
+        message = _fits(rule, pod)
+        if message is None:
             continue
         if rule.action == "Ignore":
             return Verdict(False, rule.action)
         if rule.action == "FailJob":
-            return Verdict(True, rule.action, f"{said} matching {rule.action} rule at index {index}")
+            return Verdict(True, rule.action, f"{message} matching {rule.action} rule at index {index}")
         if rule.action in ("Count", "FailIndex"):
             return Verdict(True, rule.action)
     return _PLAIN
@@ -63,19 +63,19 @@ def _fits(rule: FailureRule, pod: JobPod) -> str | None:
     return None if condition is None else f"Pod {where} has condition {condition.type}"
 
 
-def _exited(statuses: Iterable[ContainerStatus], wanted: OnExitCodes) -> ContainerStatus | None:
+def _exited(statuses: Iterable[ContainerStatus], desired: OnExitCodes) -> ContainerStatus | None:
     for status in statuses:
         ended = status.terminated
-        if ended is None or not ended.exit_code or wanted.container_name not in (None, status.name):
+        if ended is None or not ended.exit_code or desired.container_name not in (None, status.name):
             continue
-        listed = ended.exit_code in (wanted.values or ())
-        if (wanted.operator == "In" and listed) or (wanted.operator == "NotIn" and not listed):
+        listed = ended.exit_code in (desired.values or ())
+        if (desired.operator == "In" and listed) or (desired.operator == "NotIn" and not listed):
             return status
     return None
 
 
-def _condition(conditions: Iterable[PodCondition], wanted: Sequence[OnPodCondition]) -> PodCondition | None:
-    patterns = {(each.type, each.status) for each in wanted}
+def _condition(conditions: Iterable[PodCondition], desired: Sequence[OnPodCondition]) -> PodCondition | None:
+    patterns = {(each.type, each.status) for each in desired}
     return next((each for each in conditions if (each.type, each.status) in patterns), None)
 
 

@@ -169,13 +169,13 @@ class Run:
         """
         now = self._snapshot.now
         if self._snapshot.spec.is_suspended:
-            wanted = condition(SUSPENDED, now, "JobSuspended", "Job suspended")
-            status, is_new = with_condition(status, wanted)
+            desired = condition(SUSPENDED, now, "JobSuspended", "Job suspended")
+            status, is_new = with_condition(status, desired)
             if is_new:
                 self._tell(NORMAL, "Suspended", "Job suspended")
             return replace(status, start_time=None)
-        wanted = condition(SUSPENDED, now, "JobResumed", "Job resumed", "False")
-        status, is_new = with_condition(status, wanted)
+        desired = condition(SUSPENDED, now, "JobResumed", "Job resumed", "False")
+        status, is_new = with_condition(status, desired)
         if not is_new:
             return status
         self._tell(NORMAL, "Resumed", "Job resumed")

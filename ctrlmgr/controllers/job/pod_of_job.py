@@ -86,14 +86,14 @@ def _with_index_variable(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     A container that sets this variable itself is not changed.
     """
-    told = dict(spec)
+    spec_copy = dict(spec)
     for field in ("initContainers", "containers"):
         if spec.get(field):
-            told[field] = [_told(container) for container in spec[field]]
-    return told
+            spec_copy[field] = [_with_index(container) for container in spec[field]]
+    return spec_copy
 
 
-def _told(container: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_index(container: Mapping[str, Any]) -> Mapping[str, Any]:
     given = container.get("env") or []
     if any(each.get("name") == INDEX_VARIABLE for each in given):
         return container

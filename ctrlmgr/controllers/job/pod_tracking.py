@@ -171,18 +171,18 @@ def finished(status: JobStatus, tracked: TrackingUpdate, terminating: int) -> Jo
     return status
 
 
-def with_condition(status: JobStatus, wanted: JobCondition) -> tuple[JobStatus, bool]:
+def with_condition(status: JobStatus, desired: JobCondition) -> tuple[JobStatus, bool]:
     """Return the Job's status with a condition added, and whether this changed the status (`ensureJobConditionStatus`).
 
     A condition with the status False is added only if the Job already has a condition of that type.
     """
     conditions = list(status.conditions or ())
     for place, old in enumerate(conditions):
-        if old.type == wanted.type:
-            if (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+        if old.type == desired.type:
+            if (old.status, old.reason, old.message) == (desired.status, desired.reason, desired.message):
                 return status, False
-            conditions[place] = wanted
+            conditions[place] = desired
             return replace(status, conditions=conditions), True
-    if wanted.status == "False":
+    if desired.status == "False":
         return status, False
-    return replace(status, conditions=[*conditions, wanted]), True
+    return replace(status, conditions=[*conditions, desired]), True

@@ -93,11 +93,11 @@ class LegacyTokenCleaner:
     def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Invalidate or delete unused tokens; raises the errors of `client` if a write fails."""
         now, current = self._clock.now(), self._config_maps.get(key)
-        if (wanted := desired_tracking(current, now)) is not None:
+        if (desired := desired_tracking(current, now)) is not None:
             if current is None:
-                self._apiserver.create(wanted)
+                self._apiserver.create(desired)
             else:
-                self._apiserver.update(wanted)
+                self._apiserver.update(desired)
         elif self._has_been_tracked(current, now):
             self._clean(client, now)
         return Result(_EVERY)

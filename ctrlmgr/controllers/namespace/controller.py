@@ -169,9 +169,9 @@ class NamespaceReconciler:
         fields = namespace.to_dict()
         status: dict[str, Any] = fields.setdefault("status", {})
         before = status.get("conditions") or []
-        wanted = desired_conditions(content, before, format_time_seconds(self._clock.now()))
-        if wanted != before:
-            status["conditions"] = wanted
+        desired = desired_conditions(content, before, format_time_seconds(self._clock.now()))
+        if desired != before:
+            status["conditions"] = desired
             return client.update(Object.from_dict(fields), "status")
         return namespace
 

@@ -285,13 +285,13 @@ class NodeLifecycle:
 
     def _unreachable(self, node: Object, status: str, client: EngineClient) -> None:
         """Queue a node for tainting; taint the node immediately if it already has the opposite NoExecute taint."""
-        wanted, opposite = _GONE.get(status, _GONE["Unknown"])
+        desired, opposite = _GONE.get(status, _GONE["Unknown"])
         view = node.view(HealthNode)
         if view.has_taint(*opposite):
-            self._swap(node, TaintChange((wanted,), (opposite,)), client)
+            self._swap(node, TaintChange((desired,), (opposite,)), client)
             return
         queue = self._queue_of(view.zone)
-        if not view.has_taint(*wanted):
+        if not view.has_taint(*desired):
             queue.remove(node.name)
         queue.add(node.name)
 
@@ -308,10 +308,10 @@ class NodeLifecycle:
             return False
         if view.ready.status not in _GONE:
             return True
-        wanted, opposite = _GONE[view.ready.status]
-        if view.has_taint(*wanted) and not view.has_taint(*opposite):
+        desired, opposite = _GONE[view.ready.status]
+        if view.has_taint(*desired) and not view.has_taint(*opposite):
             return True
-        return self._swap(node, TaintChange((wanted,), (opposite,)), client)
+        return self._swap(node, TaintChange((desired,), (opposite,)), client)
 
     def _pass_zones(self, ready: dict[str, list[bool]], nodes: Iterable[Object], client: EngineClient) -> None:
         states = {zone: zone_state(each, self._options.unhealthy_zone_threshold) for zone, each in ready.items()}
@@ -334,11 +334,11 @@ def node_keys(change: Change) -> Iterator[Key]:
     if change.new is None:
         return
     new = change.new.view(HealthNode)
-    if change.old is None or _said(change.old.view(HealthNode)) != _said(new):
+    if change.old is None or _reported(change.old.view(HealthNode)) != _reported(new):
         yield change.new.key
 
 
-def _said(node: HealthNode) -> tuple[Any, ...]:
+def _reported(node: HealthNode) -> tuple[Any, ...]:
     conditions = [(each.type, each.status) for each in node.status.conditions or ()]
     return conditions, node.spec, node.metadata.labels
 

@@ -144,11 +144,11 @@ class TaintChange(NamedTuple):
 
 def condition_taint_change(node: HealthNode) -> TaintChange:
     """Return the change of the NoSchedule taints that this controller sets."""
-    wanted = condition_taints(node)
+    desired = condition_taints(node)
     current = [each.key for each in node.spec.taints or () if each.effect == NO_SCHEDULE and each.key in _OURS]
     return TaintChange(
-        tuple((key, NO_SCHEDULE) for key in dict.fromkeys(wanted) if key not in current),
-        tuple((key, NO_SCHEDULE) for key in current if key not in wanted),
+        tuple((key, NO_SCHEDULE) for key in dict.fromkeys(desired) if key not in current),
+        tuple((key, NO_SCHEDULE) for key in current if key not in desired),
     )
 
 

@@ -109,25 +109,25 @@ class VolumeBinder:
         return None if is_final else Result(requeue_after=self._period)
 
     def _write(
-        self, resource: Resource, seen: _CurrentObjects, wanted: Fields | None, client: EngineClient
+        self, resource: Resource, seen: _CurrentObjects, desired: Fields | None, client: EngineClient
     ) -> Object | None:
         """Write an object's fields, then its status, if these differ from the stored object.
 
         Return the current object.
         """
-        if wanted is None:
+        if desired is None:
             return None
-        meta = wanted["metadata"]
+        meta = desired["metadata"]
         current = seen.get(Key(meta.get("namespace", ""), meta["name"]))
         if current is None:
             return None
         before = current.to_dict()
-        if {**wanted, "status": None} != {**before, "status": None}:
-            current = client.update(Object.from_dict({**wanted, "status": before.get("status")}))
+        if {**desired, "status": None} != {**before, "status": None}:
+            current = client.update(Object.from_dict({**desired, "status": before.get("status")}))
             seen.note(current)
-        if wanted.get("status") != before.get("status"):
-            told = {**current.to_dict(), "status": wanted["status"]}
-            current = client.update(Object.from_dict(told), "status")
+        if desired.get("status") != before.get("status"):
+            body = {**current.to_dict(), "status": desired["status"]}
+            current = client.update(Object.from_dict(body), "status")
             seen.note(current)
         return current
 

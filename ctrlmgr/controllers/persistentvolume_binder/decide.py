@@ -95,14 +95,14 @@ _NOTHING: Final = Plan()
 # Claims
 
 
-def for_claim(claim: Fields, around: BinderLookups) -> Plan:
+def for_claim(claim: Fields, lookups: BinderLookups) -> Plan:
     """Return the writes that a claim needs."""
     claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
-        return _bound(claim, around)
+        return _bound(claim, lookups)
     if not claim["spec"].get("volumeName"):
-        return _without_volume(claim, around)
-    volume = around.volume(claim["spec"]["volumeName"])
+        return _without_volume(claim, lookups)
+    volume = lookups.volume(claim["spec"]["volumeName"])
     if volume is None:
         return Plan(claim=_with_status(claim, PENDING, None))
     if volume["spec"].get("claimRef") is None:
@@ -119,16 +119,16 @@ def for_claim(claim: Fields, around: BinderLookups) -> Plan:
     return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "FailedBinding", message),))
 
 
-def _without_volume(claim: Fields, around: BinderLookups) -> Plan:
-    found = around.storage_class(class_of(claim)) if class_of(claim) else None
+def _without_volume(claim: Fields, lookups: BinderLookups) -> Plan:
+    found = lookups.storage_class(class_of(claim)) if class_of(claim) else None
     delayed = found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
-    volume = best(claim, around.volumes(), delayed=delayed)
+    volume = best(claim, lookups.volumes(), delayed=delayed)
     if volume is not None:
         return _bind(volume, claim)
-    if not names_class(claim) and (name := around.default_class()) is not None:
+    if not names_class(claim) and (name := lookups.default_class()) is not None:
         return Plan(claim={**claim, "spec": {**claim["spec"], "storageClassName": name}})
     if delayed and annotation(claim, SELECTED_NODE) is None:
-        return Plan(claim=_with_status(claim, PENDING, None), events=(_waits(around.waiting_pods(claim)),))
+        return Plan(claim=_with_status(claim, PENDING, None), events=(_waits(lookups.waiting_pods(claim)),))
     if class_of(claim):
         return _provision(claim, found)
     message = "no persistent volumes available for this claim and no storage class is set"
@@ -157,20 +157,20 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
         "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
         "registered."
     )
-    told = (BinderEvent(NORMAL, "ExternalProvisioning", message),)
+    events = (BinderEvent(NORMAL, "ExternalProvisioning", message),)
     if annotation(claim, PROVISIONERS[1]) == name:
-        return Plan(events=told)
-    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), events=told)
+        return Plan(events=events)
+    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), events=events)
 
 
-def _bound(claim: Fields, around: BinderLookups) -> Plan:
+def _bound(claim: Fields, lookups: BinderLookups) -> Plan:
     """Return the writes that a claim needs that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
         return _lose(
             claim, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
         )
-    volume = around.volume(name)
+    volume = lookups.volume(name)
     if volume is None:
         return _lose(claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
     reference = volume["spec"].get("claimRef")
@@ -247,13 +247,13 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 # Volumes
 
 
-def for_volume(volume: Fields, around: BinderLookups) -> Plan:
+def for_volume(volume: Fields, lookups: BinderLookups) -> Plan:
     """Return the writes that a volume needs."""
     volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
     reference = volume["spec"].get("claimRef")
     if reference is None or not reference.get("uid"):
         return Plan(_in_phase(volume, AVAILABLE))
-    claim = around.claim(reference.get("namespace", ""), reference.get("name", ""))
+    claim = lookups.claim(reference.get("namespace", ""), reference.get("name", ""))
     if claim is None or claim["metadata"]["uid"] != reference["uid"]:
         return _reclaim(volume)
     name = claim["spec"].get("volumeName")
@@ -357,8 +357,8 @@ def _in_phase(volume: Fields, phase: str, message: str = "") -> Fields:
 # Annotations
 
 
-def _annotated(obj: Fields, wanted: Mapping[str, str]) -> Fields:
-    annotations = {**(obj["metadata"].get("annotations") or {}), **wanted}
+def _annotated(obj: Fields, desired: Mapping[str, str]) -> Fields:
+    annotations = {**(obj["metadata"].get("annotations") or {}), **desired}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 

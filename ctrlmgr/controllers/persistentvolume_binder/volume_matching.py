@@ -53,10 +53,10 @@ def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields |
     If the claim's storage class waits for a pod (`delayed`), only a reserved volume is returned. If no volume is
     reserved, the scheduler chooses the volume.
     """
-    wanted = _modes(claim)
+    desired = _modes(claim)
     by_modes: dict[tuple[str, ...], list[Fields]] = {}
     for each in volumes:
-        if wanted <= _modes(each):
+        if desired <= _modes(each):
             by_modes.setdefault(tuple(sorted(_modes(each))), []).append(each)
     for modes in sorted(by_modes, key=lambda modes: (len(modes), modes)):
         found = _of_equal_modes(claim, by_modes[modes], delayed=delayed)
@@ -70,7 +70,7 @@ def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
 
     If a volume is reserved for the claim, return only that volume.
     """
-    least, wanted_class, wanted = requested_storage(claim), class_of(claim), _modes(claim)
+    least, wanted_class, desired = requested_storage(claim), class_of(claim), _modes(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None
     if fields is not None and selector is None:
@@ -84,7 +84,7 @@ def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
         if (volume.get("status") or {}).get("phase") != AVAILABLE or class_of(volume) != wanted_class:
             continue
         labels = volume["metadata"].get("labels") or {}
-        if wanted <= _modes(volume) and (selector is None or selector.matches(labels)):
+        if desired <= _modes(volume) and (selector is None or selector.matches(labels)):
             found.append(volume)
     return sorted(found, key=size)
 

@@ -109,10 +109,10 @@ class ReplicaSetReconciler:
         found = owned_or_orphaned(self._pods, obj)
         pods = self._claimer.claim(owner, active(found), lambda pod: self._flavour.selects(obj, pod), client)
         failure = None if obj.is_terminating else self._manage(owner, pods, client)
-        status = desired_status(obj, pods, self._terminating(obj, found), _said(failure), self._clock.now())
-        wanted = with_status(obj, status)
-        if wanted is not None:
-            client.update(wanted, "status")
+        status = desired_status(obj, pods, self._terminating(obj, found), _message_of(failure), self._clock.now())
+        desired = with_status(obj, status)
+        if desired is not None:
+            client.update(desired, "status")
         if failure is not None:
             raise failure
         due = next_availability(pods, obj.view(ReplicaSet).spec.min_ready_seconds, self._clock.now())
@@ -158,7 +158,7 @@ def _has_controller(obj: Object, uid: str) -> bool:
     return reference is not None and reference.uid == uid
 
 
-def _said(failure: CtrlmgrError | None) -> str | None:
+def _message_of(failure: CtrlmgrError | None) -> str | None:
     return None if failure is None else str(failure)
 
 

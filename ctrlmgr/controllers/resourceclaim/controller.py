@@ -125,10 +125,10 @@ class ResourceClaims:
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
             raise CtrlmgrError(f'resource claim template "{name}": {missing}')
-        wanted = claim_for(pod, entry.name, template)
-        is_admin = "true" if needs_admin_access(wanted["spec"]) else "false"
+        desired = claim_for(pod, entry.name, template)
+        is_admin = "true" if needs_admin_access(desired["spec"]) else "false"
         try:
-            created = client.create(Object.from_dict(wanted))
+            created = client.create(Object.from_dict(desired))
         except ApiError as error:
             RESOURCE_CLAIM_CREATES.labels("failure", is_admin).inc()
             # Kubernetes prints the name of the claim between these words; it is empty, because it was not generated

@@ -68,14 +68,14 @@ class RootCAPublisher:
         if not namespace_is_active(self._namespaces.get(key)):
             return
         current = self._config_maps.get(Key(key.name, NAME))
-        wanted = desired_config_map(key.name, self._authority, current)
-        if wanted is None:
+        desired = desired_config_map(key.name, self._authority, current)
+        if desired is None:
             return
         try:
             if current is None:
-                client.create(wanted)
+                client.create(desired)
             else:
-                client.update(wanted)
+                client.update(desired)
         except (NamespaceTerminating, NotFound) as error:  # The namespace or the ConfigMap was deleted meanwhile.
             log.debug("publishing root CA failed", namespace=key.name, error=str(error))
 

@@ -214,9 +214,9 @@ class Scheduler:
         delayed = self._surroundings.volumes(entry.pod).delayed
         if not delayed:
             return False
-        wanted = allotted(delayed, node, self.world.cluster.nodes[node].labels) or {}
+        desired = allotted(delayed, node, self.world.cluster.nodes[node].labels) or {}
         try:
-            for key, volume in wanted.items():
+            for key, volume in desired.items():
                 self._surroundings.claim(key, volume, node, client)
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
@@ -269,7 +269,7 @@ class Scheduler:
         status = fields.get("status") or {}
         generation = fields["metadata"].get("generation", 0)
         current = condition_of(status.get("conditions"), "PodScheduled")
-        told: dict[str, Any] = {
+        condition: dict[str, Any] = {
             "type": "PodScheduled",
             "observedGeneration": generation,
             "status": "False",
@@ -279,10 +279,10 @@ class Scheduler:
             "message": decision.message,
         }
         if current is not None and current["status"] == "False":
-            told["lastTransitionTime"] = current.get("lastTransitionTime") or told["lastTransitionTime"]
+            condition["lastTransitionTime"] = current.get("lastTransitionTime") or condition["lastTransitionTime"]
         patch: dict[str, Any] = {}
-        if current is None or {**current, **told} != current:
-            patch["conditions"] = [told]
+        if current is None or {**current, **condition} != current:
+            patch["conditions"] = [condition]
         if decision.nominated is not None and decision.nominated != status.get("nominatedNodeName", ""):
             patch["nominatedNodeName"] = decision.nominated or None
         if patch:
@@ -307,7 +307,7 @@ class Scheduler:
     def _preempt(self, victim: Object, node: str, preemptor: Object, client: EngineClient) -> None:
         fields = victim.to_dict()
         status = fields.setdefault("status", {})
-        told = {
+        condition = {
             "type": "DisruptionTarget",
             "observedGeneration": fields["metadata"].get("generation", 0),
             "status": "True",
@@ -315,9 +315,9 @@ class Scheduler:
             "reason": "PreemptionByScheduler",
             "message": f"{self._name}: preempting to accommodate a higher priority pod",
         }
-        conditions = with_condition(status.get("conditions"), told)
+        conditions = with_condition(status.get("conditions"), condition)
         if conditions != (status.get("conditions") or []):
-            patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [told]}}
+            patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
             client.patch(victim, patch, "status")
         client.delete(victim)
         message = f"Preempted by pod {preemptor.uid} on node {node}"

@@ -208,9 +208,9 @@ class DecisionInputs:
             return
         if found is not None:
             fields = found.to_dict()
-            wanted = reserved(fields, claim.to_dict())
-            if wanted != fields:
-                client.update(Object.from_dict(dict(wanted)))
+            desired = reserved(fields, claim.to_dict())
+            if desired != fields:
+                client.update(Object.from_dict(dict(desired)))
         elif not volume and claim.annotations.get(SELECTED_NODE) != node:
             client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
 

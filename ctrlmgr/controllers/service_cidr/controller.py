@@ -126,14 +126,14 @@ class ServiceCIDRReconciler:
             return
         fields: dict[str, Any] = service_cidr.to_dict()
         conditions = (fields.get("status") or {}).get("conditions") or ()
-        said = {
+        reported = {
             "type": READY,
             "status": condition.status,
             "lastTransitionTime": format_time_seconds(self._clock.now()),
             "reason": condition.reason,
             "message": condition.message,
         }
-        status = {"conditions": [*(each for each in conditions if each["type"] != READY), said]}
+        status = {"conditions": [*(each for each in conditions if each["type"] != READY), reported]}
         client.update(Object.from_dict({**fields, "status": status}), "status")
 
 

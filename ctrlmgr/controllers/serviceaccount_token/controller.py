@@ -84,9 +84,9 @@ class TokenReconciler:
             if not secret.is_terminating:
                 client.delete(secret)
             return
-        wanted = desired_secret(secret, account, self._root_ca, self._new_token)
-        if wanted is not None and not secret.is_terminating:
-            client.update(wanted)
+        desired = desired_secret(secret, account, self._root_ca, self._new_token)
+        if desired is not None and not secret.is_terminating:
+            client.update(desired)
 
     def _forget(self, namespace: str, gone: _DeletedSecret, client: Client) -> None:
         account = self._accounts.get(Key(namespace, gone.account))

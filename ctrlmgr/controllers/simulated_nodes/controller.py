@@ -90,7 +90,7 @@ class SimulatedNodes:
         slices: ResourceSlices,
         services: Services,
         recorder: Recorder,
-        wanted: Sequence[Template],
+        desired: Sequence[Template],
         rules: Rules,
         speed: float,
         *,
@@ -98,7 +98,7 @@ class SimulatedNodes:
     ) -> None:
         """Create a reconciler that reads objects from these caches; `pods` is indexed by node.
 
-        The nodes in `wanted` are created.
+        The nodes in `desired` are created.
         """
         self._nodes = nodes
         self._pods = pods
@@ -106,7 +106,7 @@ class SimulatedNodes:
         self._slices = slices
         self._services = services
         self._recorder = recorder
-        self._wanted = {each.name: each for each in wanted}
+        self._wanted = {each.name: each for each in desired}
         self._rules = rules
         self._speed = speed
         self._clock = clock
@@ -384,11 +384,11 @@ class SimulatedNodes:
         new, old = change.new, change.old
         if new is None or old is None or not is_marked(new):
             return
-        if _said(old) != _said(new):
+        if _heartbeat_facts(old) != _heartbeat_facts(new):
             yield new.key
 
 
-def _said(node: Object) -> list[tuple[str, str]]:
+def _heartbeat_facts(node: Object) -> list[tuple[str, str]]:
     return [(each.type, each.status) for each in node.view(Node).status.conditions or ()]
 
 
@@ -419,7 +419,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     index_by_node(pods)
     services, endpoint_slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
     devices = context.informers.informer(RESOURCE_SLICES)
-    wanted = templates(options.nodes)
+    desired = templates(options.nodes)
     network = Services(context.clock)
     # Register these handlers before the watches. The handlers record what pods have seen, which a standby process must
     # know too.
@@ -429,10 +429,10 @@ def build(context: ControllerContext, options: Options) -> Controller:
         nodes.lister,
         pods.lister,
         leases.lister,
-        ResourceSlices(devices.lister, {each.name: each.devices for each in wanted}),
+        ResourceSlices(devices.lister, {each.name: each.devices for each in desired}),
         network,
         context.recorder(DESCRIPTOR),
-        wanted,
+        desired,
         read_behaviour(options),
         options.simulated_speed,
         clock=context.clock,

@@ -97,5 +97,5 @@ class Renewals:
             current = self._leases.get(Key(NAMESPACE, name))
             assert current is not None  # The lease exists, see `_is_there`.
             fields = current.to_dict()
-            wanted = lease(name, "", now)["spec"]
-            yield name, Object.from_dict({**fields, "spec": {**fields.get("spec", {}), **wanted}})
+            desired = lease(name, "", now)["spec"]
+            yield name, Object.from_dict({**fields, "spec": {**fields.get("spec", {}), **desired}})

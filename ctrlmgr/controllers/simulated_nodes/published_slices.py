@@ -29,13 +29,13 @@ class ResourceSlices:
     def publish(self, node: Object, client: EngineClient) -> None:
         """Create or restore the slices of a node; raises the errors of the API if a write fails."""
         for each in slices(node.name, node.uid, self._devices.get(node.name, {})):
-            wanted = Object.from_dict(each)
-            found = self._slices.get(wanted.key)
+            desired = Object.from_dict(each)
+            found = self._slices.get(desired.key)
             if found is None:
                 # The cache is outdated; the change that it lacks will trigger the next reconcile.
                 with suppress(AlreadyExists):
-                    client.create(wanted)
-            elif found.metadata.owner_references != wanted.metadata.owner_references:
+                    client.create(desired)
+            elif found.metadata.owner_references != desired.metadata.owner_references:
                 client.delete(found)  # The slice belongs to an earlier node with this name.
             elif _without_times(found.to_dict()["spec"]) != each["spec"]:
                 client.update(found.with_field("spec", each["spec"]))

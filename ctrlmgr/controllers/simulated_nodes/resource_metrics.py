@@ -90,10 +90,10 @@ def _used(pod: Mapping[str, Any], rules: Rules, now: int) -> dict[str, Mapping[s
     for container in pod["spec"].get("containers") or ():
         if container["name"] in running:
             behaviour = behaviour_for(subject_of(pod, container), rules.says).behaviour
-            wanted = {"cpu": behaviour.cpu, "memory": behaviour.memory}
+            desired = {"cpu": behaviour.cpu, "memory": behaviour.memory}
             used[container["name"]] = {
                 resource: _DEFAULT[resource] if usage is None else usage.at(seconds)
-                for resource, usage in wanted.items()
+                for resource, usage in desired.items()
             }
     return used
 

@@ -115,8 +115,8 @@ class ContainerLogReader:
         since = self._options.since_time
         if self._options.since_seconds is not None:
             since = self._clock.now() - self._options.since_seconds * _SECOND
-        wanted = LogSelection(self._options.tail_lines, None if since is None else self._time.seconds(since))
-        return first_lines(self._span, seconds, wanted)
+        desired = LogSelection(self._options.tail_lines, None if since is None else self._time.seconds(since))
+        return first_lines(self._span, seconds, desired)
 
     def _stamp(self, seconds: float) -> str:
         """Return a point in time formatted as container runtimes do, with nanoseconds."""

@@ -49,9 +49,9 @@ class SharedFiles:
         """
         return PodFileView(self, uid, time, now)
 
-    def note(self, uid: str, time: PodTime, now: int, told: Iterable[tuple[str, str, Entry]]) -> None:
+    def note(self, uid: str, time: PodTime, now: int, entries: Iterable[tuple[str, str, Entry]]) -> None:
         """Record the files that a pod has written up to `now`."""
-        for place, path, entry in told:
+        for place, path, entry in entries:
             moment = time.moment(entry.at)
             if moment <= now:
                 with self._lock:

@@ -131,9 +131,9 @@ class StatefulSetReconciler:
         if found is not None:
             return NewestRevision(found, collisions)
         labels = (view.template.get("metadata") or {}).get("labels") or {}
-        wanted = NewRevision(owner, next_number(revisions), data, labels, owner.object.annotations, HASH_LABEL)
+        desired = NewRevision(owner, next_number(revisions), data, labels, owner.object.annotations, HASH_LABEL)
         encoded = patch_bytes(data)
-        return self._history.create(wanted, lambda count: revision_hash(encoded, count), collisions, client)
+        return self._history.create(desired, lambda count: revision_hash(encoded, count), collisions, client)
 
     def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
         """Perform the steps of all phases in order, with a slow start.

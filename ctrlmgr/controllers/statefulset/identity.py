@@ -104,10 +104,10 @@ def has_storage(stateful_set: Object, pod: Object) -> bool:
     if not templates:
         return True
     volumes = {each["name"]: each for each in pod.to_dict()["spec"].get("volumes") or ()}
-    wanted = {each["metadata"]["name"]: claim_name(each, stateful_set, ordinal_of(pod)) for each in templates}
+    desired = {each["metadata"]["name"]: claim_name(each, stateful_set, ordinal_of(pod)) for each in templates}
     return all(
         (volumes.get(name, {}).get("persistentVolumeClaim") or {}).get("claimName") == claim
-        for name, claim in wanted.items()
+        for name, claim in desired.items()
     )
 
 

@@ -62,11 +62,11 @@ def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
         return not ours
     if any(not each.controller for each in ours):
         return False
-    wants_set, wants_pod = _wanted(stateful_set, pod)
+    wants_set, wants_pod = _desired_owners(stateful_set, pod)
     return (stateful_set.uid in uids, bool(pod.uid) and pod.uid in uids) == (wants_set, wants_pod)
 
 
-def _wanted(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
+def _desired_owners(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
     """Return whether the StatefulSet should own the pod's claims, and whether the pod itself should own them."""
     view = stateful_set.view(StatefulSet)
     is_scaled_away = view.retention.deletes_with_pod and ordinal_of(pod) not in view.ordinals
@@ -83,7 +83,7 @@ def with_owner(claim: Object, stateful_set: Object, pod: Object) -> Object:
     pairs = zip(current, _references(claim), strict=True)
     kept = [raw for raw, each in pairs if not (_is_to_set(each, stateful_set) or _is_to_pod(each, pod))]
     if not has_unexpected_controller(claim, stateful_set, pod):
-        wants_set, wants_pod = _wanted(stateful_set, pod)
+        wants_set, wants_pod = _desired_owners(stateful_set, pod)
         if wants_pod:
             kept.append(Owner(pod, "v1", "Pod").reference())
         if wants_set:

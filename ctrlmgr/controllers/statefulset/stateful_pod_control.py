@@ -88,24 +88,24 @@ class StatefulPodControl:
         After an attempt for each claim, raises `InternalError` with the errors of all failed attempts, if any.
         """
         problems = []
-        for wanted in new_claims(self._set, ordinal_of(pod)):
-            current = self._claim(wanted.name)
+        for desired in new_claims(self._set, ordinal_of(pod)):
+            current = self._claim(desired.name)
             if current is None:
-                problems += self._create_claim(pod, wanted)
+                problems += self._create_claim(pod, desired)
             elif current.is_terminating:
-                problems.append(f"pvc {wanted.name} is being deleted")
+                problems.append(f"pvc {desired.name} is being deleted")
         if problems:
             raise InternalError(aggregate(problems))
 
-    def _create_claim(self, pod: Object, wanted: Object) -> list[str]:
+    def _create_claim(self, pod: Object, desired: Object) -> list[str]:
         """Create a claim; return a list that contains the error, or is empty if there was no error."""
         try:
-            self._client.create(wanted)
+            self._client.create(desired)
         except ApiError as error:
             if not isinstance(error, AlreadyExists):
-                self._tell_claim(pod, wanted, error)
-            return [f"failed to create PVC {wanted.name}: {error}"]
-        self._tell_claim(pod, wanted)
+                self._tell_claim(pod, desired, error)
+            return [f"failed to create PVC {desired.name}: {error}"]
+        self._tell_claim(pod, desired)
         return []
 
     def _hand_over(self, pod: Object) -> None:
@@ -126,11 +126,11 @@ class StatefulPodControl:
                 self._client.update(with_owner(claim, self._set, pod))
 
     def _tell(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
-        said = f"{verb} Pod {pod.name} in StatefulSet {self._set.name}"
+        message = f"{verb} Pod {pod.name} in StatefulSet {self._set.name}"
         if error is None:
-            self._recorder.event(self._set, NORMAL, f"Successful{verb}", f"{said} successful")
+            self._recorder.event(self._set, NORMAL, f"Successful{verb}", f"{message} successful")
         else:
-            self._recorder.event(self._set, WARNING, f"Failed{verb}", f"{said} failed error: {error}")
+            self._recorder.event(self._set, WARNING, f"Failed{verb}", f"{message} failed error: {error}")
 
     def _tell_claim(self, pod: Object, claim: Object, error: ApiError | None = None) -> None:
         where = f"Pod {pod.name} in StatefulSet {self._set.name}"

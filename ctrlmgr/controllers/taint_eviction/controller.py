@@ -156,8 +156,8 @@ def _drive_off(pod: Object, now: int, client: EngineClient) -> None:
     fields = pod.to_dict()
     status = fields.setdefault("status", {})
     generation = fields["metadata"].get("generation", 0)
-    told = {**_TARGET, "lastTransitionTime": format_time_seconds(now), "observedGeneration": generation}
-    conditions = with_condition(status.get("conditions"), told)
+    condition = {**_TARGET, "lastTransitionTime": format_time_seconds(now), "observedGeneration": generation}
+    conditions = with_condition(status.get("conditions"), condition)
     try:
         if conditions != (status.get("conditions") or []):
             status["conditions"] = conditions

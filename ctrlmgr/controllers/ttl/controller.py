@@ -63,9 +63,9 @@ class NodeTTL:
         """Write the TTL annotation of the node if it differs from the current TTL."""
         self._step = next_step(self._step, len(self._nodes))
         node = self._nodes.get(key)
-        wanted = str(STEPS[self._step].seconds)
-        if node is not None and node.annotations.get(ANNOTATION) != wanted:
-            client.patch(node, {"metadata": {"uid": node.uid, "annotations": {ANNOTATION: wanted}}})
+        desired = str(STEPS[self._step].seconds)
+        if node is not None and node.annotations.get(ANNOTATION) != desired:
+            client.patch(node, {"metadata": {"uid": node.uid, "annotations": {ANNOTATION: desired}}})
 
 
 def node_keys(change: Change) -> Iterator[Key]:

@@ -49,7 +49,9 @@ def _warnings(spec: Mapping[str, Any], environments: _Environments) -> Iterator[
             source = validation.get(field) or ""
             if not source and field == "messageExpression":
                 continue
-            problems = [_told(gvk, problem) for gvk, each in environments if (problem := _problem(each, source))]
+            problems = [
+                _warning_text(gvk, problem) for gvk, each in environments if (problem := _problem(each, source))
+            ]
             if problems:
                 yield {"fieldRef": f"spec.validations[{at}].{field}", "warning": "\n".join(problems)}
 
@@ -62,7 +64,7 @@ def _problem(environment: Environment, source: str) -> str:
     return ""
 
 
-def _told(gvk: GroupVersionKind, problem: str) -> str:
+def _warning_text(gvk: GroupVersionKind, problem: str) -> str:
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}: {problem}\n"
 
 

@@ -55,19 +55,19 @@ class History:
         return in_order(self._claimer.claim(owner, found, selects, client))
 
     def create(
-        self, wanted: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
+        self, desired: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
     ) -> NewestRevision:
         """Create a revision with a free name, or return an existing equal revision.
 
         The function `hash_of` returns the hash for a number of collisions.
         """
         while True:
-            named = wanted.named(hash_of(collisions))
+            named = desired.named(hash_of(collisions))
             try:
                 return NewestRevision(client.create(named), collisions)
             except AlreadyExists as error:
                 found = existing(self._log, named, error)
-                if data_of(found) == wanted.data:
+                if data_of(found) == desired.data:
                     return NewestRevision(found, collisions)
                 collisions += 1
 

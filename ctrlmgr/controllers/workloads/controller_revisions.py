@@ -122,9 +122,9 @@ def renumbered(revision: Object, number: int) -> Object:
     return revision.with_field("revision", number)
 
 
-def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Object:
-    """Return the existing object with the name of `wanted`; raises `error` if it was deleted meanwhile."""
-    found = event_log.get(CONTROLLER_REVISIONS, wanted.key)
+def existing(event_log: EventLog, desired: Object, error: AlreadyExists) -> Object:
+    """Return the existing object with the name of `desired`; raises `error` if it was deleted meanwhile."""
+    found = event_log.get(CONTROLLER_REVISIONS, desired.key)
     if found is None:
         raise error
     return found

@@ -26,9 +26,9 @@ def with_condition(conditions: Iterable[Condition] | None, new: Mapping[str, Any
     """
     conditions = list(conditions or ())
     current = condition_of(conditions, new["type"])
-    wanted = dict(new)
+    desired = dict(new)
     if current is not None and current["status"] == new["status"]:
         if current.get("reason") == new.get("reason"):
             return conditions
-        wanted["lastTransitionTime"] = current.get("lastTransitionTime")
-    return [*without(conditions, new["type"]), wanted]
+        desired["lastTransitionTime"] = current.get("lastTransitionTime")
+    return [*without(conditions, new["type"]), desired]

@@ -119,28 +119,28 @@ class DecisionMetrics:
         self._clock = clock
         self._began = self._last = clock.monotonic()
 
-    def computed(self, metric_type: str, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Record the evaluation of one metric that proposes `wanted` replicas instead of `current`.
+    def computed(self, metric_type: str, current: int, desired: int | None, error: str = NONE) -> None:
+        """Record the evaluation of one metric that proposes `desired` replicas instead of `current`.
 
-        If the evaluated metric was unavailable, `wanted` is None.
+        If the evaluated metric was unavailable, `desired` is None.
         """
-        labels = (_action(current, wanted), error, metric_type)
+        labels = (_action(current, desired), error, metric_type)
         now = self._clock.monotonic()
         _computations.labels(*labels).inc()
         _computation_seconds.labels(*labels).observe(now - self._last)
         self._last = now
 
-    def decided(self, current: int, wanted: int | None, error: str = NONE) -> None:
+    def decided(self, current: int, desired: int | None, error: str = NONE) -> None:
         """Record the result and duration of the whole autoscaling pass."""
-        labels = (_action(current, wanted), error)
+        labels = (_action(current, desired), error)
         _reconciliations.labels(*labels).inc()
         _reconciliation_seconds.labels(*labels).observe(self._clock.monotonic() - self._began)
 
 
-def _action(current: int, wanted: int | None) -> str:
-    if wanted is None or wanted == current:
+def _action(current: int, desired: int | None) -> str:
+    if desired is None or desired == current:
         return "none"
-    return "scale_up" if wanted > current else "scale_down"
+    return "scale_up" if desired > current else "scale_down"
 
 
 def note_sorting(ready_ages: Iterable[int], chosen_ages: Iterable[int]) -> None:

@@ -48,11 +48,11 @@ def unexpected(reply: Reply) -> str:
     if isinstance(status, dict) and status.get("kind") == "Status":
         return str(status.get("message") or "unknown")
     is_text = not reply.media_type or reply.media_type.startswith("text/")
-    said = reply.body.decode(errors="replace").strip() if is_text else "unknown"
+    text = reply.body.decode(errors="replace").strip() if is_text else "unknown"
     if reply.code in _REPLIES:
         return _REPLIES[reply.code]
     if reply.code == 403:
-        return said
+        return text
     if reply.code >= 500:
-        return f'an error on the server ("{said}") has prevented the request from succeeding'
+        return f'an error on the server ("{text}") has prevented the request from succeeding'
     return f"the server responded with the status code {reply.code} but did not return more information"

@@ -72,10 +72,10 @@ def _check(name: str, known: KnownGate, *, state: bool) -> None:
     """Raise `SettingsError` if the feature gate cannot have the requested state."""
     if state == known.default or name in _ALL_OF_A_STAGE:
         return
-    wanted, default = str(state).lower(), str(known.default).lower()
+    requested, default = str(state).lower(), str(known.default).lower()
     if known.is_locked:
         raise SettingsError(
-            f"--feature-gates: cannot set feature gate {name} to {wanted}, feature is locked to {default}"
+            f"--feature-gates: cannot set feature gate {name} to {requested}, feature is locked to {default}"
         )
     if name not in DEFAULTS:
         raise SettingsError(f"--feature-gates: {name} is always {default} in ctrlmgr; leave it out")

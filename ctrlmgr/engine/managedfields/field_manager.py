@@ -269,17 +269,17 @@ class FieldManager:
         """
         managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
-        said = self._shape.owned(applied) or {}
-        said = reset(said) if reset else said
-        fields = field_set.difference(said, UNOWNED)
+        owned = self._shape.owned(applied) or {}
+        owned = reset(owned) if reset else owned
+        fields = field_set.difference(owned, UNOWNED)
         before = managed.get(who)
         merged: Unstructured = self._shape.merge(live, applied)
         if before is not None and field_set.difference(before.fields, fields):
             kept = [entry for manager, entry in managed.items() if manager != who]
             if self._translation is not None:
-                merged = self._translation.pruned(merged, before, said, kept)
+                merged = self._translation.pruned(merged, before, owned, kept)
             else:
-                merged = self._pruned(merged, before.fields, [said, *(entry.fields for entry in kept)])
+                merged = self._pruned(merged, before.fields, [owned, *(entry.fields for entry in kept)])
         difference = self._shape.compare(live, merged)
         added, modified, removed = self._filtered(difference, who.subresource)
         others = {manager: entry for manager, entry in managed.items() if manager != who}

@@ -185,7 +185,7 @@ class _Merge:
         self._old = [(shape.element(item), item) for item in old]
         self._new = [(shape.element(item), item) for item in new]
         self._index = shape._index(old)
-        self._wanted = dict(self._new)
+        self._remaining = dict(self._new)
         self._shared = deque(element for element, _ in self._new if element in self._index)
         self._merged: set[str] = set()
         self._result: list[Any] = []
@@ -196,7 +196,7 @@ class _Merge:
         while old < len(self._old) or new < len(self._new):
             if old < len(self._old):
                 element, item = self._old[old]
-                if element not in self._wanted:
+                if element not in self._remaining:
                     self._result.append(item)
                     old += 1
                     continue

@@ -74,8 +74,8 @@ def check_order(patch: Items, order: Items, merge_key: str) -> None:
     for element in patch:
         if isinstance(element, dict) and DIRECTIVE in element:
             continue
-        wanted = _key(element, merge_key)
-        if not any(_key(each, merge_key) == wanted for each in remaining):
+        key = _key(element, merge_key)
+        if not any(_key(each, merge_key) == key for each in remaining):
             raise UnknownError(
                 f"The order in patch list:\n{plain(patch)}\n doesn't match $setElementOrder list:\n{plain(order)}\n"
             )

@@ -98,13 +98,13 @@ class _Rule(NamedTuple):
 
 
 def _gathered(terms: tuple[Term, ...]) -> list[_Rule]:
-    wanted: dict[str, set[str]] = {}
+    required: dict[str, set[str]] = {}
     denied: dict[str, set[str]] = {}
     for term in terms:
-        wanted.setdefault(term.field, set())
+        required.setdefault(term.field, set())
         denied.setdefault(term.field, set())
-        (denied if term.negated else wanted)[term.field].add(term.value)
-    return [_Rule(field, frozenset(wanted[field]), frozenset(denied[field])) for field in wanted]
+        (denied if term.negated else required)[term.field].add(term.value)
+    return [_Rule(field, frozenset(required[field]), frozenset(denied[field])) for field in required]
 
 
 def _required(terms: tuple[Term, ...], field: str) -> str | None:

@@ -44,10 +44,10 @@ class EvictionHandler(Handler):
         """Evict a pod."""
         request = engine.request(target, options, requester)
         eviction = decode(engine, _EVICTION, body, request)
-        asked = (eviction.get("deleteOptions") or {}).get("dryRun") or []
-        if options.dry_run and asked and asked != ["All"]:
-            raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(asked)}]")
-        request.options = options._replace(dry_run=options.dry_run or bool(asked))
+        dry_run = (eviction.get("deleteOptions") or {}).get("dryRun") or []
+        if options.dry_run and dry_run and dry_run != ["All"]:
+            raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_run)}]")
+        request.options = options._replace(dry_run=options.dry_run or bool(dry_run))
         return (yield from decide_and_append(request, lambda: _evict(request, eviction), limit=RETRIES))
 
 

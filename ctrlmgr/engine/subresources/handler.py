@@ -60,20 +60,20 @@ def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request
 
 
 def admit_body(
-    request: Request, body: Unstructured, gvk: GroupVersionKind, asked: Kind | None = None
+    request: Request, body: Unstructured, gvk: GroupVersionKind, requested_kind: Kind | None = None
 ) -> Operation[Unstructured]:
     """Run admission for a created body whose kind differs from the object's, such as a Binding.
 
-    The argument `asked` is the kind in the URL, if this is not the kind of the object (`bindings`). The function
-    returns the body as it is after admission. The argument `body` itself is not changed, because the write may be
-    attempted again.
+    The argument `requested_kind` is the kind in the URL, if this is not the kind of the object (`bindings`). The
+    function returns the body as it is after admission. The argument `body` itself is not changed, because the write
+    may be attempted again.
     """
     ctx = request.context()
     body = deepcopy(body)
     body.setdefault("metadata", {}).setdefault("namespace", request.target.namespace)
     attributes = request.attributes(ctx, Verb.CREATE, body, None, gvk)
-    if asked is not None:
-        attributes.kind, attributes.resource, attributes.subresource = asked, asked.resource, ""
+    if requested_kind is not None:
+        attributes.kind, attributes.resource, attributes.subresource = requested_kind, requested_kind.resource, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
     request.warnings += ctx.warnings  # the following change of the object collects its warnings separately

@@ -54,7 +54,7 @@ class ScaleHandler(Handler):
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the Scale of an object."""
-        obj = yield from read_verbs.get(engine.around, target, options)
+        obj = yield from read_verbs.get(engine.call_inputs, target, options)
         return _scale_of(engine, target, obj)
 
     def update(
@@ -62,14 +62,14 @@ class ScaleHandler(Handler):
     ) -> Operation[Answer]:
         """Replace a Scale."""
         request = engine.request(target, options, requester)
-        wanted = _decoded(engine, body, request)
-        check_place(request, wanted)
+        desired = _decoded(engine, body, request)
+        check_place(request, desired)
         manager = _manager(engine)
 
         def replaced(live: Unstructured) -> Unstructured:
-            return manager.update(live, wanted, request.manager, request.now, "scale")
+            return manager.update(live, desired, request.manager, request.now, "scale")
 
-        return (yield from _write(engine, request, replaced, uid=metadata_of(wanted).get("uid") or ""))
+        return (yield from _write(engine, request, replaced, uid=metadata_of(desired).get("uid") or ""))
 
     def patch(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
@@ -136,16 +136,16 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _
     facet.keep(scale, live)
     if request.plan.kind.scaling is None:
         _validate(scale)
-    wanted = metadata_of(scale)
-    if wanted.get("uid") and wanted["uid"] != metadata["uid"]:
-        detail = f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {metadata['uid']}"
+    desired = metadata_of(scale)
+    if desired.get("uid") and desired["uid"] != metadata["uid"]:
+        detail = f"Precondition failed: UID in precondition: {desired['uid']}, UID in object meta: {metadata['uid']}"
         resource = request.plan.resource
         raise conflict(Resource(resource.group, f"{resource.plural}/scale"), request.target.name, detail)
     if _replicas(scale) == _UNSET:
         raise BadRequest(f'the spec replicas field "{_shown(request.plan.kind)}" cannot be empty')
     scaling.write(obj, _replicas(scale))
-    metadata["resourceVersion"] = wanted.get("resourceVersion") or metadata["resourceVersion"]
-    metadata["managedFields"] = from_scale(entries, wanted.get("managedFields") or [], version, paths)
+    metadata["resourceVersion"] = desired.get("resourceVersion") or metadata["resourceVersion"]
+    metadata["managedFields"] = from_scale(entries, desired.get("managedFields") or [], version, paths)
     return obj
 
 
@@ -159,18 +159,18 @@ class _Facet:
     kind = _SCALE
 
     def __init__(self, request: Request) -> None:
-        self._wanted: Unstructured = {}
+        self._desired: Unstructured = {}
         self._live: Unstructured = {}
         self._scaling = _scaling(request.plan.kind)
         self._is_custom = request.plan.kind.scaling is not None
 
-    def keep(self, wanted: Unstructured, live: Unstructured) -> None:
+    def keep(self, desired: Unstructured, live: Unstructured) -> None:
         """Create the facet with the Scale that was sent (or that a patch produced) and the current Scale."""
-        self._wanted, self._live = wanted, live
+        self._desired, self._live = desired, live
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
         """Return the Scale that was sent, and the current Scale."""
-        return deepcopy(self._wanted), self._live
+        return deepcopy(self._desired), self._live
 
     def shown(self, obj: Unstructured) -> Unstructured:
         """Return the Scale of an object."""
@@ -209,11 +209,11 @@ def _shown(kind: Kind) -> str:
 def _scale(obj: Unstructured, scaling: Scaling) -> Unstructured:
     """Return the Scale of an object, with `_UNSET` replicas if the object does not set the replicas."""
     metadata = {field: obj["metadata"][field] for field in _SHOWN if field in obj["metadata"]}
-    wanted, found, selector = scaling.read(obj)
+    desired, found, selector = scaling.read(obj)
     status: dict[str, Any] = {"replicas": found}
     if selector:
         status["selector"] = selector
-    spec = {"replicas": _UNSET if wanted is None else wanted}
+    spec = {"replicas": _UNSET if desired is None else desired}
     return {"kind": "Scale", "apiVersion": SCALE_VERSION, "metadata": metadata, "spec": spec, "status": status}
 
 

@@ -129,17 +129,17 @@ def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[Field
 
     Results are memoized, because many objects have equal collections.
     """
-    said = _encode([metadata.get(field) for field in _COLLECTIONS])
-    errors = [] if len(said) <= _LONGEST and _are_right(said) else _validate_said(metadata, path)
+    encoded = _encode([metadata.get(field) for field in _COLLECTIONS])
+    errors = [] if len(encoded) <= _LONGEST and _are_right(encoded) else _validate_said(metadata, path)
     if managed := metadata.get("managedFields"):
         errors += validate_managed_fields(managed, path.child("managedFields"))
     return errors
 
 
 @memoized(entries=2048, longest=_LONGEST)
-def _are_right(said: bytes) -> bool:
+def _are_right(encoded: bytes) -> bool:
     """Return whether collections of metadata, given as JSON, are valid."""
-    return not _validate_said(dict(zip(_COLLECTIONS, _decode(said), strict=True)), METADATA)
+    return not _validate_said(dict(zip(_COLLECTIONS, _decode(encoded), strict=True)), METADATA)
 
 
 def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:

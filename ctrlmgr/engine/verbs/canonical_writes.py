@@ -60,15 +60,15 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
         return (yield from decide_change(request, lambda ctx, current: _owned(request, obj, current)))
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
-    wanted = keeping_server_owned(obj, current.metadata)
-    if is_released(request.plan.strategy.finalizers, wanted, current):
-        return _removed(request, ctx, current, wanted)
-    if wanted.body == current.body:
+    desired = keeping_server_owned(obj, current.metadata)
+    if is_released(request.plan.strategy.finalizers, desired, current):
+        return _removed(request, ctx, current, desired)
+    if desired.body == current.body:
         return Decision(200, object=current)
-    wanted = marks.marked(current, wanted, request.now)
-    if wanted.body == current.body:  # only managedFields differ, because `obj` has none
+    desired = marks.marked(current, desired, request.now)
+    if desired.body == current.body:  # only managedFields differ, because `obj` has none
         return Decision(200, object=current)
-    return Decision(200, (Proposal(EventType.MODIFIED, wanted, current.revision), *ctx.companions), 0)
+    return Decision(200, (Proposal(EventType.MODIFIED, desired, current.revision), *ctx.companions), 0)
 
 
 def _current(request: Request, obj: Object) -> Object:

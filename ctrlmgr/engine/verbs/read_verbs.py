@@ -58,9 +58,9 @@ class _Range(NamedTuple):
     revision: Revision
 
 
-def get(around: CallInputs, target: Target, options: GetOptions) -> Operation[Object]:
+def get(inputs: CallInputs, target: Target, options: GetOptions) -> Operation[Object]:
     """Return an object in the served version; raises `NotFound` if the object does not exist."""
-    state = around.view
+    state = inputs.view
     kind, namespace, name, _ = target
     version = options.resource_version
     if not version:
@@ -71,7 +71,7 @@ def get(around: CallInputs, target: Target, options: GetOptions) -> Operation[Ob
     if obj is None:
         raise not_found(kind.resource, name)
     if kind.calls_out:
-        return (yield from shown(kind, obj, around, anew=True))
+        return (yield from shown(kind, obj, inputs, anew=True))
     return kind.from_storage(obj) if kind.from_storage is not None else obj
 
 
@@ -262,21 +262,21 @@ def _page(found: _Range, selection: Selection, limit: int) -> Listing:
     return Listing(revision, page, token, left if selected is None else None)
 
 
-def _converted_page(found: _Range, selection: Selection, limit: int, around: CallInputs) -> Operation[Listing]:
+def _converted_page(found: _Range, selection: Selection, limit: int, inputs: CallInputs) -> Operation[Listing]:
     """Return a page of objects of a kind that a webhook converts."""
     if not selection.fields.is_empty:  # a field selector needs the served version of every object
-        yield from shown_all(selection.kind, found.objects, around)
-    page = yield from converting(lambda: _page(found, selection, limit), around)
-    return page._replace(objects=(yield from shown_all(selection.kind, page.objects, around)))
+        yield from shown_all(selection.kind, found.objects, inputs)
+    page = yield from converting(lambda: _page(found, selection, limit), inputs)
+    return page._replace(objects=(yield from shown_all(selection.kind, page.objects, inputs)))
 
 
-def _converted(objects: Iterable[Object], selection: Selection, around: CallInputs) -> Operation[Sequence[Object]]:
+def _converted(objects: Iterable[Object], selection: Selection, inputs: CallInputs) -> Operation[Sequence[Object]]:
     """Return the selected objects of a kind that a webhook converts."""
     found = list(objects)
     if not selection.fields.is_empty:
-        yield from shown_all(selection.kind, found, around)
-    matching = yield from converting(lambda: [obj for obj in found if selection.matches(obj)], around)
-    return (yield from shown_all(selection.kind, matching, around))
+        yield from shown_all(selection.kind, found, inputs)
+    matching = yield from converting(lambda: [obj for obj in found if selection.matches(obj)], inputs)
+    return (yield from shown_all(selection.kind, matching, inputs))
 
 
 def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:

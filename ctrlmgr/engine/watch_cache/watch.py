@@ -67,7 +67,7 @@ class Selection:
 
 
 def converted_transitions(
-    selection: Selection, changes: Sequence[Change], around: CallInputs
+    selection: Selection, changes: Sequence[Change], inputs: CallInputs
 ) -> Calling[list[tuple[str, Object]]]:
     """Return the events for a watcher, for a kind that a webhook converts.
 
@@ -76,13 +76,13 @@ def converted_transitions(
     concerned = [state for change in changes for state in change[1:3] if state is not None]
     if selection.fields.is_empty:  # in this case, only the selected objects need a conversion
         concerned = [obj for obj in concerned if selection.matches(obj)]
-    yield from shown_all(selection.kind, concerned, around)
+    yield from shown_all(selection.kind, concerned, inputs)
     transition = selection.transition
 
     def events() -> list[tuple[str, Object]]:
         return [event for change in changes if (event := transition(change))]
 
-    return (yield from converting(events, around))
+    return (yield from converting(events, inputs))
 
 
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:

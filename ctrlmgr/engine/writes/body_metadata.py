@@ -36,11 +36,11 @@ def check_place(request: Request, fields: Unstructured) -> None:
     """Raise `BadRequest` if the object's name or namespace differs from the name or namespace in the URL."""
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
-    name, asked = metadata.get("name") or "", request.target.name
+    name, requested = metadata.get("name") or "", request.target.name
     if not name:
-        raise BadRequest(f"the name of the object ({asked} based on URL) was undeterminable: name must be provided")
-    if name != asked:
-        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({asked})")
+        raise BadRequest(f"the name of the object ({requested} based on URL) was undeterminable: name must be provided")
+    if name != requested:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({requested})")
 
 
 def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool = False) -> None:

@@ -29,7 +29,7 @@ class Requests(Protocol):
     state: State
 
     @property
-    def around(self) -> CallInputs:
+    def call_inputs(self) -> CallInputs:
         """The view of the state and the random source, which conversions need."""
 
     def plan(self, kind: Kind) -> Plan:
@@ -99,7 +99,7 @@ class Request:
         return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
 
     @property
-    def around(self) -> CallInputs:
+    def call_inputs(self) -> CallInputs:
         """The view of the state and the random source, which conversions need."""
         return CallInputs(self.state, self.random)
 
@@ -107,13 +107,13 @@ class Request:
         """Return the result of `call`, which may need conversions by a webhook and may be called several times."""
         if not self.plan.kind.calls_out:
             return call()
-        return (yield from converting(call, self.around))
+        return (yield from converting(call, self.call_inputs))
 
     def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
         """Return a stored object in the served version; if `anew` is set, do not use cached conversions."""
         if not self.plan.kind.calls_out:
             return self.plan.shown(obj)
-        return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
+        return (yield from shown(self.plan.kind, obj, self.call_inputs, anew=anew))
 
     def context(self, old: Unstructured | None = None) -> Context:
         """Return the strategy's context of a new attempt."""

@@ -102,8 +102,8 @@ class HeadWatch:
             return connection
         connection.execute("LISTEN ctrlmgr")
         connection.execute("SELECT pg_notify('ctrlmgr', '0')")
-        heard = next(connection.notifies(timeout=_ECHO_PATIENCE, stop_after=1), None)
-        self.poll = _POLL_WITH_HINTS if heard else _POLL_WITHOUT_HINTS
+        notification = next(connection.notifies(timeout=_ECHO_PATIENCE, stop_after=1), None)
+        self.poll = _POLL_WITH_HINTS if notification else _POLL_WITHOUT_HINTS
         return connection
 
     def hint(self, timeout: float) -> bool:

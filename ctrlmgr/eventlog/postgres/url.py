@@ -104,8 +104,8 @@ def parse_url(url: str) -> Target:
     places = _places(hosts) or _places(",".join(_several(query.get("host"))), _several(query.get("port")))
     if len(places) > 1 and "hostaddr" in query:
         raise SettingsError("database.url: hostaddr needs a single host; write several addresses as hosts")
-    wanted = _single(query.get("target_session_attrs", ""))
-    return Target(parsed.difference_update_query(_OURS), places or [_default_place(query)], wanted in _PRIMARY)
+    target = _single(query.get("target_session_attrs", ""))
+    return Target(parsed.difference_update_query(_OURS), places or [_default_place(query)], target in _PRIMARY)
 
 
 def _split(address: str) -> tuple[str, str, str]:

@@ -50,21 +50,21 @@ class Webhook:
         self._source = f"{group}/{source}, Kind={kind}"
         self._target = f"{group}/{target}"
 
-    def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
+    def convert(self, objects: Sequence[Unstructured], inputs: CallInputs) -> Calling[Sequence[Converted]]:
         """Return the converted object for each of the given objects, or its failure."""
         try:
-            return (yield from self._convert(objects, around))
+            return (yield from self._convert(objects, inputs))
         except _Unusable as problem:
             return [ConversionFailed(self._source, str(problem))] * len(objects)
 
-    def _convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
-        endpoint = endpoint_of(self._conversion.client or {}, around.view, around.random)
+    def _convert(self, objects: Sequence[Unstructured], inputs: CallInputs) -> Calling[Sequence[Converted]]:
+        endpoint = endpoint_of(self._conversion.client or {}, inputs.view, inputs.random)
         if endpoint.is_simulated:
             return [{**obj, "apiVersion": self._target} for obj in objects]
         version = next((each for each in self._conversion.review_versions if each in _KNOWN), None)
         if version is None:
             raise _Unusable("failed: no supported conversion review versions")
-        uid = new_uid(around.random)
+        uid = new_uid(inputs.random)
         request = {"uid": uid, "desiredAPIVersion": self._target, "objects": objects}
         review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
         reply = yield from self._replied(_encode(review), endpoint)
@@ -126,8 +126,8 @@ def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
         raise _Unusable(f'failed: expected response.uid="{uid}", got "{response.get("uid") or ""}"')
     result = response.get("result") or {}
     if result.get("status") != "Success":
-        said = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
-        raise _Unusable(f"failed: {result.get('message') or said}")
+        message = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
+        raise _Unusable(f"failed: {result.get('message') or message}")
     return response.get("convertedObjects") or ()
 
 
@@ -148,8 +148,8 @@ def _metadata(obj: Unstructured, new: Unstructured) -> Unstructured:
     """Return the metadata with which an object was sent, with the labels and annotations of the response."""
     answered, metadata = new.get("metadata"), dict(obj.get("metadata") or {})
     if not isinstance(answered, dict):
-        told = "missing metadata" if answered is None else f"invalid metadata of type {json_kind(answered)}"
-        raise _Unusable(f"returned invalid metadata: {told} in converted object")
+        problem = "missing metadata" if answered is None else f"invalid metadata of type {json_kind(answered)}"
+        raise _Unusable(f"returned invalid metadata: {problem} in converted object")
     for field in ("labels", "annotations"):
         given = answered.get(field)
         if given is None:
@@ -166,8 +166,8 @@ def _check_texts(field: str, given: Any, before: Any) -> None:
         raise _Unusable(f"{invalid} invalid metadata.{field} of type {json_kind(given)} in converted object")
     for key, value in given.items():
         if not isinstance(value, str):
-            told = f"metadata.{field}[{key}] must be a string, but is {json_kind(value)} in converted object"
-            raise _Unusable(f"{invalid} {told}")
+            problem = f"metadata.{field}[{key}] must be a string, but is {json_kind(value)} in converted object"
+            raise _Unusable(f"{invalid} {problem}")
     if given == (before or {}):
         return
     if field == "labels":
@@ -179,5 +179,5 @@ def _check_texts(field: str, given: Any, before: Any) -> None:
 
 
 def _aggregated(errors: Sequence[FieldError]) -> str:
-    told = list(dict.fromkeys(error.message for error in errors))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    messages = list(dict.fromkeys(error.message for error in errors))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

@@ -30,9 +30,9 @@ class CustomScaling:
     def read(self, obj: Unstructured) -> Replicas:
         """Return the values at the paths of replicas, status and selector."""
         try:
-            wanted = None if nested.get(obj, self._spec) is nested.ABSENT else nested.get_int(obj, self._spec)
+            expected = None if nested.get(obj, self._spec) is nested.ABSENT else nested.get_int(obj, self._spec)
             selector = nested.get_string(obj, self._selector) if self._selector is not None else ""
-            return Replicas(wanted, nested.get_int(obj, self._status), selector)
+            return Replicas(expected, nested.get_int(obj, self._status), selector)
         except ValueError as error:
             raise UnknownError(str(error)) from error
 

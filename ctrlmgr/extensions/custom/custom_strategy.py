@@ -87,9 +87,11 @@ class CustomStrategy(Strategy):
 
     def _type_errors(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         kind, api_version = obj.get("kind"), obj.get("apiVersion")
-        wanted = ctx.kind.api_version
+        expected = ctx.kind.api_version
         errors = [] if kind == self._kind else [invalid("kind", kind, f"must be {self._kind}")]
-        return errors if api_version == wanted else [*errors, invalid("apiVersion", api_version, f"must be {wanted}")]
+        return (
+            errors if api_version == expected else [*errors, invalid("apiVersion", api_version, f"must be {expected}")]
+        )
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Validate a changed object; unchanged invalid values are accepted."""

@@ -113,15 +113,15 @@ def _rule(raw: Raw, schema: Raw, self_type: Type, fields: Fields, is_resource: b
 _WRONG: Final = {BOOL: "cel expression must evaluate to a bool", STRING: "messageExpression must evaluate to a string"}
 
 
-def _one(environment: Environment, source: str, wanted: Type) -> tuple[Expression | None, str]:
+def _one(environment: Environment, source: str, expected: Type) -> tuple[Expression | None, str]:
     if not source.strip():
         return None, ""
     try:
         expression = environment.compile(source)
     except CompileError as error:
-        words = "compilation failed" if wanted is BOOL else "messageExpression compilation failed"
+        words = "compilation failed" if expected is BOOL else "messageExpression compilation failed"
         return None, f"{words}: {error}"
-    return (expression, "") if expression.type == wanted else (None, _WRONG[wanted])
+    return (expression, "") if expression.type == expected else (None, _WRONG[expected])
 
 
 def _names_old(expression: Expression) -> bool:

@@ -189,9 +189,9 @@ def _metadata(raw: Raw, level: Level, path: Path) -> Iterator[FieldError]:
 
 def _is_root_metadata(metadata: Raw) -> bool:
     named = frozenset(metadata.get("properties") or ())
-    said = {name for name, value in metadata.items() if value not in (None, "", False, [], {})}
+    given_fields = {name for name, value in metadata.items() if value not in (None, "", False, [], {})}
     allowed = {"type", "default"} | ({"properties"} if named <= _ROOT_METADATA else set())
-    return said <= allowed
+    return given_fields <= allowed
 
 
 def _value_validation(raw: Raw, path: Path, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:

@@ -129,8 +129,8 @@ class RemoteClient(EngineClient):
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> Object:
-        asked = {"fieldManager": self._manager} if query is None else query
-        found = self._sent(lambda: self._api.object(method, path, body, query=asked, media_type=media_type))
+        parameters = {"fieldManager": self._manager} if query is None else query
+        found = self._sent(lambda: self._api.object(method, path, body, query=parameters, media_type=media_type))
         stored = found if found.resource == resource else Object(resource, found.body, found.revision)
         self._log.wrote(stored)
         return stored

@@ -209,16 +209,16 @@ class Stream:
             if line.type == "BOOKMARK":
                 return self._bookmark(_decode_bookmark(line.object).metadata, first)
             is_error = line.type == "ERROR"
-            said = self._error(bytes(line.object)) if is_error else self._ours(Object.from_wire(line.object))
+            received = self._error(bytes(line.object)) if is_error else self._ours(Object.from_wire(line.object))
         except (msgspec.MsgspecError, BadRequest) as error:
             raise ServiceUnavailable(f"the watch of {self._resource} sent an invalid event: {error}") from error
-        if isinstance(said, ApiError):
-            raise said
+        if isinstance(received, ApiError):
+            raise received
         if first is not None:
-            first.append(said)
+            first.append(received)
             return first
-        self._revision = said.revision
-        self._queue.put(Changed(self._resource, CHANGES[line.type], said))
+        self._revision = received.revision
+        self._queue.put(Changed(self._resource, CHANGES[line.type], received))
         return None
 
     def _bookmark(self, metadata: _Metadata, first: list[Object] | None) -> list[Object] | None:

@@ -63,7 +63,7 @@ class AppWebhooks:
         )
         """The server of the admission functions; it runs in every process."""
         self.registration = Registration(
-            self._wanted, event_log, writer, label=self._address.label(self.server.port), run=run, clock=clock
+            self._desired, event_log, writer, label=self._address.label(self.server.port), run=run, clock=clock
         )
         """The runnable that registers the webhooks; it runs in the leader."""
 
@@ -83,7 +83,7 @@ class AppWebhooks:
             self._certificates.share(Key(service.namespace, f"{service.name}-webhook-authority"), self._log, writer)
         self._authority = base64.b64encode(self._certificates.ensure()).decode()
 
-    def _wanted(self) -> list[Registered]:
+    def _desired(self) -> list[Registered]:
         port = self.server.port
         return [
             each

@@ -34,6 +34,6 @@ class ClusterReader(Cache):
 
         Raises `ApiError` if the request fails.
         """
-        declaration, wanted = declaration_of(kind), (labels or {}).items()
+        declaration, desired = declaration_of(kind), (labels or {}).items()
         found = self._log.snapshot(declaration.resource, namespace=namespace).objects
-        return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]
+        return [read(declaration, obj) for obj in found if desired <= obj.labels.items()]

@@ -38,7 +38,7 @@ class Registration:
 
     def __init__(
         self,
-        wanted: Callable[[], Sequence[Registered]],
+        desired: Callable[[], Sequence[Registered]],
         event_log: RemoteLog,
         client: EngineClient,
         *,
@@ -46,11 +46,11 @@ class Registration:
         run: str = "",
         clock: Clock,
     ) -> None:
-        """Create a runnable that registers the webhook configurations that `wanted` returns.
+        """Create a runnable that registers the webhook configurations that `desired` returns.
 
         `label` is the address for log lines, and `run` identifies this process.
         """
-        self._wanted = wanted
+        self._desired = desired
         self._log = event_log
         self._client = client
         self._label = label
@@ -62,10 +62,10 @@ class Registration:
 
         Raises `SettingsError` if the API server refuses a webhook configuration.
         """
-        wanted = self._wanted()
+        desired = self._desired()
         while not stop.is_set():
             try:
-                self._register(wanted)
+                self._register(desired)
             except Fenced:
                 raise
             except CtrlmgrError as error:
@@ -75,10 +75,10 @@ class Registration:
                 stop.wait(_RETRY)
             else:
                 stop.wait()
-        self._remove(wanted)
+        self._remove(desired)
 
-    def _register(self, wanted: Sequence[Registered]) -> None:
-        for each in wanted:
+    def _register(self, desired: Sequence[Registered]) -> None:
+        for each in desired:
             if each.wanted is not None:
                 self._client.apply(each.wanted, MANAGER, force=True)
                 names = [hook["name"] for hook in each.wanted.to_dict()["webhooks"]]
@@ -96,9 +96,9 @@ class Registration:
             self._delete(left)
             log.info("webhooks of an earlier run removed", configuration=str(each.key))
 
-    def _remove(self, wanted: Sequence[Registered]) -> None:
+    def _remove(self, desired: Sequence[Registered]) -> None:
         removed = False
-        for each in wanted:
+        for each in desired:
             if each.wanted is None:
                 continue
             try:

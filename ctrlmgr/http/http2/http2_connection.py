@@ -18,7 +18,7 @@ Guarantees:
   their response. Such an unanswered request was reset by the client, or by the server because the client violated the
   protocol.
 - The bytes and frames of a header block are limited, and so are the heads of all running requests together.
-- A stopping server sends GOAWAY at once (`leave`), and answers the running requests.
+- A stopping server sends GOAWAY at once (`announce_close`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 
 Source: RFC 9113; the limits are those of Go's `net/http` and kube-apiserver.
@@ -127,13 +127,13 @@ class Http2Connection(BaseConnection):
         """Send the server's settings."""
         self._made(transport, _UNREAD)
         bounds = self.bounds
-        told = {
+        settings = {
             Setting.HEADER_TABLE_SIZE: 0,
             Setting.MAX_CONCURRENT_STREAMS: bounds.streams,
             Setting.INITIAL_WINDOW_SIZE: bounds.unread_bytes,
             Setting.MAX_HEADER_LIST_SIZE: bounds.head_bytes,
         }
-        self.send(frames.settings(told), frames.window_update(0, bounds.streams * bounds.unread_bytes - _WINDOW))
+        self.send(frames.settings(settings), frames.window_update(0, bounds.streams * bounds.unread_bytes - _WINDOW))
         self._outbox.flush()
         self._idleness.start()
 
@@ -421,7 +421,7 @@ class Http2Connection(BaseConnection):
 
     # The end of the connection.
 
-    def leave(self) -> None:
+    def announce_close(self) -> None:
         """Send GOAWAY. Requests that the client sends before it reads the GOAWAY are answered."""
         if not (self._said_goodbye or self._has_failed):
             self._said_goodbye = True

@@ -89,20 +89,20 @@ class ExternalAddress(NamedTuple):
         more = ((b"x-forwarded-host", self.host), (b"x-forwarded-proto", self.scheme))
         return kept + [(name, value.encode()) for name, value in more if value]
 
-    def rewritten(self, link: str, inside: str, asked: str) -> str:
+    def rewritten(self, link: str, inside: str, host: str) -> str:
         """Return a link of the other server, rewritten so that clients can use it.
 
-        `inside` is the other server's host and port, and `asked` is the Host header that the other server received.
+        `inside` is the other server's host and port, and `host` is the Host header that the other server received.
         """
         try:
             url = urlsplit(link)
         except ValueError:
             return link
         kept = url.path if _VALID.fullmatch(url.path) else escaped(unquote(url.path))
-        is_other = url.netloc not in ("", inside, asked)
+        is_other = url.netloc not in ("", inside, host)
         if is_other or not url.path.startswith("/"):
             return link if kept == url.path else url._replace(path=kept).geturl()
-        if not (url.netloc == asked and not self.scheme and not self.host):
+        if not (url.netloc == host and not self.scheme and not self.host):
             url = url._replace(scheme=self.scheme, netloc=self.host)
         path = unquote(url.path)
         if path.startswith(self.prefix):
@@ -117,10 +117,10 @@ def without_cors(headers: Iterable[Header]) -> list[Header]:
     return [header for header in headers if header[0] not in _CORS]
 
 
-def with_location(headers: Sequence[Header], outside: ExternalAddress, inside: str, asked: str) -> list[Header]:
+def with_location(headers: Sequence[Header], outside: ExternalAddress, inside: str, host: str) -> list[Header]:
     """Return the headers of a response, with a rewritten Location."""
     return [
-        (name, outside.rewritten(value.decode("latin-1"), inside, asked).encode("latin-1", "replace"))
+        (name, outside.rewritten(value.decode("latin-1"), inside, host).encode("latin-1", "replace"))
         if name == b"location"
         else (name, value)
         for name, value in headers

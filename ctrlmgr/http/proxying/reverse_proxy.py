@@ -181,8 +181,8 @@ class _Request:
         """Return the response body with rewritten links if it is HTML, otherwise None."""
         if self._client.method == "HEAD" or not is_rewritable(head):
             return None
-        outside, inside, asked = self._passing.outside, self._passing.upstream.authority, self._passing.host
-        return HtmlBody(head, lambda link: outside.rewritten(link, inside, asked))
+        outside, inside, host = self._passing.outside, self._passing.upstream.authority, self._passing.host
+        return HtmlBody(head, lambda link: outside.rewritten(link, inside, host))
 
     def close(self) -> None:
         """Keep the connection for another request if it can be reused, otherwise close it."""

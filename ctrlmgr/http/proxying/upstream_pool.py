@@ -59,12 +59,12 @@ class UpstreamPool:
         reused = self.reused(upstream)
         if reused is not None:
             try:
-                return await _asked(reused, method, head), reused
+                return await _request(reused, method, head), reused
             except UpstreamFailed:
                 if reused.has_answered:
                     raise
         connection = await self.connected(upstream)
-        return await _asked(connection, method, head), connection
+        return await _request(connection, method, head), connection
 
     def reused(self, upstream: Upstream) -> UpstreamConnection | None:
         """Return an idle connection, None if no connection is idle."""
@@ -127,7 +127,7 @@ class UpstreamPool:
             self._idle.pop(upstream, None)
 
 
-async def _asked(connection: UpstreamConnection, method: str, head: bytes) -> ResponseHead:
+async def _request(connection: UpstreamConnection, method: str, head: bytes) -> ResponseHead:
     """Send a request without a body, and return the head of the response; close the connection if that fails."""
     try:
         connection.begin(method, head)

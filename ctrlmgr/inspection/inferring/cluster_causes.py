@@ -68,8 +68,8 @@ def infer_pod_status(step: Step, past: PastSteps) -> Inference | None:
     machine = past.history(NODES, Key("", node), until=step.revision)
     reason = disruption(step.after)
     if reason == "DeletionByTaintManager" and not disruption(step.before):
-        said = f"it wrote the condition {reason}"
-        return inferred("taint-eviction-controller", said, [taint_reason(step, past)])
+        reason_text = f"it wrote the condition {reason}"
+        return inferred("taint-eviction-controller", reason_text, [taint_reason(step, past)])
     if step.actor == "kube-controller-manager" and _lost_readiness(step):
         lost = newest(machine, _flips_readiness)
         bound = binding(step, past)

@@ -35,9 +35,9 @@ def infer_deletion(step: Step, past: PastSteps) -> Inference | None:
         return None
     if step.resource == NAMESPACES:
         return None
-    told = _infer_disruption(step, past) if step.resource == PODS else None
-    if told is not None:
-        return told
+    disruption_text = _infer_disruption(step, past) if step.resource == PODS else None
+    if disruption_text is not None:
+        return disruption_text
     owner = owner_of(step, past)
     is_orphan = owner is not None and _is_gone_or_terminating(owner)
     leaving = _namespace_deletion(step, past)
@@ -140,11 +140,11 @@ def _infer_scale_down(step: Step, owner: Owner, past: PastSteps) -> Inference | 
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:
         return None
-    wanted = at(edit.after, "spec", "replicas")
+    desired = at(edit.after, "spec", "replicas")
     last = {each.key: each for each in owned_pods(owner.uid, step, past)}
     active = sum(1 for each in last.values() if each.type is not EventType.DELETED and is_active(each.fields))
-    if isinstance(wanted, int) and active > wanted:
-        why = f"{owner.key.name} had {active} pods and needed {wanted}"
+    if isinstance(desired, int) and active > desired:
+        why = f"{owner.key.name} had {active} pods and needed {desired}"
         return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])
     return _infer_replacement(step, owner, edit)
 

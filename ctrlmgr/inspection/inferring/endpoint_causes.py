@@ -40,8 +40,8 @@ def infer_endpoints(step: Step, past: PastSteps) -> Inference | None:
     found = [*_flips(step, services, was, now, past)]
     if not found:
         found = [*_service_or_own(step, services, past.history(ENDPOINTS, step.key, until=step.revision))]
-    said = "the control plane writes the Endpoints of a Service with a selector"
-    return inferred("endpoints-controller", said, [*found, *_triggering(step, found, services, past)])
+    explanation = "the control plane writes the Endpoints of a Service with a selector"
+    return inferred("endpoints-controller", explanation, [*found, *_triggering(step, found, services, past)])
 
 
 def infer_slices(step: Step, past: PastSteps) -> Inference | None:
@@ -51,8 +51,8 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
     keeper = labels.get(MANAGED_BY)
     if keeper == _MIRROR:
         origin = newest(past.history(ENDPOINTS, key, until=step.revision))
-        said = f"the slice is managed by {_MIRROR}"
-        return inferred("endpointslice-mirroring-controller", said, [(origin, "the mirrored Endpoints")])
+        explanation = f"the slice is managed by {_MIRROR}"
+        return inferred("endpointslice-mirroring-controller", explanation, [(origin, "the mirrored Endpoints")])
     if keeper != _KEEPER or not key.name:
         return None
     services = past.history(SERVICES, key, until=step.revision)
@@ -66,7 +66,7 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
     if step.type is EventType.DELETED:
         was = _told_by_slice(step.fields)
     moved = {name for name in was.keys() | now.keys() if name in shown and now.get(name) in (None, shown[name])}
-    was, now = ({name: each for name, each in told.items() if name not in moved} for told in (was, now))
+    was, now = ({name: each for name, each in slices.items() if name not in moved} for slices in (was, now))
     causes = [*_flips(step, services, was, now, past)]
     if not causes:
         own = past.history(ENDPOINT_SLICES, step.key, until=step.revision)
@@ -93,7 +93,7 @@ def _flips(
         pods = past.history(PODS, Key(step.key.namespace, name), until=step.revision)
         flip = _flip(pods, services, after, is_short=is_short)
         if flip is not None:
-            yield flip, _said(flip, name, before, after)
+            yield flip, _explanation(flip, name, before, after)
 
 
 def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None, *, is_short: bool) -> Step | None:
@@ -148,9 +148,9 @@ def _told_by_slice(fields: Mapping[str, Any]) -> dict[str, Meaning]:
     found: dict[str, Meaning] = {}
     for each in fields.get("endpoints") or ():
         if at(each, "targetRef", "kind") == "Pod":
-            said = each.get("conditions") or {}
-            ready = bool(said.get("ready", True))
-            meant = (ready, bool(said.get("serving", ready)), bool(said.get("terminating")))
+            conditions = each.get("conditions") or {}
+            ready = bool(conditions.get("ready", True))
+            meant = (ready, bool(conditions.get("serving", ready)), bool(conditions.get("terminating")))
             found[each["targetRef"].get("name", "")] = meant
     return found
 
@@ -206,7 +206,7 @@ def _triggering(
             return
 
 
-def _said(flip: Step, pod: str, before: Meaning | None, after: Meaning | None) -> str:
+def _explanation(flip: Step, pod: str, before: Meaning | None, after: Meaning | None) -> str:
     """Return a description of how a step explains the difference in an endpoint."""
     shown = f"{pod}: {_word(before)} → {_word(after)}"
     if flip.resource == SERVICES:

@@ -51,8 +51,8 @@ def is_cluster(step: Step) -> bool:
 
 def inferred(controller: str, reason: str, causes: Iterable[tuple[Step | None, str]]) -> Inference:
     """Return an inference with the given steps as causes, each with its reason; a step of None is ignored."""
-    told: dict[Revision, str] = {}
+    explanations: dict[Revision, str] = {}
     for step, why in causes:
         if step is not None:
-            told.setdefault(step.revision, why)
-    return Inference(controller, reason, tuple(Cause(*each) for each in sorted(told.items())))
+            explanations.setdefault(step.revision, why)
+    return Inference(controller, reason, tuple(Cause(*each) for each in sorted(explanations.items())))

@@ -157,11 +157,11 @@ class LoggedPast:
         return self._read[place]
 
     def _query(self, resource: Resource, namespace: str, name: str | None) -> Iterator[Step]:
-        wanted = {"resource": str(resource), "namespace": namespace, **({} if name is None else {"name": name})}
+        desired = {"resource": str(resource), "namespace": namespace, **({} if name is None else {"name": name})}
         statement = _STEPS.format(more="" if name is None else "AND o.name = :name")
         known: dict[Revision, Step] = {}
         for within, called, revision, previous, number, recorded_at, actor, body in self._database.query(
-            statement, wanted
+            statement, desired
         ).rows:
             happened = EventType(number)
             was = None if happened is EventType.ADDED else known.get(previous)

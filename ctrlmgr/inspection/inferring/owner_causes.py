@@ -68,15 +68,15 @@ def infer_creation(step: Step, past: PastSteps) -> Inference | None:
     owner = owner_of(step, past)
     if owner is None or owner.edit is None:
         return None
-    said = f"it belongs to {owner.resource} {owner.key.name}"
+    explanation = f"it belongs to {owner.resource} {owner.key.name}"
     if owner.controller == "cronjob-controller":
         moment = at(step.fields, "metadata", "annotations", _SCHEDULED_AT) or "this time"
-        return inferred(owner.controller, f"{said}, which was scheduled for {moment}", [])
+        return inferred(owner.controller, f"{explanation}, which was scheduled for {moment}", [])
     reasons: list[_Told] = [(owner.edit, f"{owner.key.name} was created or changed then")]
     if step.resource == PODS:
         reasons += _for_pod(step, owner, past)
     youngest = max(reasons, key=lambda each: 0 if each[0] is None else each[0].revision)
-    return inferred(owner.controller, said, [youngest])
+    return inferred(owner.controller, explanation, [youngest])
 
 
 def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
@@ -177,10 +177,10 @@ def _lets_go_on(status: Step, step: Step) -> bool:
 
 def _progress(replica_set: Step) -> str:
     was, now = (at(each, "status") or {} for each in (replica_set.before, replica_set.after))
-    told = (
+    reports = (
         (name, was.get(name) or 0, now.get(name) or 0) for name in ("replicas", "readyReplicas", "availableReplicas")
     )
-    return ", ".join(f"{name} {old}→{new}" for name, old, new in told if old != new)
+    return ", ".join(f"{name} {old}→{new}" for name, old, new in reports if old != new)
 
 
 def infer_deployment(step: Step, past: PastSteps) -> Inference | None:

@@ -117,7 +117,7 @@ def _counted(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[
         return
     steps = _subjects(step, counting, past)
     for each in _between(steps, _counter(step, counting), was, now):
-        yield each, f"{_difference(counting.fields, was, now)}: {_told(each)}"
+        yield each, f"{_difference(counting.fields, was, now)}: {_explanation(each)}"
 
 
 def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
@@ -134,7 +134,7 @@ def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple
     for each in _subjects(step, counting, past):
         old, new = (adds(fields)[2 * ended :] for fields in (each.before, each.fields))
         if each.revision > since.revision and each.previous is not None and old != new:
-            yield each, f"{_difference(counting.fields, was, now)}: {_told(each)}"
+            yield each, f"{_difference(counting.fields, was, now)}: {_explanation(each)}"
 
 
 def _stated(fields: Mapping[str, Any], counting: Counting) -> Counts:
@@ -210,7 +210,7 @@ def _totals(
     return totals, flips
 
 
-def _told(step: Step) -> str:
+def _explanation(step: Step) -> str:
     """Return a description of how a counted object changed."""
     name = step.key.name
     if step.type is not EventType.MODIFIED:

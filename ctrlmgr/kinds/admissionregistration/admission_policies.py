@@ -214,11 +214,11 @@ def _variable_errors(variable: Raw, path: Path, scope: Scope) -> Iterator[FieldE
     yield from _expression_errors(variable.get("expression") or "", path.child("expression"), scope, ())
 
 
-def _expression_errors(text: str, path: Path, scope: Scope, wanted: Sequence[Type]) -> Iterator[FieldError]:
+def _expression_errors(text: str, path: Path, scope: Scope, expected: Sequence[Type]) -> Iterator[FieldError]:
     if not text.strip():
         yield required(path, "expression is not specified")
     else:
-        yield from expression_errors(scope, text, wanted, path)
+        yield from expression_errors(scope, text, expected, path)
 
 
 def _validation_errors(validation: Raw, path: Path, scopes: Scopes) -> Iterator[FieldError]:

@@ -138,10 +138,10 @@ class Scope:
         functions = PATCH_FUNCTIONS if mutates else FUNCTIONS
         self._environment = Environment(named, functions, Declared(variables or {}, mutates=mutates))
 
-    def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
+    def compile(self, source: str, expected: Iterable[Type] = ()) -> Expression:
         """Return a compiled expression whose result has one of the wanted types.
 
-        If `wanted` is empty, the result may have any type.
+        If `expected` is empty, the result may have any type.
 
         Raises `ExpressionRefused`.
         """
@@ -149,16 +149,16 @@ class Scope:
             expression = self._environment.compile(source)
         except CompileError as error:
             raise ExpressionRefused(f"compilation failed: {error}") from error
-        choices = tuple(wanted)
+        choices = tuple(expected)
         if choices and expression.type not in choices:
             names = [runtime_name(each) for each in choices]
             choice = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
             raise ExpressionRefused(f"must evaluate to {choice} but got {runtime_name(expression.type)}")
         return expression
 
-    def compiler(self, *wanted: Type) -> Callable[[str], Expression]:
+    def compiler(self, *expected: Type) -> Callable[[str], Expression]:
         """Return a function that compiles expressions whose result has one of these types."""
-        return lambda source: self.compile(source, wanted)
+        return lambda source: self.compile(source, expected)
 
 
 class Scopes(NamedTuple):
@@ -244,13 +244,13 @@ def compiled_condition(source: str) -> Expression:
 
 
 def expression_errors(
-    scope: Scope, source: str, wanted: Iterable[Type], path: Path, *, shown_as: str | None = None
+    scope: Scope, source: str, expected: Iterable[Type], path: Path, *, shown_as: str | None = None
 ) -> Iterator[FieldError]:
     """Yield the compilation errors of a CEL expression.
 
     If `shown_as` is given, the errors show this string instead of the expression.
     """
     try:
-        scope.compile(source, wanted)
+        scope.compile(source, expected)
     except ExpressionRefused as error:
         yield invalid(path, source if shown_as is None else shown_as, str(error))

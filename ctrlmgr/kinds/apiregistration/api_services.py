@@ -69,14 +69,14 @@ class APIServiceStrategy(Strategy):
         return errors + _validate_server(spec)
 
 
-def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError]:
+def _validate_names(metadata: Mapping[str, Any], expected: str) -> list[FieldError]:
     """Return errors unless the APIService's name is VERSION.GROUP; a generated name is refused."""
-    detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
+    detail = f'must be `spec.version+"."+spec.group`: {quote(expected)}'
     given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
     return [
         invalid(Path("metadata").child(field), name, detail)
         for field, name in given.items()
-        if name not in ("", wanted) and not name_formats.path_segment_name(name, field == "generateName")
+        if name not in ("", expected) and not name_formats.path_segment_name(name, field == "generateName")
     ]
 
 

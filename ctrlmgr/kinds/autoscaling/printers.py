@@ -37,15 +37,15 @@ def _metrics(metrics: list[Any], current: list[Any]) -> str:
 def _metric(metric: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     source = metric.get("type", "")
     key = source[:1].lower() + source[1:]
-    wanted, seen = at(metric, key, "target") or {}, at(current, key, "current") or {}
+    target, seen = at(metric, key, "target") or {}, at(current, key, "current") or {}
     label = f"{at(metric, key, 'name')}: " if source in ("Resource", "ContainerResource") else ""
-    if wanted.get("averageUtilization") is not None:
+    if target.get("averageUtilization") is not None:
         now = seen.get("averageUtilization")
-        return f"{label}{UNKNOWN if now is None else f'{now}%'}/{wanted['averageUtilization']}%"
-    if wanted.get("averageValue") is not None:
+        return f"{label}{UNKNOWN if now is None else f'{now}%'}/{target['averageUtilization']}%"
+    if target.get("averageValue") is not None:
         suffix = "" if label else " (avg)"
-        return f"{label}{seen.get('averageValue') or UNKNOWN}/{wanted['averageValue']}{suffix}"
-    return f"{label}{seen.get('value') or UNKNOWN}/{wanted.get('value', '')}"
+        return f"{label}{seen.get('averageValue') or UNKNOWN}/{target['averageValue']}{suffix}"
+    return f"{label}{seen.get('value') or UNKNOWN}/{target.get('value', '')}"
 
 
 def _scale(fields: Fields, ages: Ages) -> list[Any]:

@@ -119,9 +119,9 @@ class _Amounts:
         yield from self._same_default()
 
     def _ordered(self, low: str, high: str, field: str, shown: str, words: str) -> Iterator[FieldError]:
-        said = self.texts
-        if low in said and high in said and parse(said[low]) > parse(said[high]):
-            yield invalid(self.path.child(field).key(self.name), said[shown], words.format(said[low], said[high]))
+        texts = self.texts
+        if low in texts and high in texts and parse(texts[low]) > parse(texts[high]):
+            yield invalid(self.path.child(field).key(self.name), texts[shown], words.format(texts[low], texts[high]))
 
     def _ratio(self) -> Iterator[FieldError]:
         text = self.texts.get("maxLimitRequestRatio")
@@ -141,9 +141,9 @@ class _Amounts:
         """
         amounts = [ratio, parse(self.texts["min"]), parse(self.texts["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE
-        wanted, low, high = (-(-each // unit) for each in amounts)
+        requested, low, high = (-(-each // unit) for each in amounts)
         highest = high / low if low else inf
-        return highest if wanted / (WHOLE // unit) > highest else None
+        return highest if requested / (WHOLE // unit) > highest else None
 
     def _same_default(self) -> Iterator[FieldError]:
         if is_overcommittable(self.name) or not all(each in self.texts for each in _DEFAULTS):

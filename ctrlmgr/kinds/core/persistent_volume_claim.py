@@ -129,11 +129,11 @@ def _validate_class(
     """
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
-    wanted, was = spec.get("storageClassName"), before.get("storageClassName")
-    if annotated is not None and was is None and wanted == annotated and given in (None, annotated):
+    requested, was = spec.get("storageClassName"), before.get("storageClassName")
+    if annotated is not None and was is None and requested == annotated and given in (None, annotated):
         del spec["storageClassName"]
         return []
-    if was is None and wanted is not None and annotated in (None, wanted):
+    if was is None and requested is not None and annotated in (None, requested):
         del spec["storageClassName"]
     path = Path("metadata.annotations").child(STORAGE_CLASS)
     return [] if (given or "") == (annotated or "") else [invalid(path, given or "", "field is immutable")]
@@ -160,11 +160,11 @@ def _size(spec: Mapping[str, Any]) -> int:
 def _validate_attributes_class(spec: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
     """Validate that an update does not remove the volume attributes class."""
     field = "volumeAttributesClassName"
-    wanted, was = spec.get(field), (old.get("spec") or {}).get(field)
+    requested, was = spec.get(field), (old.get("spec") or {}).get(field)
     current = (old.get("status") or {}).get("currentVolumeAttributesClassName")
-    if wanted == was or wanted or current is None:
+    if requested == was or requested or current is None:
         return []
-    gone = "nil" if wanted is None else "empty string"
+    gone = "nil" if requested is None else "empty string"
     detail = f"update to {gone} is forbidden when status.currentVolumeAttributesClassName is not nil"
     return [forbidden(SPEC.child(field), detail)]
 

@@ -79,11 +79,11 @@ def _limit_warnings(hard: Mapping[str, str]) -> list[str]:
     """Warn about requests in a ResourceQuota that may exceed the limits."""
     found: list[str] = []
     for name in ("cpu", "memory", "storage", "ephemeral-storage"):
-        asked, limit = f"requests.{name}", f"limits.{name}"
-        if asked not in hard and name in ("cpu", "memory"):
-            asked = name
-        if asked in hard and limit in hard and parse(hard[asked]) > parse(hard[limit]):
-            found.append(f"ResourceQuota {asked} ({hard[asked]}) should be less than {limit} ({hard[limit]})")
+        request, limit = f"requests.{name}", f"limits.{name}"
+        if request not in hard and name in ("cpu", "memory"):
+            request = name
+        if request in hard and limit in hard and parse(hard[request]) > parse(hard[limit]):
+            found.append(f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})")
     return found
 
 

@@ -152,8 +152,8 @@ def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[Field
 
 def _are_set(ctx: Context, spec: Fields, fields: tuple[str, ...]) -> bool:
     """Return whether the request contained all of these fields; an empty list counts as contained."""
-    said = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
-    return all(spec.get(each) or at(said, each) is not None for each in fields)
+    sent = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
+    return all(spec.get(each) or at(sent, each) is not None for each in fields)
 
 
 def _is_advanced(device: Fields) -> bool:

@@ -120,8 +120,8 @@ def _validate_topologies(terms: Sequence[Term]) -> list[FieldError]:
         path = _TOPOLOGIES.at(index).child(_EXPRESSIONS)
         expressions = term.get(_EXPRESSIONS) or ()
         errors += _validate_expressions(expressions, path)
-        said = {each.get("key") or "": frozenset(each.get("values") or ()) for each in expressions}
-        meant = frozenset(said.items())
+        values_by_key = {each.get("key") or "": frozenset(each.get("values") or ()) for each in expressions}
+        meant = frozenset(values_by_key.items())
         errors += [duplicate(path, "") for _ in range(before[meant])]
         before[meant] += 1
     return errors

@@ -129,7 +129,7 @@ class JudgedAutoscalers:
             return
         for known in self._known.values():
             kind = self._aims_at(known.object, obj)
-            if kind is not None and _wanted(kind, old) != _wanted(kind, obj):
+            if kind is not None and _desired(kind, old) != _desired(kind, obj):
                 known.before = _Before(old, self._pods(obj.namespace))
 
     def _aims_at(self, autoscaler: Object, target: Object) -> Kind | None:
@@ -141,8 +141,8 @@ class JudgedAutoscalers:
 
     def _kind(self, autoscaler: Object) -> Kind | None:
         reference = autoscaler.view(Autoscaler).spec.scale_target_ref
-        wanted = (group_of(reference.api_version), reference.kind)
-        kinds = (each for each in self._kinds() if (each.gvk.group, each.gvk.kind) == wanted)
+        desired = (group_of(reference.api_version), reference.kind)
+        kinds = (each for each in self._kinds() if (each.gvk.group, each.gvk.kind) == desired)
         return next((each for each in kinds if "scale" in each.subresources), None)
 
     def _observe_autoscaler(self, change: Change) -> Divergence | None:
@@ -188,9 +188,9 @@ class JudgedAutoscalers:
             raise Unknown("the kind of its target is not in the recording")
         target, pods = self._surroundings(known, old, kind, status.current_replicas)
         _repeat_last(known.memory, now)
-        told = status.current_metrics or []
+        metrics = status.current_metrics or []
         remembers = now >= known.unsure_until
-        recorded = RecordedDecision(old, told, kind, target, status.current_replicas, pods, now, remembers)
+        recorded = RecordedDecision(old, metrics, kind, target, status.current_replicas, pods, now, remembers)
         return decide(recorded, known.memory, self._selectors, self._kinds)
 
     def _surroundings(
@@ -200,14 +200,14 @@ class JudgedAutoscalers:
         place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))
         target = self._targets.get(place)
         pods = self._pods(old.namespace)
-        if known.before is not None and _wanted(kind, known.before.target) == replicas:
+        if known.before is not None and _desired(kind, known.before.target) == replicas:
             target, pods = known.before.target, known.before.pods
         if target is None:
             if not any(resource == kind.storage for resource, _ in self._targets):
                 raise Unknown("its target is not in the recording")
             return None, []
-        wanted = _wanted(kind, target)
-        if wanted != replicas:
+        desired = _desired(kind, target)
+        if desired != replicas:
             raise Unknown("the recorded target has another number of replicas than the autoscaler read")
         return target, _selected(kind, target, pods)
 
@@ -222,7 +222,7 @@ def _is_decision(old: Object, change: Change) -> bool:
     return writer_of(Managed(old), Managed(new)).manager == CONTROLLER_MANAGER
 
 
-def _wanted(kind: Kind, target: Object) -> int:
+def _desired(kind: Kind, target: Object) -> int:
     return int(scale_of(kind, target.to_dict())["spec"]["replicas"])
 
 

@@ -88,11 +88,11 @@ class Outcome(NamedTuple):
 def outcome_of(autoscaler: Object) -> Outcome:
     """Return the outcome that a status contains."""
     status = autoscaler.view(Autoscaler).status
-    said = (
+    conditions = (
         tuple(str(each.get(name) or "") for name in ("type", "status", "reason", "message"))
         for each in status.conditions or ()
     )
-    return Outcome(status.desired_replicas, tuple((a, b, c, d) for a, b, c, d in said))
+    return Outcome(status.desired_replicas, tuple((a, b, c, d) for a, b, c, d in conditions))
 
 
 def decide(
@@ -130,10 +130,10 @@ def _run_pass(
     around = PassDependencies(_Pods(recorded.pods), kinds, selectors, SILENT, _OPTIONS)
     writer = _Writer(recorded)
     pods = [MeasuredPod(each) for each in recorded.pods]
-    told = ReconstructedMetrics(
+    metrics = ReconstructedMetrics(
         recorded.known, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess
     )
-    one_pass = AutoscalingPass(recorded.autoscaler, around, memory, writer, told, recorded.now)
+    one_pass = AutoscalingPass(recorded.autoscaler, around, memory, writer, metrics, recorded.now)
     try:
         one_pass.autoscale()
     except Problem:
@@ -195,8 +195,8 @@ def _is_young(pod: MeasuredPod, now: int) -> bool:
     return pod.started_at is None or pod.started_at + _READINESS.cpu_initialization_period > now
 
 
-def _total_of(told: dict[str, Any]) -> dict[str, Any]:
-    found = told.get("object") or told.get("external") or {}
+def _total_of(metric: dict[str, Any]) -> dict[str, Any]:
+    found = metric.get("object") or metric.get("external") or {}
     current: dict[str, Any] = found.get("current") or {}
     return current
 

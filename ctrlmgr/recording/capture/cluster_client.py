@@ -156,9 +156,9 @@ class Cluster:
 
     def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
         """Yield the lines of a watch with additional `query` parameters, as `watch` does."""
-        asked = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
+        parameters = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
         timeout = urllib3.Timeout(connect=10, read=seconds + 30)
-        response = self._send(served.url(namespace), asked, {}, timeout)
+        response = self._send(served.url(namespace), parameters, {}, timeout)
         rest = b""
         try:
             # `stream` would wait for 64 KiB if the server, or an HTTP/1.0 proxy, does not send chunks.
@@ -250,7 +250,7 @@ def refusal(code: int, body: bytes, what: str) -> ApiError:
         message = _decode_status(body).message
     except msgspec.MsgspecError:
         message = body[:200].decode(errors="replace").strip()
-    said = f"{what}: {message or code}"
+    text = f"{what}: {message or code}"
     if code == 410:
-        return Expired(0, 0, said)
-    return _REFUSALS.get(code, ServiceUnavailable)(said)
+        return Expired(0, 0, text)
+    return _REFUSALS.get(code, ServiceUnavailable)(text)

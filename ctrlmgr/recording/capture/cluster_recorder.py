@@ -106,13 +106,13 @@ class Recorder:
         for stream in self._streams.values():
             threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
         try:
-            told, end = self._clock.monotonic(), None
+            reported_at, end = self._clock.monotonic(), None
             while not stop.is_set() and (end is None or self._clock.monotonic() < end):
                 self._take()
                 if end is None and period is not None and self._merger.complete:
                     end = self._clock.monotonic() + period
-                if tell and self._clock.monotonic() - told >= _LOOK_UP:
-                    told = self._clock.monotonic()
+                if tell and self._clock.monotonic() - reported_at >= _LOOK_UP:
+                    reported_at = self._clock.monotonic()
                     tell(self.state)
             return self._wait_for_watches()
         finally:
@@ -181,7 +181,7 @@ class Recorder:
         if not revision:
             log.warning("resource no longer served, stopped recording it", resource=str(resource))
         self._ended.pop(resource, None)
-        self._streams.pop(resource).leave.set()
+        self._streams.pop(resource).ending.set()
         self._merger.end(resource, revision, self._clock.now())
 
     def _wait_for_watches(self) -> list[Resource]:

@@ -19,7 +19,7 @@ _PAGE = 1000
 
 
 def history(
-    log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None, opening: bool = True
+    log: EventLog, is_selected: Callable[[Object], bool], *, start: Revision | None = None, opening: bool = True
 ) -> Iterator[Recorded]:
     """Yield the objects at `start` (None for the oldest complete revision), and the events since then.
 
@@ -33,12 +33,12 @@ def history(
 
     revision = log.floor() if start is None else start
     head = log.head().revision
-    there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)] if opening else []
+    there = [obj for obj in log.snapshot(at=revision).objects if is_selected(obj)] if opening else []
     for obj in sorted(there, key=lambda each: each.revision):
         yield Recorded(EventType.ADDED, obj, 0)
     while revision < head and (events := log.events_after(revision, limit=_PAGE)):
         for event in events:
-            if event.revision <= head and wanted(event.object):
+            if event.revision <= head and is_selected(event.object):
                 began, seen = reconcile(event.reconcile) if event.reconcile else (0, 0)
                 yield Recorded(event.type, event.object, event.recorded_at, ChangeOrigin(event.actor, began, seen))
         revision = events[-1].revision

@@ -57,7 +57,7 @@ def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: 
             )
 
 
-def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bool]) -> None:
+def check_log(ending: RecordingEnd, log: EventLog, is_selected: Callable[[Object], bool]) -> None:
     """Raise `SettingsError` if the objects at the file's end differ from the objects in the log.
 
     Raises `Expired` if the log's state at that revision was compacted.
@@ -65,7 +65,9 @@ def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bo
     head = log.head().revision
     if ending.revision > head:
         raise SettingsError(f"--append: {ending.path} ends at revision {ending.revision}, the log at {head}")
-    there = {(obj.resource, obj.key): obj.revision for obj in log.snapshot(at=ending.revision).objects if wanted(obj)}
+    there = {
+        (obj.resource, obj.key): obj.revision for obj in log.snapshot(at=ending.revision).objects if is_selected(obj)
+    }
     recorded = {
         (resource, key): obj.revision for resource, found in ending.objects.items() for key, obj in found.items()
     }

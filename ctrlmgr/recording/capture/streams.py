@@ -106,7 +106,7 @@ class Stream:
         """
         self.served = served
         """The resource and its URL path; the recorder replaces this value if another version is served."""
-        self.leave = threading.Event()
+        self.ending = threading.Event()
         """An event that stops only this stream, and no other stream."""
         self._cluster = cluster
         self._comes_and_goes = begin is not None
@@ -118,10 +118,10 @@ class Stream:
         self._revision: Revision = begin or 0
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the resource until `stop` or `leave` is set."""
+        """Follow the resource until `stop` or `ending` is set."""
         resource, delay = self.served.resource, _FIRST_DELAY
         pause = threading.Condition()
-        while not stop.is_set() and not self.leave.is_set():
+        while not stop.is_set() and not self.ending.is_set():
             before = self._revision
             try:
                 self._follow(stop)
@@ -150,12 +150,12 @@ class Stream:
             self._revision = revision
         seconds = _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH)
         for line in self._cluster.watch(self.served, self._namespace, self._revision, seconds):
-            if stop.is_set() or self.leave.is_set():
+            if stop.is_set() or self.ending.is_set():
                 return
             self._tell(line)
 
     def _put(self, message: Message) -> None:
-        if not self.leave.is_set():
+        if not self.ending.is_set():
             self._queue.put(message)
 
     def _tell(self, data: bytes) -> None:

@@ -61,13 +61,13 @@ class Merger:
         self._streams = {resource: _Stream() for resource in resources}
         self._waiting: list[_PendingChange] = []
         self._number = 0
-        self._told: Revision = 0  # all changes up to this revision were output
+        self._output_until: Revision = 0  # all changes up to this revision were output
         self._ended: Revision = 0  # the last revision of the watch that ended last
         self._earlier: RecordingEnd | None = None
 
     def resume(self, ending: RecordingEnd) -> None:
         """Continue an earlier recording of the same cluster; this method must be called before any input."""
-        self._earlier, self._told = ending, ending.revision
+        self._earlier, self._output_until = ending, ending.revision
         for resource, stream in self._streams.items():
             stream.objects = dict(ending.objects.get(resource, {}))
 
@@ -110,7 +110,7 @@ class Merger:
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
                 # the resource was found after changes of other resources were recorded
-                is_late = obj.revision <= self._told
+                is_late = obj.revision <= self._output_until
                 self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
             if key not in now:
@@ -141,7 +141,7 @@ class Merger:
     def ready(self) -> Iterator[Recorded]:
         """Yield the changes that can be written now, in order."""
         bound = self.complete
-        self._told = max(self._told, bound)
+        self._output_until = max(self._output_until, bound)
         batch: list[_PendingChange] = []
         while self._waiting and self._waiting[0].revision <= bound:
             batch.append(heappop(self._waiting))

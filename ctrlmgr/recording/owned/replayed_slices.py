@@ -80,7 +80,7 @@ class OwnedSlices:
 
         def states(event: Event) -> Sequence[tuple[Key, Any]]:
             gone = event.type is EventType.DELETED or not self._is_kept(event.object)
-            return _told(ours, event.object, gone=gone)
+            return _changed_endpoints(ours, event.object, gone=gone)
 
         tracker.follow(ENDPOINT_SLICES, states)
         return self._controllers
@@ -154,10 +154,10 @@ class OwnedSlices:
                 self._behind.add(service_of(each))
                 self._changed.add(service_of(each))
         gone = change.type is EventType.DELETED or not self._is_kept(obj)
-        told = _told(self._recorded, obj, gone=gone)
+        endpoints = _changed_endpoints(self._recorded, obj, gone=gone)
         if self._tracker is not None:
             self._learn_nodes([service_of(obj)])
-            for key, state in told:
+            for key, state in endpoints:
                 self._tracker.recorded((ENDPOINT_SLICES, key), WriteState(obj.revision, change.line, state))
         return True
 
@@ -232,7 +232,7 @@ class _Slices:
             self.by_service.setdefault(service_of(obj), set()).add(key)
 
 
-def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
+def _changed_endpoints(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
     """Add or remove a slice, and return the endpoints of all slices with the same ports and address type.
 
     The order of writes to slices with different ports does not matter.

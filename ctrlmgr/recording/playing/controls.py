@@ -43,23 +43,23 @@ class Controls:
 
     def state(self) -> State:
         """Return the current state of the player."""
-        return self._asked("GET", _PATH, {}, State)
+        return self._request("GET", _PATH, {}, State)
 
     def command(self, name: str, **parameters: str) -> State:
         """Send a command with its parameters: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
 
         Raises `BadRequest` for parameters that the server refuses.
         """
-        return self._asked("POST", f"{_PATH}/{name}", parameters, State)
+        return self._request("POST", f"{_PATH}/{name}", parameters, State)
 
     def writes(self) -> list[PretendedWrite]:
         """Return all stored writes in order."""
         found: list[PretendedWrite] = []
-        while told := self._asked("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _WriteList).writes:
-            found += told
+        while page := self._request("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _WriteList).writes:
+            found += page
         return found
 
-    def _asked(self, method: str, path: str, query: dict[str, str], type_: type[T]) -> T:
+    def _request(self, method: str, path: str, query: dict[str, str], type_: type[T]) -> T:
         try:
             return msgspec.json.decode(self._cluster.request(method, path, query), type=type_)
         except (NotFound, Forbidden) as error:

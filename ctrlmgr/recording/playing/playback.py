@@ -77,7 +77,7 @@ class Playback:
         self._changed = threading.Condition()  # guards the player and the position of the log
         self._ended: Callable[[], None] | None = None
         self._tell: Callable[[State], None] | None = None
-        self._told = 0.0  # the time of the last report (monotonic seconds)
+        self._reported_at = 0.0  # the time of the last report (monotonic seconds)
 
     def on_end(self, ended: Callable[[], None]) -> None:
         """Register `ended`, which is called once, a moment after the last event."""
@@ -100,8 +100,8 @@ class Playback:
         """Add the events that are due to the log, and wait for the next event."""
         with self._changed:
             self._follow()
-            if self._tell is not None and self._clock.monotonic() >= self._told + _LOOK_UP:
-                self._told = self._clock.monotonic()
+            if self._tell is not None and self._clock.monotonic() >= self._reported_at + _LOOK_UP:
+                self._reported_at = self._clock.monotonic()
                 self._tell(self._state())
             if self._player.has_ended and self._ended is not None:
                 self._end(self._ended)

@@ -378,12 +378,12 @@ class _Search:
         if not sign or not device.fields.get("consumesCounters"):
             return True
         left = self._counters[device.id.driver, device.id.pool]
-        wanted = [
+        requested = [
             (left[name], counter, amount) for name, each in device.consumed.items() for counter, amount in each.items()
         ]
-        if sign > 0 and any(held[counter] < amount for held, counter, amount in wanted):
+        if sign > 0 and any(held[counter] < amount for held, counter, amount in requested):
             return False
-        for held, counter, amount in wanted:
+        for held, counter, amount in requested:
             held[counter] -= sign * amount
         return True
 

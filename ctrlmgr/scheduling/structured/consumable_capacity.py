@@ -29,27 +29,27 @@ def fits(amounts: Amounts, used: Amounts, capacities: Mapping[str, Fields]) -> b
     return all(amounts[name] + used.get(name, 0) <= parse(capacity["value"]) for name, capacity in capacities.items())
 
 
-def _consumed(wanted: int | None, capacity: Fields) -> int:
+def _consumed(requested: int | None, capacity: Fields) -> int:
     policy = capacity.get("requestPolicy") or {}
-    if wanted is None:
+    if requested is None:
         return parse(policy["default"] if policy.get("default") is not None else capacity["value"])
     bounds, options = policy.get("validRange") or {}, policy.get("validValues")
     if bounds.get("min") is not None:
-        return _in_steps(wanted, bounds)
+        return _in_steps(requested, bounds)
     if options:
-        return next((parse(each) for each in options if wanted <= parse(each)), wanted)
-    return wanted
+        return next((parse(each) for each in options if requested <= parse(each)), requested)
+    return requested
 
 
-def _in_steps(wanted: int, bounds: Fields) -> int:
+def _in_steps(requested: int, bounds: Fields) -> int:
     """Round a requested amount up to the minimum, or to the minimum plus a multiple of the step."""
     least, step = parse(bounds["min"]), bounds.get("step")
-    if wanted < least:
+    if requested < least:
         return least
     if step is None:
-        return wanted
+        return requested
     size, base = _value(parse(step)), _value(least)
-    return (base - (base - _value(wanted)) // size * size) * WHOLE
+    return (base - (base - _value(requested)) // size * size) * WHOLE
 
 
 def _violates(amount: int, policy: Fields | None) -> bool:

@@ -56,14 +56,14 @@ def _result(chosen: ChosenDevice, new_id: Callable[[], str]) -> dict[str, Any]:
     return result
 
 
-def _text(amount: int, wanted: str | None, capacity: Fields) -> str:
+def _text(amount: int, requested: str | None, capacity: Fields) -> str:
     """Return an amount of capacity in billionths as a quantity.
 
     If the request or the capacity has this amount, its notation is used; a rounded amount gets a canonical notation.
     """
     policy = capacity.get("requestPolicy") or {}
     bounds = policy.get("validRange") or {}
-    given = (wanted, policy.get("default"), capacity["value"], bounds.get("min"), *(policy.get("validValues") or ()))
+    given = (requested, policy.get("default"), capacity["value"], bounds.get("min"), *(policy.get("validValues") or ()))
     same = (each for each in given if each is not None and parse(each) == amount)
     found: str | None = next(same, None)
     if found is not None:

@@ -67,19 +67,19 @@ def _open(data: bytes) -> dict[str, Any]:
     return _UNKNOWN.read(data, len(MAGIC), len(data), 0)
 
 
-def _definition(api_version: str, kind: str, wanted: str) -> Message:
+def _definition(api_version: str, kind: str, expected: str) -> Message:
     name = message_of(api_version, kind)
     if name is None:
-        raise BadRequest(not_registered(kind, api_version, wanted))
+        raise BadRequest(not_registered(kind, api_version, expected))
     return message(name)
 
 
-def not_registered(kind: str, api_version: str, wanted: str) -> str:
+def not_registered(kind: str, api_version: str, expected: str) -> str:
     """Return the error message for an unknown kind, which contains the line of Go code that creates the scheme.
 
-    `wanted` is the apiVersion of the endpoint, which determines the server and its scheme.
+    `expected` is the apiVersion of the endpoint, which determines the server and its scheme.
     """
-    scheme = _SCHEMES.get(wanted.partition("/")[0], _SCHEME)
+    scheme = _SCHEMES.get(expected.partition("/")[0], _SCHEME)
     return f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{scheme}"'
 
 

@@ -97,13 +97,13 @@ class SimulatedMetrics:
         except (AlreadyExists, Conflict, NotFound):  # A cache is outdated, or the namespace does not exist yet.
             return False
 
-    def _ensure(self, current: Object | None, wanted: Unstructured) -> bool:
+    def _ensure(self, current: Object | None, desired: Unstructured) -> bool:
         if current is None:
-            self._client.create(Object.from_dict(wanted))
+            self._client.create(Object.from_dict(desired))
         elif _LABEL not in current.labels:
             log.info("another server serves node metrics", name=current.name)
         else:
-            spec = {**current.to_dict()["spec"], **wanted["spec"]}
+            spec = {**current.to_dict()["spec"], **desired["spec"]}
             self._client.update(Object.from_dict({**current.to_dict(), "spec": spec}).at(current.revision))
         return True
 

@@ -28,21 +28,21 @@ def with_nodes(settings: Settings) -> Settings:
     A controller that the settings exclude by name stays disabled. Raises `SettingsError` if the file with the simulated
     nodes is invalid.
     """
-    said = settings.of(simulated_nodes.Options).nodes
-    if not said:
+    declared = settings.of(simulated_nodes.Options).nodes
+    if not declared:
         return settings
     from ctrlmgr.simulation.nodes import templates
 
-    nodes = templates(said)
+    nodes = templates(declared)
     if not nodes:
         return settings
     ranges = replace(settings.of(node_ipam.Options), allocate_node_cidrs=True)
     if not ranges.cluster_cidr and len(nodes) > _NODES_OF_A_SMALL_RANGE:
         ranges = replace(ranges, cluster_cidr=_LARGE_RANGE)
-    wanted = (*settings.controllers.enabled, *SIMULATED)
+    desired = (*settings.controllers.enabled, *SIMULATED)
     return replace(
         settings,
-        controllers=replace(settings.controllers, enabled=wanted),
+        controllers=replace(settings.controllers, enabled=desired),
         declared={**settings.declared, node_ipam.Options: ranges},
     )
 

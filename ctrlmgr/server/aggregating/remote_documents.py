@@ -78,12 +78,12 @@ class RemoteDocuments(Generic[T]):
 
     def _update(self) -> None:
         """Start or restart the task of each server whose APIService has changed; end the tasks of removed servers."""
-        wanted = self.servers.services
-        if gone := self._answers.keys() - wanted.keys():
+        requested = self.servers.services
+        if gone := self._answers.keys() - requested.keys():
             self._put({key: found for key, found in self._answers.items() if key not in gone})
-        for key in self._followed.keys() - wanted.keys():
+        for key in self._followed.keys() - requested.keys():
             self._end(key)
-        for key, remote in wanted.items():
+        for key, remote in requested.items():
             if self._followed.get(key) != remote:
                 self._follow(key, remote)
 

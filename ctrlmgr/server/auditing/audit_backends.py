@@ -41,15 +41,15 @@ class ToFile:
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Append a line for each audit event; return whether all lines were written."""
-        said, count = together(events, self._form)
+        encoded, count = together(events, self._form)
         if count:
-            self.write(said, count)
+            self.write(encoded, count)
         return count == len(events) and not self._fails
 
-    def write(self, said: bytes, count: int) -> None:
+    def write(self, encoded: bytes, count: int) -> None:
         """Append `count` lines. Log the first failure, and the first success after failures."""
         try:
-            self._file.write(said)
+            self._file.write(encoded)
         except OSError as error:
             AUDIT_ERRORS.labels("log").inc(count)
             if not self._fails:
@@ -79,14 +79,14 @@ class ToFileInBatches:
         self._form = form
         self._batches: Batches[bytes] = Batches(batching, self._write, name="audit log", clock=clock, dropped=_dropped)
 
-    def _write(self, said: Sequence[bytes]) -> None:
-        self._file.write(b"".join(said), len(said))
+    def _write(self, encoded: Sequence[bytes]) -> None:
+        self._file.write(b"".join(encoded), len(encoded))
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Queue audit events for writing; return False if an event exceeds the size limit."""
-        said = lines(events, self._form)
-        self._batches.add(said)
-        return len(said) == len(events)
+        encoded = lines(events, self._form)
+        self._batches.add(encoded)
+        return len(encoded) == len(events)
 
     def start(self) -> None:
         """Start the thread."""

@@ -97,7 +97,7 @@ class Auditing:
         self.backends = backends
         self._registers = registers
         self._clock = clock
-        self._asked = _PolicyLookup(None, None, NOT_AUDITED, lasts=False)
+        self._last_lookup = _PolicyLookup(None, None, NOT_AUDITED, lasts=False)
         self._in_round = False
         self._ended: list[StageEvent] = []  # the last events of requests in this round
 
@@ -107,17 +107,17 @@ class Auditing:
         Return whether the request may continue. The request may not continue if a strict backend could not store its
         first event.
         """
-        asked = self._asked
-        if asked.attributes is not attributes or asked.user != user:
-            self._asked = asked = self._look_up(user, attributes)
-        handling = asked.handling
+        waiting = self._last_lookup
+        if waiting.attributes is not attributes or waiting.user != user:
+            self._last_lookup = waiting = self._look_up(user, attributes)
+        handling = waiting.handling
         if handling.level is _NONE:
             return True
         now = self._clock.now()
         request.audit = record = Record(handling, attributes, user, request, now, request.notes.annotations)
         if user is None:
             return True  # an unauthenticated request has one event, sent after its answer
-        if asked.lasts:
+        if waiting.lasts:
             record.started = self._started
         if _RECEIVED in handling.omitted:
             return True
@@ -161,10 +161,10 @@ class Auditing:
             self._tell_ended()
 
     def _tell_ended(self) -> None:
-        told, self._ended = self._ended, []
-        self._tell(told)
+        ended, self._ended = self._ended, []
+        self._tell(ended)
         for register in self._registers:
-            register.note(told)
+            register.note(ended)
 
     def _started(self, record: Record) -> None:
         if _STARTED not in record.handling.omitted:

@@ -79,9 +79,9 @@ class ToWebhook:
 
     def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Queue audit events for sending; return False if an event exceeds the size limit."""
-        said = lines(events, self._form)
-        self._batches.add(said)
-        return len(said) == len(events)
+        encoded = lines(events, self._form)
+        self._batches.add(encoded)
+        return len(encoded) == len(events)
 
     def send(self, event: StageEvent) -> bool:
         """Send an audit event now; return whether the other server accepted it. Any thread may call this method."""
@@ -102,12 +102,12 @@ class ToWebhook:
         self._batches.stop()
         self._pool.clear()
 
-    def _send(self, said: Sequence[bytes]) -> None:
-        for portion in portions(said, self._largest):
+    def _send(self, encoded: Sequence[bytes]) -> None:
+        for portion in portions(encoded, self._largest):
             self._deliver(portion)
 
-    def _deliver(self, said: Sequence[bytes]) -> bool:
-        body, pause = _HEAD + b",".join(each.rstrip() for each in said) + b"]}", self._backoff
+    def _deliver(self, encoded: Sequence[bytes]) -> bool:
+        body, pause = _HEAD + b",".join(each.rstrip() for each in encoded) + b"]}", self._backoff
         left = _TRIES
         while (problem := self._try(body)) is not None:
             left -= 1
@@ -116,8 +116,8 @@ class ToWebhook:
             pause *= _FACTOR
         else:
             return True
-        log.warning("sending audit events failed", server=self._access.server, events=len(said), error=problem.words)
-        _lost(len(said))
+        log.warning("sending audit events failed", server=self._access.server, events=len(encoded), error=problem.words)
+        _lost(len(encoded))
         return False
 
     def _try(self, body: bytes) -> _Problem | None:

@@ -53,16 +53,19 @@ class RequestedAccess(NamedTuple):
 
 def asked_in(spec: Mapping[str, Any]) -> RequestedAccess:
     """Return the request about which a valid review spec asks."""
-    asked = spec.get("resourceAttributes")
-    if asked is None:
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is None:
         path = spec.get("nonResourceAttributes") or {}
         return RequestedAccess(path_attributes(path.get("verb") or "", path.get("path") or ""))
-    place: dict[str, Any] = {field: asked.get(field) or "" for field in _FIELDS}
+    place: dict[str, Any] = {field: resource_attributes.get(field) or "" for field in _FIELDS}
     place["version"] = place["version"] or "*"
-    fields, labels = _fields(asked.get("fieldSelector") or {}), _labels(asked.get("labelSelector") or {})
+    fields, labels = (
+        _fields(resource_attributes.get("fieldSelector") or {}),
+        _labels(resource_attributes.get("labelSelector") or {}),
+    )
     problems = (*fields.problem("fieldSelector"), *labels.problem("labelSelector"))
     return RequestedAccess(
-        Attributes(asked.get("verb") or "", fields=fields.terms, labels=labels.terms, **place), problems
+        Attributes(resource_attributes.get("verb") or "", fields=fields.terms, labels=labels.terms, **place), problems
     )
 
 
@@ -77,16 +80,16 @@ def _spec_errors(spec: Mapping[str, Any], *, names_user: bool) -> list[FieldErro
     if names_user and not spec.get("user") and not spec.get("groups"):
         errors.append(invalid(_SPEC.child("user"), "", "at least one of user or group must be specified"))
     for selector in ("fieldSelector", "labelSelector"):
-        if (asked := (resource or {}).get(selector)) is not None:
-            errors += _selector_errors(asked, _RESOURCE.child(selector), is_of_labels=selector == "labelSelector")
+        if (given := (resource or {}).get(selector)) is not None:
+            errors += _selector_errors(given, _RESOURCE.child(selector), is_of_labels=selector == "labelSelector")
     return errors
 
 
 def _local_errors(spec: Mapping[str, Any], namespace: str) -> list[FieldError]:
     errors: list[FieldError] = []
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and (asked := resource.get("namespace") or "") != namespace:
-        errors.append(invalid(_RESOURCE.child("namespace"), asked, "must match metadata.namespace"))
+    if resource is not None and (requested := resource.get("namespace") or "") != namespace:
+        errors.append(invalid(_RESOURCE.child("namespace"), requested, "must match metadata.namespace"))
     if path is not None:
         errors.append(invalid(_PATH, path, "disallowed on this kind of request"))
     return errors
@@ -164,9 +167,9 @@ def _is_field_term(term: Requirement) -> bool:
 
 
 def _understood(selector: Mapping[str, Any], is_known: Callable[[Requirement], bool]) -> _Terms:
-    asked = [
+    requirements = [
         Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ()))
         for each in selector.get("requirements") or ()
     ]
-    known = tuple(filter(is_known, asked))
-    return _Terms(known, is_whole=len(known) == len(asked))
+    known = tuple(filter(is_known, requirements))
+    return _Terms(known, is_whole=len(known) == len(requirements))

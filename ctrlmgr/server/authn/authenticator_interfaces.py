@@ -55,7 +55,7 @@ class TokenAuthenticator(Protocol):
     """Determines the user of a bearer token."""
 
     async def authenticate_token(
-        self, token: str, audiences: Audiences, told: AuthenticationNotes
+        self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
         """Return the user of `token` for one of `audiences`; None if this authenticator does not handle such a token.
 

@@ -22,6 +22,6 @@ class BootstrapTokens(ForAllAudiences):
         self._find = find
         self._clock = clock
 
-    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
+    async def user_of(self, token: str, notes: AuthenticationNotes) -> User | None:
         """Return the user of a bootstrap token; None if the token is not a bootstrap token or is invalid."""
         return token_user(token, self._find, self._clock.now())

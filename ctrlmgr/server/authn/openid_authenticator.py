@@ -100,34 +100,34 @@ class IssuerTokens:
         self._verified.put(digest, True)
         return True
 
-    async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
+    async def _candidates(self, requested: str) -> Sequence[jwt.PublicKey]:
         """Return the keys that may have signed a token; raises `CredentialsRefused` if no keys could be fetched."""
-        if (found := self._known(wanted)) is not None:
+        if (found := self._known(requested)) is not None:
             return found
         async with self._asking:
-            if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
+            if self._known(requested) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
                 self._asked_at = self._clock.monotonic()
                 # the request may run without a task (`eager_coroutines`), but a call needs a task
                 await asyncio.create_task(self._ask())
         if self._keys is None:
             raise CredentialsRefused(_UNINITIALIZED)
-        return self._known(wanted) or ()
+        return self._known(requested) or ()
 
-    def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
+    def _known(self, requested: str) -> Sequence[jwt.PublicKey] | None:
         """Return the keys with this id, or all keys if the token names no id; None if no key has the id."""
         if self._keys is None:
             return None
-        if not wanted:
+        if not requested:
             return [key for keys in self._keys.values() for key in keys]
-        return self._keys.get(wanted)
+        return self._keys.get(requested)
 
     async def _ask(self) -> None:
         url, caller = self.issuer.discovery_url, Caller(self._clock)
         try:
-            told = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
-            if told.issuer != self.issuer.url:
-                raise ValueError(f"its discovery document names the issuer {told.issuer!r}")
-            url = told.jwks_uri
+            discovery = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
+            if discovery.issuer != self.issuer.url:
+                raise ValueError(f"its discovery document names the issuer {discovery.issuer!r}")
+            url = discovery.jwks_uri
             self._keys = read_key_set(await self._get(caller, url))
             self._verified.clear()
         except (ValueError, msgspec.MsgspecError) as error:
@@ -165,7 +165,7 @@ class IssuersTokens(ForAllAudiences):
             for each in issuers
         }
 
-    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
+    async def user_of(self, token: str, notes: AuthenticationNotes) -> User | None:
         """Return the user of a token; None if the token does not name a trusted issuer. Raises `CredentialsRefused`."""
         payload = jwt.untrusted_payload(token)
         try:
@@ -188,11 +188,11 @@ class ConfiguredTokens(IssuersTokens):
         file: Path,
         own_issuers: Sequence[str],
         audiences: Audiences,
-        told: Callable[[Configuration], None],
+        on_change: Callable[[Configuration], None],
         *,
         clock: Clock,
     ) -> None:
-        """Read `file`; `told` is called with the configuration now, and after each reload. Raises `SettingsError`.
+        """Read `file`; `on_change` is called with the configuration now, and after each reload. Raises `SettingsError`.
 
         Authenticated tokens are valid for `audiences`, which are this server's own audiences. The configuration file
         names the audiences of which a token must contain one.
@@ -200,7 +200,7 @@ class ConfiguredTokens(IssuersTokens):
         super().__init__(audiences, clock=clock)
         self._file = file
         self._own_issuers = own_issuers
-        self._told = told
+        self._on_change = on_change
         self._followed = FollowedFiles(
             "settings of authentication", [file], lambda status: CONFIGURATION_RELOADS.labels(status).inc()
         )
@@ -212,7 +212,7 @@ class ConfiguredTokens(IssuersTokens):
 
     def _take(self) -> bool:
         """Apply the current content of the configuration file; raises `SettingsError` if it is invalid."""
-        said = read_configuration(self._file, self._own_issuers, FUNCTIONS)
-        self.trust(said.issuers)
-        self._told(said)
+        configuration = read_configuration(self._file, self._own_issuers, FUNCTIONS)
+        self.trust(configuration.issuers)
+        self._on_change(configuration)
         return True

@@ -106,8 +106,8 @@ class Reviews:
             verdict = await self._authorizer.ask(user, attributes)
         denied = verdict.decision is Decision.DENY
         error = "; ".join(filter(None, (verdict.error, *problems)))
-        told = {"denied": denied, "reason": verdict.reason, "evaluationError": error}
-        return {"allowed": verdict.allows, **{field: value for field, value in told.items() if value}}
+        status = {"denied": denied, "reason": verdict.reason, "evaluationError": error}
+        return {"allowed": verdict.allows, **{field: value for field, value in status.items() if value}}
 
     async def _rules(self, question: Question) -> _Answer:
         namespace = question.spec.get("namespace") or ""

@@ -122,7 +122,7 @@ class ServiceAccountTokens:
         return IssuedToken(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
 
     async def authenticate_token(
-        self, token: str, audiences: Audiences, told: AuthenticationNotes
+        self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
         """Return the user of a token; None if the token is from another issuer. Raises `CredentialsRefused`."""
         claims = self._claims(token)
@@ -130,15 +130,15 @@ class ServiceAccountTokens:
             return None
         given: Audiences = claims.audiences if isinstance(claims, Claims) else ()
         if not given:
-            told.annotations[LEGACY] = claims.sub
+            notes.annotations[LEGACY] = claims.sub
             given = self.audiences
         common = common_audiences(audiences, given)
         if not common:
             words = f"token audiences {_quoted(given)} is invalid for the target audiences {_quoted(audiences)}"
             raise CredentialsRefused(words)
         judged = self._judge(claims, token)
-        told.annotations.update(judged.annotations)
-        told.warnings += judged.warnings
+        notes.annotations.update(judged.annotations)
+        notes.warnings += judged.warnings
         if judged.used is not None:
             self._on_use(judged.used)
         return Authenticated(judged.user, common)

@@ -53,7 +53,7 @@ class Tokens(ForAllAudiences):
         """Return the user of `token`; None if the token is unknown."""
         return self._users.get(_digest(token))
 
-    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
+    async def user_of(self, token: str, notes: AuthenticationNotes) -> User | None:
         """Return the user of `token`; None if the token is unknown."""
         return self.user(token)
 

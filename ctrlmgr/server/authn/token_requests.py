@@ -131,7 +131,9 @@ class TokenRequests:
         # The codec sets a field to null if Go has no zero value to omit.
         spec = dict(request.get("spec") or {})
         audiences = spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
-        seconds = spec["expirationSeconds"] = _USUAL if (asked := spec.get("expirationSeconds")) is None else asked
+        seconds = spec["expirationSeconds"] = (
+            _USUAL if (requested := spec.get("expirationSeconds")) is None else requested
+        )
         if errors := _errors(seconds):
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, "", errors)
         bound = self._bound(account, spec.get("boundObjectRef"))

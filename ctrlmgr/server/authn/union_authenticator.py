@@ -56,7 +56,7 @@ class BearerTokens:
             return None
         return (await self.review(token, self._audiences, parts.notes)).user
 
-    async def review(self, token: str, audiences: Audiences, told: AuthenticationNotes) -> Authenticated:
+    async def review(self, token: str, audiences: Audiences, notes: AuthenticationNotes) -> Authenticated:
         """Return the user of a token for `audiences`, from the first authenticator that recognises it.
 
         Raises `CredentialsRefused` with all reasons if at least one authenticator refuses the token and none recognises
@@ -65,7 +65,7 @@ class BearerTokens:
         reasons = [_UNKNOWN]
         for each in self._authenticators:
             try:
-                found = await each.authenticate_token(token, audiences, told)
+                found = await each.authenticate_token(token, audiences, notes)
             except CredentialsRefused as refusal:
                 reasons += refusal.reasons
                 continue
@@ -146,16 +146,16 @@ class ForAllAudiences:
         self._own = tuple(audiences)
 
     async def authenticate_token(
-        self, token: str, audiences: Audiences, told: AuthenticationNotes
+        self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
         """Return the user of a token; None if the token is not valid for one of `audiences`."""
         common = self._own if audiences is self._own else common_audiences(self._own, audiences)
         if not common:
             return None
-        user = await self.user_of(token, told)
+        user = await self.user_of(token, notes)
         return None if user is None else Authenticated(user, common)
 
-    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
+    async def user_of(self, token: str, notes: AuthenticationNotes) -> User | None:
         """Return the user of a token; None if this authenticator does not handle such a token.
 
         Raises `CredentialsRefused`.

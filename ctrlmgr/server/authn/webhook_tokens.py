@@ -71,20 +71,20 @@ class WebhookTokens:
         self._own = own
         self._keep_for = keep_for
         self._api_version = f"authentication.k8s.io/{version}"
-        self._said: TTLCache[bytes, _Status] = TTLCache("token-webhook", entries=_ENTRIES, size=_SIZE, clock=clock)
+        self._statuses: TTLCache[bytes, _Status] = TTLCache("token-webhook", entries=_ENTRIES, size=_SIZE, clock=clock)
 
     async def authenticate_token(
-        self, token: str, audiences: Audiences, told: AuthenticationNotes
+        self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
         """Return the user of a token, None if the other server does not recognise it.
 
         Raises `CredentialsRefused` if the call fails.
         """
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
-        status = self._said.get(key)
+        status = self._statuses.get(key)
         if status is None:
             status = await self._ask(token, audiences)
-            self._said.put(key, status, self._keep_for, len(key) + len(msgspec.json.encode(status)))
+            self._statuses.put(key, status, self._keep_for, len(key) + len(msgspec.json.encode(status)))
         return self._judge(status, audiences)
 
     def _judge(self, status: _Status, audiences: Audiences) -> Authenticated | None:

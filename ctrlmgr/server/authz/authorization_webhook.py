@@ -67,7 +67,7 @@ class WebhookAuthorizer:
         self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
         self._matching = Matching(webhook, clock=clock)
-        self._said: TTLCache[bytes, Verdict] = TTLCache(
+        self._verdicts: TTLCache[bytes, Verdict] = TTLCache(
             "authorization-webhook", entries=_ENTRIES, size=_SIZE, clock=clock
         )
 
@@ -75,7 +75,7 @@ class WebhookAuthorizer:
         """Return the cached verdict, None if the other server must be called."""
         if (verdict := self._matching.verdict(user, attributes)) is not None:
             return verdict
-        return self._said.get(self._question(user, attributes))
+        return self._verdicts.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
         """Return the cached verdict or, without one, the verdict of the other server."""
@@ -92,7 +92,7 @@ class WebhookAuthorizer:
         verdict = _verdict(status)
         keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl
         if keep_for and length(attributes) < _LONGEST and len(question) < 2 * _LONGEST:
-            self._said.put(question, verdict, keep_for, len(question) + len(verdict.reason))
+            self._verdicts.put(question, verdict, keep_for, len(question) + len(verdict.reason))
         return verdict
 
     def rules(self, user: User, namespace: str) -> RuleListing:
@@ -106,7 +106,7 @@ class WebhookAuthorizer:
     def _question(self, user: User, attributes: Attributes) -> bytes:
         version = self._webhook.version
         spec: dict[str, Any] = {
-            **_told(review_of(attributes)),
+            **_as_sent(review_of(attributes)),
             **({"user": user.name} if user.name else {}),
             **({_GROUPS[version]: user.groups} if user.groups else {}),
             **({"extra": user.extra} if user.extra else {}),
@@ -117,11 +117,11 @@ class WebhookAuthorizer:
         return msgspec.json.encode({**review, "status": {"allowed": False}})
 
 
-def _told(value: Any) -> Any:
+def _as_sent(value: Any) -> Any:
     """Return the value without empty fields, as it is sent to the other server."""
     if isinstance(value, dict):
-        return {name: _told(each) for name, each in value.items() if each}
-    return [_told(each) for each in value] if isinstance(value, list) else value
+        return {name: _as_sent(each) for name, each in value.items() if each}
+    return [_as_sent(each) for each in value] if isinstance(value, list) else value
 
 
 def _verdict(status: _Status) -> Verdict:

@@ -62,22 +62,22 @@ class ConfiguredAuthorizers:
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
-        asked = read_configuration(self._file, FUNCTIONS)
-        if asked == self.asked:
+        configured = read_configuration(self._file, FUNCTIONS)
+        if configured == self.asked:
             return False
-        self._check(asked)
-        self._now = self._make(asked)
-        self.asked = asked
+        self._check(configured)
+        self._now = self._make(configured)
+        self.asked = configured
         return True
 
-    def _check(self, asked: Sequence[ConfiguredAuthorizer]) -> None:
+    def _check(self, configured: Sequence[ConfiguredAuthorizer]) -> None:
         """Raise `SettingsError` if an authorizer type was removed, or a type that needs a restart was added."""
-        types = _decided_here(asked)
+        types = _decided_here(configured)
         if missing := sorted(self._types - types):
             raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")
         if added := sorted((types - self._types) & _AT_START_ONLY):
             raise SettingsError(f"{self._file}: {', '.join(added)} cannot be added while the server runs")
 
 
-def _decided_here(asked: Sequence[ConfiguredAuthorizer]) -> frozenset[str]:
-    return frozenset(each.type for each in asked if each.type != WEBHOOK)
+def _decided_here(configured: Sequence[ConfiguredAuthorizer]) -> frozenset[str]:
+    return frozenset(each.type for each in configured if each.type != WEBHOOK)

@@ -39,5 +39,7 @@ class RepeatedAuthorization:
         return verdict.allows or bool(verdict.error)
 
     async def _acting(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> User:
-        wanted = wanted_user(headers)
-        return sender if wanted is None else (await impersonate(sender, wanted, attributes, self._authorizer)).user
+        requested = wanted_user(headers)
+        return (
+            sender if requested is None else (await impersonate(sender, requested, attributes, self._authorizer)).user
+        )

@@ -61,10 +61,10 @@ class Ticket(Seat):
     came: float
     """The monotonic time of the request's arrival, in seconds."""
 
-    def __init__(self, flow: QueuedFlow, asked: Attributes) -> None:
+    def __init__(self, flow: QueuedFlow, attributes: Attributes) -> None:
         """Create the ticket of a request of `flow` that needs one seat and has not started."""
         self.flow = flow
-        self.asked = asked
+        self.asked = attributes
         self.width = NARROW
         """The number of seats that the request needs; it may be changed before the start."""
         self.queue: Queue | None = None

@@ -56,9 +56,9 @@ class FairSeat(Ticket):
 
     flow: Flow
 
-    def __init__(self, fairness: Fairness, flow: Flow, request: Request, asked: Attributes) -> None:
+    def __init__(self, fairness: Fairness, flow: Flow, request: Request, attributes: Attributes) -> None:
         """Create the seats of a request without taking them."""
-        super().__init__(flow, asked)
+        super().__init__(flow, attributes)
         self._fairness = fairness
         self._request = request
         self.watch: _WatchKey | None = None
@@ -80,13 +80,13 @@ class FairSeat(Ticket):
         Raises `Overloaded` if it gets no seats in time, and `Disconnected` if the client disconnects.
         """
         fairness, loop = self._fairness, asyncio.get_running_loop()
-        told: asyncio.Future[None] = loop.create_future()
+        admitted: asyncio.Future[None] = loop.create_future()
         began = fairness.clock.monotonic()
-        self.wake = lambda: _tell(told)
+        self.wake = lambda: _tell(admitted)
         self._request.on_lost(self.wake)
-        timer = loop.call_later(PATIENCE, _tell, told)
+        timer = loop.call_later(PATIENCE, _tell, admitted)
         try:
-            await told
+            await admitted
         finally:
             timer.cancel()
             self.wake = None
@@ -94,7 +94,7 @@ class FairSeat(Ticket):
         if self._request.is_disconnected:
             raise Disconnected
         if not self.is_running:
-            self.leave()
+            self.release()
             raise fairness.refusal(self.flow)
 
     async def take(self) -> None:
@@ -107,10 +107,10 @@ class FairSeat(Ticket):
         """Return the seats; in contrast to `end`, a write then keeps no seats for the watches that receive it."""
         width = self.width
         self.width = width._replace(latency=0.0)
-        self.leave()
+        self.release()
         self.width = width
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Return the seats, or remove the request from its queue."""
         if self.started >= 0:
             self.flow.queues.finish(self)
@@ -119,15 +119,15 @@ class FairSeat(Ticket):
 
     def end(self) -> None:
         """Return the seats finally, because the request has been answered."""
-        self.leave()
+        self.release()
         if self.watch is not None:
             self._fairness.forget(self.watch)
         self._request.seat = FREE  # the request and its seats refer to each other; this breaks the reference cycle
 
 
-def _tell(told: asyncio.Future[None]) -> None:
-    if not told.done():
-        told.set_result(None)
+def _tell(admitted: asyncio.Future[None]) -> None:
+    if not admitted.done():
+        admitted.set_result(None)
 
 
 class Fairness:
@@ -146,37 +146,45 @@ class Fairness:
         in_flight("readOnly").set_function(lambda: self._running(reads=True))
         in_flight("mutating").set_function(lambda: self._running(reads=False))
 
-    def seat(self, request: Request, asked: Attributes) -> Seat:
+    def seat(self, request: Request, attributes: Attributes) -> Seat:
         """Start a request or queue it, and return its seats; raises `Overloaded` if it is refused.
 
         All responses to the request contain the uids of its FlowSchema and its priority level.
         """
-        if asked.subresource in LONG_RUNNING or asked.verb == "proxy":
+        if attributes.subresource in LONG_RUNNING or attributes.verb == "proxy":
             return FREE
         user = request.user
-        where = asked.namespace if asked.is_resource else asked.path
-        key = (user.name, user.groups, asked.verb, asked.group, asked.resource, asked.subresource, where)
+        where = attributes.namespace if attributes.is_resource else attributes.path
+        key = (
+            user.name,
+            user.groups,
+            attributes.verb,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            where,
+        )
         if self._generation != self.levels.generation:
             self._generation = self.levels.generation
             self._flows.clear()
         flow = self._flows.peek(key)
         if flow is None:
-            flow = self._assigned(key, user, asked)
+            flow = self._assigned(key, user, attributes)
         else:
             self._flows.counts.hits += 1
         request.headers = (*request.headers, *flow.headers) if request.headers else flow.headers
-        seat = FairSeat(self, flow, request, asked)
-        if asked.verb in _WIDE:
+        seat = FairSeat(self, flow, request, attributes)
+        if attributes.verb in _WIDE:
             seat.width = self._width(seat)
         self.start(seat)
-        if asked.verb == "watch":
-            seat.watch = self._count_watch(asked)
+        if attributes.verb == "watch":
+            seat.watch = self._count_watch(attributes)
         return seat
 
-    def _assigned(self, key: _FlowKey, user: User, asked: Attributes) -> Flow:
+    def _assigned(self, key: _FlowKey, user: User, attributes: Attributes) -> Flow:
         """Return the flow of a request; the result is cached, unless the cache key would be too long."""
         self._flows.counts.misses += 1
-        flow = self.levels.assign(user, asked)
+        flow = self.levels.assign(user, attributes)
         self._flows.put(key, flow, len(user.name) + sum(map(len, user.groups)) + sum(map(len, key[2:])))
         return flow
 
@@ -187,10 +195,10 @@ class Fairness:
 
     def _width(self, seat: FairSeat) -> Width:
         """Return the width of a request that reads many objects, or of a write whose event many watches receive."""
-        asked, counts, widest = seat.asked, seat.flow.counts, seat.flow.level.widest
+        attributes, counts, widest = seat.asked, seat.flow.counts, seat.flow.level.widest
         width = NARROW
-        if asked.verb in _WRITING:
-            watches = self._interested(asked) if self._watches else 0
+        if attributes.verb in _WRITING:
+            watches = self._interested(attributes) if self._watches else 0
             if not watches:
                 counts.unwatched += 1
                 return NARROW
@@ -198,8 +206,8 @@ class Fairness:
             if watches >= WATCHES_PER_SEAT:
                 width = kept_seats(watches, widest)
         else:
-            stats = self._stats.of(Resource(asked.group, asked.resource))
-            width = Width(list_seats(asked, seat.query, stats, widest))
+            stats = self._stats.of(Resource(attributes.group, attributes.resource))
+            width = Width(list_seats(attributes, seat.query, stats, widest))
         if width.seats == 1:
             return width if width.latency else NARROW
         counts.widths.note(width.seats)
@@ -215,14 +223,16 @@ class Fairness:
         """Adjust the seats of the priority levels; the caller must do this about once a second."""
         self.levels.tick()
 
-    def _count_watch(self, asked: Attributes) -> _WatchKey | None:
+    def _count_watch(self, attributes: Attributes) -> _WatchKey | None:
         """Count a watch among those that receive writes, and return the key with which `forget` stops counting it.
 
         Return None for a watch of the pods of one node, which Kubernetes does not count because it receives few writes.
         """
-        if asked.resource == "pods" and any(each.key == "spec.nodeName" and any(each.values) for each in asked.fields):
+        if attributes.resource == "pods" and any(
+            each.key == "spec.nodeName" and any(each.values) for each in attributes.fields
+        ):
             return None
-        key = (asked.group, asked.resource, asked.namespace, asked.name)
+        key = (attributes.group, attributes.resource, attributes.namespace, attributes.name)
         self._watches[key] = self._watches.get(key, 0) + 1
         return key
 
@@ -234,11 +244,11 @@ class Fairness:
         else:
             del self._watches[key]
 
-    def _interested(self, asked: Attributes) -> int:
+    def _interested(self, attributes: Attributes) -> int:
         """Return the number of watches to which the event of a write may be sent."""
-        if asked.subresource == "token":  # creating a token changes no object
+        if attributes.subresource == "token":  # creating a token changes no object
             return 0
-        group, resource, namespace, name = asked.group, asked.resource, asked.namespace, asked.name
+        group, resource, namespace, name = attributes.group, attributes.resource, attributes.namespace, attributes.name
         keys = {(group, resource, "", "")}
         if namespace:
             keys.add((group, resource, namespace, ""))

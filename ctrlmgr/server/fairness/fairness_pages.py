@@ -123,11 +123,19 @@ def _request_row(level: Level, position: int, ticket: Ticket, offset: float, *, 
         *(level.name, flow.schema.name, queue, position, flow.distinguisher, _time(ticket.came + offset)),
         *(width.initial, width.final, _duration(width.latency), started),
     )
-    asked = ticket.asked
+    attributes = ticket.asked
     if not detailed:
         return row
-    version = f"{asked.group}/{asked.version}" if asked.group else asked.version
-    what = (asked.verb, asked.path, asked.namespace, asked.name, version, asked.resource, asked.subresource)
+    version = f"{attributes.group}/{attributes.version}" if attributes.group else attributes.version
+    what = (
+        attributes.verb,
+        attributes.path,
+        attributes.namespace,
+        attributes.name,
+        version,
+        attributes.resource,
+        attributes.subresource,
+    )
     return (*row, flow.user, *what)
 
 

@@ -39,12 +39,14 @@ class ResourceRule(NamedTuple):
     namespaces: Collection[str] | None
     cluster_scope: bool
 
-    def match(self, asked: Attributes) -> bool:
+    def match(self, attributes: Attributes) -> bool:
         """Return whether the rule applies to a request."""
-        resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
-        if not (_in(asked.verb, self.verbs) and _in(resource, self.resources) and _in(asked.group, self.groups)):
+        resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
+        if not (
+            _in(attributes.verb, self.verbs) and _in(resource, self.resources) and _in(attributes.group, self.groups)
+        ):
             return False
-        return _in(asked.namespace, self.namespaces) if asked.namespace else self.cluster_scope
+        return _in(attributes.namespace, self.namespaces) if attributes.namespace else self.cluster_scope
 
 
 class PathRule(NamedTuple):
@@ -54,11 +56,11 @@ class PathRule(NamedTuple):
     paths: frozenset[str]
     prefixes: tuple[str, ...]
 
-    def match(self, asked: Attributes) -> bool:
+    def match(self, attributes: Attributes) -> bool:
         """Return whether the rule applies to a request."""
-        if not _in(asked.verb, self.verbs):
+        if not _in(attributes.verb, self.verbs):
             return False
-        return _ALL in self.paths or asked.path in self.paths or asked.path.startswith(self.prefixes)
+        return _ALL in self.paths or attributes.path in self.paths or attributes.path.startswith(self.prefixes)
 
 
 class Rule(NamedTuple):
@@ -68,13 +70,13 @@ class Rule(NamedTuple):
     resources: Sequence[ResourceRule]
     paths: Sequence[PathRule]
 
-    def match(self, user: User, asked: Attributes) -> bool:
+    def match(self, user: User, attributes: Attributes) -> bool:
         """Return whether the rule matches a request."""
         if not self.subjects.match(user):
             return False
-        if asked.is_resource:
-            return any(rule.match(asked) for rule in self.resources)
-        return any(rule.match(asked) for rule in self.paths)
+        if attributes.is_resource:
+            return any(rule.match(attributes) for rule in self.resources)
+        return any(rule.match(attributes) for rule in self.paths)
 
 
 class Schema(NamedTuple):
@@ -90,15 +92,15 @@ class Schema(NamedTuple):
     """
     rules: Sequence[Rule]
 
-    def match(self, user: User, asked: Attributes) -> bool:
+    def match(self, user: User, attributes: Attributes) -> bool:
         """Return whether a request belongs to the FlowSchema."""
-        return any(rule.match(user, asked) for rule in self.rules)
+        return any(rule.match(user, attributes) for rule in self.rules)
 
-    def distinguisher(self, user: User, asked: Attributes) -> str:
+    def distinguisher(self, user: User, attributes: Attributes) -> str:
         """Return the value that distinguishes the flow of a request from other flows of the FlowSchema."""
         if self.method == "ByUser":
             return user.name
-        return asked.namespace if self.method == "ByNamespace" else ""
+        return attributes.namespace if self.method == "ByNamespace" else ""
 
 
 def compile_schema(name: str, uid: str, spec: Mapping[str, Any]) -> Schema:

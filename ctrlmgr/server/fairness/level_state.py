@@ -206,18 +206,18 @@ class LevelStates:
         """The counts of all FlowSchemas that have had requests. Any thread may read this property."""
         return list(self._counts.values())
 
-    def assign(self, user: User, asked: Attributes) -> Flow:
+    def assign(self, user: User, attributes: Attributes) -> Flow:
         """Return the flow of a request."""
         self._update()
-        schema = next((each for each in self._schemas if each.match(user, asked)), None) or self._catch_all
+        schema = next((each for each in self._schemas if each.match(user, attributes)), None) or self._catch_all
         level = self._levels[schema.level]
-        distinguisher = schema.distinguisher(user, asked) if level.queuing.queues > 1 else ""
+        distinguisher = schema.distinguisher(user, attributes) if level.queuing.queues > 1 else ""
         names = (level.name, schema.name)
         counts = self._counts.get(names)
         if counts is None:
             counts = self._counts[names] = SchemaCounts(*names, is_queued=level.queuing.queues > 0)
         flow = Flow(user.name, schema, distinguisher, level, counts)
-        if asked.verb == "watch":
+        if attributes.verb == "watch":
             flow.durations = counts.durations["watch"]
         return flow
 

@@ -65,20 +65,20 @@ class ObjectStats:
         return stats
 
 
-def list_seats(asked: Attributes, query: Query, stats: Stats, widest: int) -> int:
+def list_seats(attributes: Attributes, query: Query, stats: Stats, widest: int) -> int:
     """Return the seats of a list, or of a watch until its initial events are sent.
 
     A priority level allows a request at most `widest` seats; 0 means any number.
     """
     widest = min(widest or _MOST_FOR_LISTS, _MOST_FOR_LISTS)
-    if asked.verb == "watch" and not _sends_initial(query):
+    if attributes.verb == "watch" and not _sends_initial(query):
         return 1
     limit = _number(query, "limit")
     if limit is None:  # the request will be refused anyway
         return widest
     read = min(limit, stats.objects) if limit > 0 else stats.objects
-    is_cached = asked.verb == "watch" or not _reads_history(query, limit)
-    if asked.name:
+    is_cached = attributes.verb == "watch" or not _reads_history(query, limit)
+    if attributes.name:
         read = 1
     elif not is_cached and (_first(query, "fieldSelector") or _first(query, "labelSelector")):
         read = max(read, stats.objects // 2)
@@ -88,9 +88,9 @@ def list_seats(asked: Attributes, query: Query, stats: Stats, widest: int) -> in
 
 def kept_seats(watches: int, widest: int) -> Width:
     """Return the width of a write whose event `watches` watches receive; `watches` is at least `WATCHES_PER_SEAT`."""
-    wanted = math.ceil(watches / WATCHES_PER_SEAT)
-    seats = min(wanted, widest or MOST_FOR_WRITES, MOST_FOR_WRITES)
-    return Width(1, seats, wanted * _EVENT / seats)
+    requested = math.ceil(watches / WATCHES_PER_SEAT)
+    seats = min(requested, widest or MOST_FOR_WRITES, MOST_FOR_WRITES)
+    return Width(1, seats, requested * _EVENT / seats)
 
 
 def _first(query: Query, name: str) -> str:

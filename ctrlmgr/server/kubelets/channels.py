@@ -170,7 +170,7 @@ class SpdyChannels:
         self._connection = SpdyConnection(
             side, is_client=is_client, on_stream=self._accept, on_resume=self._resumed, on_end=self._ended
         )
-        self._wanted = wanted
+        self._expected = wanted
         self._is_client = is_client
         self._streams: dict[int, SpdyStream] = {}
         self._command: CommandInput | None = None
@@ -190,7 +190,7 @@ class SpdyChannels:
         self._command = command
         self._connection.open()
         if self._is_client:
-            for channel in self._wanted:
+            for channel in self._expected:
                 stream = self._connection.new_stream({STREAM_TYPE: NAMES[channel]})
                 self._streams[channel] = stream
             self._start()
@@ -241,7 +241,7 @@ class SpdyChannels:
         if self._is_client or name not in NAMES or NAMES.index(name) in self._streams:
             return False
         self._streams[NAMES.index(name)] = stream
-        if set(self._wanted) <= self._streams.keys():
+        if set(self._expected) <= self._streams.keys():
             self._start()
         return True
 

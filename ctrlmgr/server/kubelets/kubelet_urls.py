@@ -86,17 +86,17 @@ class _Pod(msgspec.Struct):
     spec: _Spec | None = None
 
 
-def container_of(pod: Object, wanted: str) -> str:
+def container_of(pod: Object, requested: str) -> str:
     """Return the name of the requested container, or of the pod's only container.
 
     Raises `BadRequest` if there is no such container.
     """
     spec = pod.view(_Pod).spec or _Spec()
     names = [*_names(spec.init_containers), *_names(spec.containers), *_names(spec.ephemeral_containers)]
-    if wanted:
-        if wanted not in names:
-            raise BadRequest(f"container {wanted} is not valid for pod {pod.name}")
-        return wanted
+    if requested:
+        if requested not in names:
+            raise BadRequest(f"container {requested} is not valid for pod {pod.name}")
+        return requested
     match [*_names(spec.containers)]:
         case [only]:
             return only
@@ -170,9 +170,9 @@ def _preferred(addresses: Sequence[_Address], types: Sequence[str]) -> str:
 
     Raises `UnknownError` if it has none.
     """
-    for wanted in types:
+    for requested in types:
         for each in addresses:
-            if each.type == wanted:
+            if each.type == requested:
                 return each.address
     known = " ".join(f"{{{each.type} {each.address}}}" for each in addresses)
     raise UnknownError(f"no preferred addresses found; known addresses: [{known}]")

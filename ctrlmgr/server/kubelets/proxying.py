@@ -155,7 +155,7 @@ class KubeletProxy:
         elif part != "portforward" and V5 in offered:
             await self._translate(request, url, connection, wanted_channels(_flags(options)))
         else:
-            answer = await self._asked(request, url, connection, request.method, request.raw_headers)
+            answer = await self._requested(request, url, connection, request.method, request.raw_headers)
             if answer is not None:
                 await self._run(Tunnel(request.switch(answer.headers), connection))
 
@@ -163,23 +163,25 @@ class KubeletProxy:
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, protocols: Sequence[str]
     ) -> None:
         """Tunnel SPDY in a WebSocket (apiserver `pkg/util/proxy/streamtunnel.go`)."""
-        answer = await self._asked(request, url, connection, "POST", spdy_headers(request.raw_headers, protocols))
+        answer = await self._requested(request, url, connection, "POST", spdy_headers(request.raw_headers, protocols))
         if answer is not None:
             chosen = answer.header(b"x-stream-protocol-version").strip().decode("latin-1")
             side = request.switch(accepting(request.header(b"sec-websocket-key"), chosen and _TUNNELLED + chosen))
             await self._run(Tunnel(WebSocketSide(side), connection))
 
     async def _translate(
-        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, wanted: Sequence[int]
+        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, requested: Sequence[int]
     ) -> None:
         """Translate version 5 of the WebSocket protocol for remote commands to SPDY."""
-        answer = await self._asked(request, url, connection, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS))
+        answer = await self._requested(
+            request, url, connection, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS)
+        )
         if answer is not None:
             side = request.switch(accepting(request.header(b"sec-websocket-key"), V5))
-            kubelet = SpdyChannels(connection, wanted=wanted, is_client=True)
-            await self._run(Translation(WebSocketChannels(side, V5), kubelet, wanted))
+            kubelet = SpdyChannels(connection, wanted=requested, is_client=True)
+            await self._run(Translation(WebSocketChannels(side, V5), kubelet, requested))
 
-    async def _asked(
+    async def _requested(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, method: str, headers: Sequence[Header]
     ) -> ResponseHead | None:
         """Return the kubelet's response if it has switched protocols.

@@ -57,8 +57,10 @@ class SimulatedPorts:
 
     def _begin(self, stream: SpdyStream, errors: SpdyStream, port: int) -> None:
         if not self._executions.listens(self._pod, port):
-            told = f"error forwarding port {port} to pod {self._pod.name}, uid {self._pod.uid}: the node is simulated, "
-            errors.write(f"{told}and no container declares the port: connection refused".encode())
+            message = (
+                f"error forwarding port {port} to pod {self._pod.name}, uid {self._pod.uid}: the node is simulated, "
+            )
+            errors.write(f"{message}and no container declares the port: connection refused".encode())
             errors.finish()
             stream.abort()
             return

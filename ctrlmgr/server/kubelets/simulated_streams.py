@@ -225,7 +225,7 @@ def exit_status(code: int) -> bytes:
     )
 
 
-def accept(request: Request, wanted: Sequence[int]) -> tuple[Channels, bool]:
+def accept(request: Request, requested: Sequence[int]) -> tuple[Channels, bool]:
     """Switch to the client's protocol; return its channels, and whether the status is plain text.
 
     Raises `BadRequest` if the request is not an upgrade request, and `Forbidden` if client and server have no protocol
@@ -234,7 +234,7 @@ def accept(request: Request, wanted: Sequence[int]) -> tuple[Channels, bool]:
     if not request.upgrades:
         raise BadRequest("Upgrade request required")
     if not _is_websocket(request):
-        return SpdyChannels(_accept_spdy(request, SPDY_PROTOCOLS), wanted=wanted, is_client=False), False
+        return SpdyChannels(_accept_spdy(request, SPDY_PROTOCOLS), wanted=requested, is_client=False), False
     offered = offered_protocols(request.raw_headers)
     chosen = next((each for each in offered if each in WEBSOCKET_PROTOCOLS), "")
     if offered and not chosen:

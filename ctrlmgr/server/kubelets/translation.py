@@ -23,14 +23,14 @@ SUCCESS: Final = msgspec.json.encode({"metadata": {}, "status": "Success"})
 class Translation:
     """Passes a command's channels on between a client and a kubelet until both connections are closed."""
 
-    def __init__(self, client: Channels, kubelet: Channels, wanted: Sequence[int]) -> None:
-        """Start the translation of a remote command that has the channels `wanted`."""
+    def __init__(self, client: Channels, kubelet: Channels, requested: Sequence[int]) -> None:
+        """Start the translation of a remote command that has the channels `requested`."""
         self._both = (client, kubelet)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 2
-        kubelet.open(_FromKubelet(client, kubelet, self, wanted))
+        kubelet.open(_FromKubelet(client, kubelet, self, requested))
         client.open(_FromClient(client, kubelet, self))
-        lowest = next((each for each in (STDOUT, STDERR) if each in wanted), STATUS)
+        lowest = next((each for each in (STDOUT, STDERR) if each in requested), STATUS)
         client.write(lowest, b"")  # notifies the client that the connection is established
 
     async def run(self) -> None:
@@ -80,11 +80,11 @@ class _FromClient:
 class _FromKubelet:
     """The receiver that passes the kubelet's output, and finally the status, to the client."""
 
-    def __init__(self, client: Channels, kubelet: Channels, translation: Translation, wanted: Sequence[int]) -> None:
+    def __init__(self, client: Channels, kubelet: Channels, translation: Translation, requested: Sequence[int]) -> None:
         self._client = client
         self._kubelet = kubelet
         self._translation = translation
-        self._left = {each for each in wanted if each in (STDOUT, STDERR, STATUS)}
+        self._left = {each for each in requested if each in (STDOUT, STDERR, STATUS)}
         self._status = bytearray()
 
     def receive(self, channel: int, data: bytes) -> None:
@@ -110,8 +110,8 @@ class _FromKubelet:
         )
         self._tell(bytes(self._status) or lost)
 
-    def _tell(self, told: bytes) -> None:
+    def _tell(self, encoded: bytes) -> None:
         """Send the status of the remote command, only once, and close the connection."""
-        self._client.write(STATUS, told)
+        self._client.write(STATUS, encoded)
         self._client.finish()
         self._kubelet.finish()

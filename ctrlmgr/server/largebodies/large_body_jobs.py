@@ -109,6 +109,6 @@ class LargeBodyJobs:
         return verdict if verdict is not None else await authorizer.ask(user, attributes)
 
 
-def _tell(listener: Listener | None, said: Unstructured, written: bytes) -> None:
+def _tell(listener: Listener | None, reply: Unstructured, written: bytes) -> None:
     if listener is not None:
-        listener.hear(said, lambda: written)
+        listener.hear(reply, lambda: written)

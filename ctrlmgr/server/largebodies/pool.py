@@ -103,11 +103,11 @@ class Pool:
             return
         while self._free and (found := self._next()) is not None:
             self._begin(self._work(self._free.pop(), *found))
-        wanted = bool(self._waiting) or bool(self._at_work)
-        if wanted and not self._free and self._alive < PROCESSES:
+        requested = bool(self._waiting) or bool(self._at_work)
+        if requested and not self._free and self._alive < PROCESSES:
             self._alive += 1
             self._begin(self._add())
-        self._rest(wanted=wanted)
+        self._rest(wanted=requested)
 
     def _next(self) -> tuple[str, _Waiting] | None:
         """Return the next waiting job and its user. Users take turns; a user with a running job is skipped."""

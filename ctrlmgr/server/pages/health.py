@@ -97,10 +97,10 @@ class Health:
 
     def _log(self, failed: Mapping[str, str]) -> None:
         """Log the first failed checks; the level is debug while the process starts, when failures are expected."""
-        told = log.info if self._has_passed else log.debug
+        log_event = log.info if self._has_passed else log.debug
         shown = dict(itertools.islice(failed.items(), _SHOWN))
         more = {"more": len(failed) - _SHOWN} if len(failed) > _SHOWN else {}
-        told("health check failed", endpoint=self.name, **shown, **more)
+        log_event("health check failed", endpoint=self.name, **shown, **more)
 
     def report_one(self, name: str) -> tuple[bool, str] | None:
         """Run one health check; return None if the endpoint does not have this check."""

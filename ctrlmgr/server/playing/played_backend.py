@@ -84,7 +84,7 @@ class PlayedBackend:
     def _eras(self) -> list[_BackendLifetime]:
         return [self._now, *self._apart.values()]
 
-    def add_batch_listener(self, around: BatchListener) -> None:
+    def add_batch_listener(self, listener: BatchListener) -> None:
         """Do nothing, because only writes are processed in rounds, and a recording has no writes."""
 
     def end_watches(self) -> None:

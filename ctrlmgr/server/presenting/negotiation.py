@@ -160,8 +160,8 @@ def _router_accepts(accept: str) -> bool:
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
     """Return whether JSON is indented: as `?pretty` requires; without it, for browsers and command-line tools."""
-    if query and (asked := query.get("pretty", [""])[0]):
-        return asked in ("1", "t", "T", "true", "TRUE", "True")
+    if query and (pretty := query.get("pretty", [""])[0]):
+        return pretty in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
 
 

@@ -48,11 +48,11 @@ def represented(code: int, body: bytes, representation: Representation = PLAIN) 
 
 def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
     """Return the response for an error."""
-    told = status_responses.failure(error)
+    status = status_responses.failure(error)
     if representation.protobuf:
-        response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
+        response = Response(error.code, encode_status(status), (_PROTOBUF_TYPE, NO_CACHE))
     else:
-        response = represented(error.code, status_responses.encode(told), representation)
+        response = represented(error.code, status_responses.encode(status), representation)
     seconds = error.details.retry_after_seconds if error.details else 0
     if seconds:
         return response._replace(headers=(*response.headers, (b"retry-after", b"%d" % seconds)))
@@ -83,10 +83,10 @@ def warnings(texts: Sequence[str]) -> list[Header]:
     Warnings with control characters are omitted. If all warnings together are too long, each is truncated, and warnings
     beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
     """
-    told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
-    if sum(map(len, told)) > LONGEST_TOGETHER:
-        told = _cut(told)
-    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
+    texts_sent = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
+    if sum(map(len, texts_sent)) > LONGEST_TOGETHER:
+        texts_sent = _cut(texts_sent)
+    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in texts_sent]
 
 
 def _cut(texts: Iterable[str]) -> list[str]:

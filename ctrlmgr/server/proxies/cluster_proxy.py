@@ -101,19 +101,19 @@ class ClusterProxy:
         Raises `ApiError` if the response is an error, and `Disconnected` if the client disconnects.
         """
         resource = target.kind.resource
-        wanted = ProxyName.of(name, _KINDS[resource.plural])
+        requested = ProxyName.of(name, _KINDS[resource.plural])
         if resource == NODES:
-            await self._answer_node(request, obj, wanted, path)
+            await self._answer_node(request, obj, requested, path)
         else:
             is_pod = resource == PODS
             backend = (
-                backend_of_pod(obj, wanted)
+                backend_of_pod(obj, requested)
                 if is_pod
-                else backend_of_service(obj, wanted, name, self._view, self._random)
+                else backend_of_service(obj, requested, name, self._view, self._random)
             )
             await self._answer_pod(request, backend, path)
 
-    async def _answer_node(self, request: Request, node: Object, wanted: ProxyName, path: str) -> None:
+    async def _answer_node(self, request: Request, node: Object, requested: ProxyName, path: str) -> None:
         if self._runtime is not None and self._runtime.is_simulated(node):
             if not await _redirected(request, path):
                 await self._pages.answer(request, node, path)
@@ -122,10 +122,10 @@ class ClusterProxy:
             raise no_kubelet(node.name)
         url = self._kubelets.url(node)
         await _check(url.host)
-        if wanted.port in ("", str(url.port)):
+        if requested.port in ("", str(url.port)):
             upstream = self._kubelets.upstream(url)
         else:
-            upstream = self._upstream(url.host, wanted.port, is_secure=wanted.scheme == "https")
+            upstream = self._upstream(url.host, requested.port, is_secure=requested.scheme == "https")
         await self._pass_on(request, self._kubelets.pool, upstream, path)
 
     async def _answer_pod(self, request: Request, backend: Backend, path: str) -> None:
@@ -206,10 +206,10 @@ async def _redirected(request: Request, path: str) -> bool:
 def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
     """Return the request in the form in which the other server receives it."""
     whole = request.location.path
-    asked = request.header(b"host").decode("latin-1") or upstream.authority
+    host = request.header(b"host").decode("latin-1") or upstream.authority
     return ForwardedRequest(
         upstream,
-        asked,
+        host,
         escaped(path) or "/",
         request.exchange.query.decode("latin-1"),
         tuple(without_credentials(request.raw_headers)),

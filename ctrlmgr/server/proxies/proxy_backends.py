@@ -143,7 +143,7 @@ def is_proxyable(address: str) -> bool:
     return not is_special and address != _BROADCAST
 
 
-def backend_of_pod(pod: Object, wanted: ProxyName) -> Backend:
+def backend_of_pod(pod: Object, requested: ProxyName) -> Backend:
     """Return the address of the server in a pod, by default at its first declared port.
 
     Raises `BadRequest` if it is not allowed.
@@ -151,16 +151,16 @@ def backend_of_pod(pod: Object, wanted: ProxyName) -> Backend:
     address = next(iter(_addresses(pod)), "")
     if not is_proxyable(address):
         raise BadRequest(NOT_ALLOWED)
-    scheme = wanted.scheme or "http"
-    port = wanted.port or _first_port(pod) or ("443" if scheme == "https" else "80")
+    scheme = requested.scheme or "http"
+    port = requested.port or _first_port(pod) or ("443" if scheme == "https" else "80")
     return Backend(scheme, address, port, pod)
 
 
-def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: View, random: Random) -> Backend:
+def backend_of_service(service: Object, wanted: ProxyName, requested: str, view: View, random: Random) -> Backend:
     """Return a ready endpoint of a Service, chosen randomly from the pods that have the port.
 
-    `asked` is the name in the request. Raises `NotFound` if the Service does not exist, and `ServiceUnavailable` if it
-    has no such endpoint.
+    `requested` is the name in the request. Raises `NotFound` if the Service does not exist, and `ServiceUnavailable` if
+    the Service has no such endpoint.
     """
     port_name = _port_name(service, wanted)
     endpoints = view.get(ENDPOINTS, service.key)
@@ -176,21 +176,21 @@ def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: Vie
                     pod = _pod_of(address, service.namespace, view)
                     if pod is not None:
                         return Backend(wanted.scheme or "http", address.ip, str(port.port), pod)
-    raise ServiceUnavailable(f'no endpoints available for service "{asked}"')
+    raise ServiceUnavailable(f'no endpoints available for service "{requested}"')
 
 
-def _port_name(service: Object, wanted: ProxyName) -> str:
+def _port_name(service: Object, requested: ProxyName) -> str:
     """Return the name of the requested port of a Service.
 
     Raises `ServiceUnavailable` if the Service does not have the port.
     """
-    if not wanted.port.isdecimal():
-        return wanted.port
+    if not requested.port.isdecimal():
+        return requested.port
     spec = service.view(_Service).spec or _ServiceSpec()
     for each in spec.ports or ():
-        if each.port == int(wanted.port):
+        if each.port == int(requested.port):
             return each.name
-    raise ServiceUnavailable(f'no service port {int(wanted.port)} found for service "{service.name}"')
+    raise ServiceUnavailable(f'no service port {int(requested.port)} found for service "{service.name}"')
 
 
 def _pod_of(address: _Address, namespace: str, view: View) -> Object | None:

@@ -76,7 +76,9 @@ class Hub:
         self._boards: dict[Resource, ResourceWatchers] = {}
         self._ahead: dict[Watcher, None] = {}  # watchers that wait for a later revision
         self._work = asyncio.Event()
-        self._told: dict[WatchMetrics, int] = {}  # number of events sent, added to the metrics at the end of a round
+        self._sent_counts: dict[
+            WatchMetrics, int
+        ] = {}  # number of events sent, added to the metrics at the end of a round
         self._due_at = _NEVER  # the time at which the timer fires
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
@@ -210,15 +212,15 @@ class Hub:
                 return
             stream.write(piece.chunk)
             watcher.cursor = piece.revision
-            self._told[watcher.metrics] = self._told.get(watcher.metrics, 0) + piece.events
+            self._sent_counts[watcher.metrics] = self._sent_counts.get(watcher.metrics, 0) + piece.events
         watcher.cursor = self.revision
         group.watchers.move_to_end(watcher)
         _move_on(watcher, self.revision)
 
     def _count(self) -> None:
-        for metrics, events in self._told.items():
+        for metrics, events in self._sent_counts.items():
             metrics.events.inc(events)
-        self._told.clear()
+        self._sent_counts.clear()
 
     def _release(self) -> None:
         """Let watchers leave that wait for a revision that the hub has reached."""

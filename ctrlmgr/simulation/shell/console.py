@@ -87,7 +87,7 @@ class Command:
         self._words = words
         self._setting = setting
         self._input = bytearray()
-        self._told = 0
+        self._shown = 0
 
     def receive(self, data: bytes, now: float) -> list[Chunk]:
         """Return the output that a piece of input causes; `now` is in seconds after the command's start."""
@@ -116,8 +116,8 @@ class Command:
         if run.ends_at is not None:
             self.code, self.ends_at, self.files = run.code, run.ends_at, files
             chunks += [Chunk(run.ends_at, True, _unknown(run.unknown))] if run.unknown else []
-        told, self._told = self._told, max(len(chunks), self._told)
-        return chunks[told:]
+        shown, self._shown = self._shown, max(len(chunks), self._shown)
+        return chunks[shown:]
 
     def _fail(self, problem: str) -> list[Chunk]:
         self.code = 1

@@ -215,8 +215,8 @@ def _cut(value: str, operator: str, word: str, expand: Callable[[str], str]) -> 
         rest = value[start:]
         return rest[: int(count)] if count.strip().isdecimal() else rest
     if operator.startswith("/"):
-        wanted, _, new = word.partition("/")
-        return re.sub(translate(wanted)[:-2], lambda _: new, value, count=0 if operator == "//" else 1)
+        selected, _, new = word.partition("/")
+        return re.sub(translate(selected)[:-2], lambda _: new, value, count=0 if operator == "//" else 1)
     ends = range(len(value) + 1)
     order = ends if operator in ("#", "%%") else reversed(ends)
     for at in order:

@@ -65,8 +65,8 @@ def _wget(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     is_quiet = bool({"q", "quiet"} & options.keys())
     err, takes = "", 0.0
     for url in urls:
-        code, said, seconds = _fetch(url, options, desk)
-        err += said if code or not is_quiet else ""
+        code, output, seconds = _fetch(url, options, desk)
+        err += output if code or not is_quiet else ""
         takes += seconds
         if code:
             return Outcome(code, err=err, takes=takes)
@@ -83,14 +83,14 @@ def _fetch(url: str, options: Mapping[str, str], desk: ToolContext) -> tuple[int
     takes = _time(answer, options.get("T") or options.get("timeout") or "")
     if answer.problem == UNKNOWN_HOST:
         return 1, f"wget: bad address '{where}'\n", takes
-    said = f"Connecting to {where} ({answer.address}:{target.port})\n"
+    output = f"Connecting to {where} ({answer.address}:{target.port})\n"
     if answer.problem == TIMEOUT:
-        return 1, f"{said}wget: download timed out\n", takes
+        return 1, f"{output}wget: download timed out\n", takes
     if answer.problem:
-        return 1, f"{said}wget: can't connect to remote host ({answer.address}): Connection refused\n", takes
+        return 1, f"{output}wget: can't connect to remote host ({answer.address}): Connection refused\n", takes
     if "spider" in options:
-        return 0, f"{said}remote file exists\n", takes
-    return 0, said + _save(target, options, desk), takes
+        return 0, f"{output}remote file exists\n", takes
+    return 0, output + _save(target, options, desk), takes
 
 
 def _save(target: _Target, options: Mapping[str, str], desk: ToolContext) -> str:
@@ -126,8 +126,8 @@ def _curl(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     takes = _time(answer, patience)
     code, words = _CURL_PROBLEMS.get(answer.problem, (0, ""))
     is_silent = bool({"s", "silent"} & options.keys()) and not {"S", "show-error"} & options.keys()
-    said = words.format(host=target.host, port=target.port, ms=int(takes * 1000))
-    err = f"curl: ({code}) {said}\n" if code and not is_silent else ""
+    message = words.format(host=target.host, port=target.port, ms=int(takes * 1000))
+    err = f"curl: ({code}) {message}\n" if code and not is_silent else ""
     retries = number_of(options.get("retry") or "0") if code == 28 or "retry-connrefused" in options else 0
     if code and retries:
         takes += retries * (number_of(options.get("retry-delay") or "1") + takes)

@@ -34,9 +34,9 @@ def _wc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments)
     found, err = contents("wc", names, desk)
     counts = {"l": lambda text: text.count("\n"), "w": lambda text: len(text.split()), "c": len}
-    wanted = [each for each in counts if each in options] or [*counts]
+    selected = [each for each in counts if each in options] or [*counts]
     lines = [
-        " ".join([*(str(counts[each](text)) for each in wanted), *([name] if names else [])]) for name, text in found
+        " ".join([*(str(counts[each](text)) for each in selected), *([name] if names else [])]) for name, text in found
     ]
     return Outcome(int(bool(err)), as_lines(lines), err)
 
@@ -50,8 +50,8 @@ def _awk(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     program = _PROGRAM.fullmatch(rest[0] if rest else "")
     found, err = contents("awk", rest[1:], desk)
     pattern, printed = program.groups() if program else ("(?!)", "")
-    wanted = (line for line in lines_of(found) if pattern is None or re.search(pattern, line))
-    lines = [_printed(printed or "$0", line, options.get("F") or None) for line in wanted]
+    selected = (line for line in lines_of(found) if pattern is None or re.search(pattern, line))
+    lines = [_printed(printed or "$0", line, options.get("F") or None) for line in selected]
     return Outcome(2 if err else 0, as_lines(lines), err)
 
 
@@ -78,10 +78,10 @@ def _grep(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     if "E" not in options and "F" not in options:
         source = re.sub(r"\\([|()+?{}])", r"\1", re.sub(r"(?<!\\)([|()+?{}])", r"[\1]", source))
     try:
-        wanted = re.compile(f"^(?:{source})$" if "x" in options else source, re.IGNORECASE if "i" in options else 0)
+        selected = re.compile(f"^(?:{source})$" if "x" in options else source, re.IGNORECASE if "i" in options else 0)
     except re.error:
         return Outcome(2, err=f"grep: bad regex '{pattern}'\n")
-    lines = [each for each in lines_of(found) if (wanted.search(each) is None) is ("v" in options)]
+    lines = [each for each in lines_of(found) if (selected.search(each) is None) is ("v" in options)]
     out = "" if "q" in options else f"{len(lines)}\n" if "c" in options else as_lines(lines)
     return Outcome(int(not lines), out, "" if "s" in options or "q" in options else err)
 

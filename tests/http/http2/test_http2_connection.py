@@ -363,7 +363,7 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
 def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2Client) -> None:
     slow = client.get("/slow")
     for _ in range(2):
-        client.connection.leave()
+        client.connection.announce_close()
     client.loop.run()
     (first,) = client.untold()
     assert isinstance(first, GoAwayFrame)

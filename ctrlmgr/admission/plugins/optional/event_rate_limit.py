@@ -135,5 +135,5 @@ class EventRateLimit(Plugin):
         problems = [each for each in (enforcer.problem(attributes) for enforcer in self._enforcers) if each]
         if problems:
             distinct = list(dict.fromkeys(problems))
-            said = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-            raise TooManyRequests(said)
+            message = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+            raise TooManyRequests(message)

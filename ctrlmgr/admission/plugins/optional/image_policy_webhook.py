@@ -111,7 +111,7 @@ class ImagePolicyWebhook(Plugin):
         self._tries = Tries(_TRIES, _duration(document, "retryBackoff", policy.retry_backoff), _FACTOR)
         self._fails_open = policy.default_allow
         self._access = _access(document, policy.kubeconfig)
-        self._said: TTLCache[bytes, _Status] = TTLCache(
+        self._statuses: TTLCache[bytes, _Status] = TTLCache(
             "image-policy-webhook", entries=_ENTRIES, size=_SIZE, clock=clock
         )
 
@@ -123,15 +123,15 @@ class ImagePolicyWebhook(Plugin):
         """Raise `Forbidden` if the server does not allow the images."""
         spec = _spec(attributes)
         key = _encode(spec)
-        status = self._said.get(key)
+        status = self._statuses.get(key)
         if status is None:
-            reply = yield from self._asked(spec)
+            reply = yield from self._request_review(spec)
             try:
                 status = _read(reply)
             except _NoAnswer as problem:
                 self._fail(attributes, f'Post "{self._url}": {problem}' if reply.problem else str(problem))
                 return
-            self._said.put(key, status, self._ttl[status.allowed], len(key) + len(_encode(status)))
+            self._statuses.put(key, status, self._ttl[status.allowed], len(key) + len(_encode(status)))
         for suffix, value in (status.annotations or {}).items():
             if not qualified_name(_PREFIX + suffix):
                 attributes.annotations.setdefault(_PREFIX + suffix, value)
@@ -143,7 +143,7 @@ class ImagePolicyWebhook(Plugin):
     def _url(self) -> str:
         return f"{self._access.server}?timeout={_PATIENCE}s"
 
-    def _asked(self, spec: Mapping[str, Any]) -> Operation[Reply]:
+    def _request_review(self, spec: Mapping[str, Any]) -> Operation[Reply]:
         """Return the server's response about a pod's images."""
         review = {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": False}}
         access = self._access
@@ -177,12 +177,12 @@ def _spec(attributes: Attributes) -> dict[str, Any]:
     spec = pod.get("spec") or {}
     containers = [each for field in _LISTS[attributes.subresource] for each in spec.get(field) or ()]
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    asked: dict[str, Any] = {
+    review_spec: dict[str, Any] = {
         "containers": [{"image": each["image"]} if each.get("image") else {} for each in containers],
         "annotations": {key: annotations[key] for key in sorted(annotations) if _ASKED in key},
         "namespace": attributes.namespace,
     }
-    return {field: value for field, value in asked.items() if value}
+    return {field: value for field, value in review_spec.items() if value}
 
 
 class _NoAnswer(Exception):

@@ -60,10 +60,10 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         version, name = reference.get("apiVersion") or "", reference.get("kind") or ""
         kind = next((each for each in self._kinds if (each.gvk.api_version, each.name) == (version, name)), None)
         if kind is None:
-            said = f"cannot find RESTMapping for APIVersion {version} Kind {name}"
+            message = f"cannot find RESTMapping for APIVersion {version} Kind {name}"
             group, _, bare = version.rpartition("/")
             problem = f'no matches for kind "{name}" in version "{f"{group}/{bare}" if group else bare}"'
-            raise attributes.forbidden(f"cannot set blockOwnerDeletion in this case because {said}: {problem}")
+            raise attributes.forbidden(f"cannot set blockOwnerDeletion in this case because {message}: {problem}")
         reason = yield from self._refusal(attributes, "update", kind, "finalizers", reference.get("name") or "")
         if reason is not None:
             whose = "if an ownerReference refers to a resource you can't set finalizers on"

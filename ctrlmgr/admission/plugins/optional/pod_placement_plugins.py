@@ -49,9 +49,9 @@ class ExtendedResourceToleration(Plugin):
         spec = attributes.fields.get("spec") or {}
         tolerations = list(spec.get("tolerations") or ())
         for name in sorted(set(_devices(spec))):
-            wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-            if not any(_is_same(each, wanted) for each in tolerations):
-                tolerations.append(wanted)
+            required = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+            if not any(_is_same(each, required) for each in tolerations):
+                tolerations.append(required)
                 attributes.changed(self.name)
         if tolerations:
             spec["tolerations"] = tolerations

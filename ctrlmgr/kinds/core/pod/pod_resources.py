@@ -187,8 +187,8 @@ def _validate(
             errors += validate_amount(name, amount, at)
             if field == "requests":
                 errors += _against_limit(name, amount, limits, path)
-    asked = {*limits, *requests}
-    if not asked.intersection(_COMPUTE) and any(is_huge_pages(each) for each in asked):
+    names = {*limits, *requests}
+    if not names.intersection(_COMPUTE) and any(is_huge_pages(each) for each in names):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     return errors + _validate_claims(resources.get("claims") or (), sorted(claims), path.child("claims"))
 

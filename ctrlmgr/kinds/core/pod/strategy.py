@@ -148,12 +148,12 @@ class PodStrategy(Strategy):
             for warning in ip_warnings(Path("status").child(field).at(index).child("ip"), ip)
         ]
 
-    def grace_period(self, obj: Object, asked: int | None) -> int:
+    def grace_period(self, obj: Object, seconds: int | None) -> int:
         """Return the requested grace period, or else the pod's own; 0 if the pod has no running container on a node."""
         pod = _decode(obj.body)
         if not pod.spec.node_name or pod.status.phase in _ENDED:
             return 0
-        period = pod.spec.termination_grace_period_seconds if asked is None else asked
+        period = pod.spec.termination_grace_period_seconds if seconds is None else seconds
         return 1 if (period or 0) < 0 else period or 0
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

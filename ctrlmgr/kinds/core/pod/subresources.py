@@ -47,19 +47,19 @@ def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
     Raises `Conflict` if the pod's UID or the resourceVersion differs, or if the pod is terminating, has a node, or has
     scheduling gates.
     """
-    metadata, wanted = metadata_of(pod), binding.get("metadata") or {}
+    metadata, requested = metadata_of(pod), binding.get("metadata") or {}
     name, target = metadata["name"], binding.get("target") or {}
-    if wanted.get("name", name) != name:
+    if requested.get("name", name) != name:
         raise BadRequest("name in URL does not match name in Binding object")
     if problems := _binding_problems(target):
         raise InternalError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    _check_identity(metadata, wanted, name)
+    _check_identity(metadata, requested, name)
     if problem := _unbindable(pod, name):
         raise conflict(BINDINGS, name, problem)
     pod["spec"]["nodeName"] = target["name"]
-    if annotations := wanted.get("annotations"):
+    if annotations := requested.get("annotations"):
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    if labels := wanted.get("labels"):
+    if labels := requested.get("labels"):
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     status: dict[str, Any] = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
@@ -75,11 +75,11 @@ def _binding_problems(target: dict[str, Any]) -> list[str]:
     return problems
 
 
-def _check_identity(metadata: dict[str, Any], wanted: dict[str, Any], name: str) -> None:
+def _check_identity(metadata: dict[str, Any], requested: dict[str, Any], name: str) -> None:
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        if wanted.get(field) and wanted[field] != metadata.get(field):
+        if requested.get(field) and requested[field] != metadata.get(field):
             key = f"/pods/{metadata.get('namespace', '')}/{name}"
-            detail = f"{shown} in precondition: {wanted[field]}, {shown} in object meta: {metadata.get(field, '')}"
+            detail = f"{shown} in precondition: {requested[field]}, {shown} in object meta: {metadata.get(field, '')}"
             problem = f"AdditionalErrorMsg: Precondition failed: {detail}"
             raise conflict(
                 PODS, name, f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, {problem}"

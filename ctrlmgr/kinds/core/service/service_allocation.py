@@ -106,18 +106,18 @@ class _Request:
         self.spec["clusterIPs"] = addresses
         self.spec["clusterIP"] = addresses[0]
 
-    def allocate_address(self, family: str, asked: str, addresses: Sequence[str]) -> str:
-        """Return the address `asked`, or any free address if `asked` is empty; error messages show `addresses`."""
-        if asked:
-            problem = self.allocation.address_problem(family, asked)
-            address: str | None = asked
+    def allocate_address(self, family: str, requested: str, addresses: Sequence[str]) -> str:
+        """Return the address `requested`, or any free address if it is empty; error messages show `addresses`."""
+        if requested:
+            problem = self.allocation.address_problem(family, requested)
+            address: str | None = requested
         else:
             problem, address = "", self.allocation.next_address(family)
         if address is None:
             raise _no_address()
         problem = problem or self.claim_problem(address)
         if problem:
-            what = f"IP {asked}" if asked else "IP"
+            what = f"IP {requested}" if requested else "IP"
             raise self.refuse(_ADDRESSES, list(addresses), f"failed to allocate {what}: {problem}")
         return address
 
@@ -150,11 +150,11 @@ class _Request:
         If another port with the same number requests a node port, that node port is allocated; otherwise, any free node
         port.
         """
-        number, asked = port.get("port") or 0, port.get("nodePort") or 0
+        number, requested = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):
-            if asked and asked != known:
-                self.take_port(index, asked)
-            port["nodePort"] = asked or known
+            if requested and requested != known:
+                self.take_port(index, requested)
+            port["nodePort"] = requested or known
             return
         ports = items(self.spec, "ports")
         wanted = next((each["nodePort"] for each in ports if each.get("nodePort") and each.get("port") == number), 0)
@@ -167,12 +167,12 @@ class _Request:
 
         `kept` are the node ports that the Service has already.
         """
-        asked = port.get("nodePort")
-        if not asked:
-            asked = port["nodePort"] = self.next_port()
-        elif asked not in kept:
-            self.take_port(index, asked)
-        kept.add(asked)
+        requested = port.get("nodePort")
+        if not requested:
+            requested = port["nodePort"] = self.next_port()
+        elif requested not in kept:
+            self.take_port(index, requested)
+        kept.add(requested)
 
     def take_port(self, index: int, port: int) -> None:
         """Claim the requested node port for the port at `index`.
@@ -193,9 +193,9 @@ class _Request:
         """Allocate the node port for health checks if the Service now needs one."""
         if not needs_health_check(self.spec) or (self.was is not None and needs_health_check(self.was)):
             return
-        if asked := self.spec.get("healthCheckNodePort"):
-            if problem := self.allocation.claim_port(asked):
-                raise _internal_error(f"failed to allocate requested HealthCheck NodePort {asked}: {problem}")
+        if requested := self.spec.get("healthCheckNodePort"):
+            if problem := self.allocation.claim_port(requested):
+                raise _internal_error(f"failed to allocate requested HealthCheck NodePort {requested}: {problem}")
         elif (port := self.allocation.next_port()) is not None:
             self.spec["healthCheckNodePort"] = port
         else:
