@@ -33,6 +33,7 @@ from prometheus_client.registry import Collector
 
 __all__ = [
     "CLUSTER_IP_REPAIR",
+    "DEVICE_TAINT_EVICTIONS",
     "NODE_PORT_REPAIR",
     "REGISTRY",
     "TURNS",
@@ -338,6 +339,27 @@ RESOURCE_CLAIM_CREATES = Counter(
     "resourceclaim_controller_creates",
     "Number of ResourceClaims creation requests, categorized by creation status and admin access",
     ["status", "admin_access"],
+)
+
+
+class DeviceTaintMetrics(NamedTuple):
+    """kube-controller-manager's metrics of the device taint eviction controller."""
+
+    deleted: Counter
+    seconds: Histogram
+
+
+DEVICE_TAINT_EVICTIONS = DeviceTaintMetrics(
+    Counter(
+        "device_taint_eviction_controller_pod_deletions",
+        "Total number of Pods deleted by DeviceTaintEvictionController since its start.",
+    ),
+    Histogram(
+        "device_taint_eviction_controller_pod_deletion_duration_seconds",
+        "Latency, in seconds, between the time when a device taint effect has been activated and a Pod's deletion via "
+        "DeviceTaintEvictionController.",
+        buckets=(0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240),
+    ),
 )
 
 

@@ -217,6 +217,7 @@ VALUES = {
     "controllers.concurrent_namespace_syncs": "9",
     "controllers.concurrent_resource_quota_syncs": "9",
     "controllers.concurrent_resourceclaim_syncs": "2",
+    "controllers.concurrent_device_taint_eviction_syncs": "2",
     "controllers.attach_detach_reconcile_sync_period": "2m",
     "controllers.disable_attach_detach_reconcile_sync": "true",
     "controllers.disable_force_detach_on_timeout": "true",

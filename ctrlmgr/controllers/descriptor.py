@@ -155,6 +155,8 @@ class ControllerDescriptor(Generic[O]):
     owns: tuple[Resource, ...] = ()
     """The kinds that the controller creates and deletes."""
     enabled_by_default: bool = True
+    feature_gates: tuple[str, ...] = ()
+    """The feature gates without which the controller does not run; all gates must be on."""
     starts_first: bool = False
     """Whether the controller starts before the other controllers, because the others need the objects that it creates.
     """

@@ -18,6 +18,7 @@ from ctrlmgr.controllers import (
     cronjob,
     daemonset,
     deployment,
+    device_taint_eviction,
     disruption,
     endpoints,
     endpointslice,
@@ -88,6 +89,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     replicaset.DESCRIPTOR,
     replicationcontroller.DESCRIPTOR,
     resourceclaim.DESCRIPTOR,
+    device_taint_eviction.DESCRIPTOR,
     resourcequota.DESCRIPTOR,
     root_ca_certificate_publisher.DESCRIPTOR,
     scheduler.DESCRIPTOR,
@@ -118,7 +120,6 @@ ELSEWHERE: Mapping[str, str] = {
 """
 
 ABSENT: Mapping[str, str] = {
-    "device-taint-eviction-controller": "",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "podcertificaterequest-cleaner-controller": "",
     "podgroup-protection-controller": "",

@@ -28,6 +28,7 @@ from ctrlmgr.controllers.flow_control.dangling_condition import new_dangling_con
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.issuer_dependencies import Identity
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
@@ -197,8 +198,9 @@ class Parts(NamedTuple):
 
 
 def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
-    """Build controllers with their options from the settings."""
-    return (each.build(parts, parts.settings.of(each.options)) for each in descriptors)
+    """Build controllers with their options from the settings, except controllers whose feature gate is off."""
+    running = (each for each in descriptors if all(map(is_on, each.feature_gates)))
+    return (each.build(parts, parts.settings.of(each.options)) for each in running)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:

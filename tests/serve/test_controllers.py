@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import threading
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+from ctrlmgr.engine.features import gates
 from ctrlmgr.errors import Fenced
 from ctrlmgr.manager import Controller
-from ctrlmgr.serve.controllers import watched
+from ctrlmgr.serve.controllers import Parts, build, watched
 from tests.background import DEADLINE, background
 from tests.manager.stage import Scripted, Stage
 
@@ -62,3 +64,23 @@ def test_its_health_tells_a_controller_that_failed_from_one_whose_term_is_over()
     with pytest.raises(KeyError):
         each.run(threading.Event())
     assert each.failure() == "failing has failed"
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_controller_runs_only_with_its_feature_gates(is_on: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gates.ENABLED, "DRADeviceTaints", is_on)
+    made = cast(Controller, object())
+
+    class Gated(ControllerDescriptor[NoOptions]):
+        def build(self, context: Any, options: NoOptions) -> Controller:
+            return made
+
+    class Settings:
+        def of(self, options: type[NoOptions]) -> NoOptions:
+            return options()
+
+    class Dependencies:
+        settings = Settings()
+
+    gated = Gated(name="g", does="", builder="", options=NoOptions, feature_gates=("DRADeviceTaints",))
+    assert [*build([gated], cast(Parts, Dependencies()))] == ([made] if is_on else [])

@@ -10,36 +10,28 @@ from collections.abc import Iterator
 from typing import Final
 
 import msgspec
-import structlog
 
 from ctrlmgr.api.core import ObjectReference, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.disrupted_pods import delete_disrupted
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.taint_eviction import DESCRIPTOR, Options
 from ctrlmgr.controllers.taint_eviction.decide import Plan, decide
-from ctrlmgr.controllers.workloads.status_conditions import with_condition
-from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.taints import NO_EXECUTE, Taint, Toleration
 
-log = structlog.get_logger(__name__)
-
 _SECOND: Final = 1_000_000
 _NO_EXECUTE: Final = f'"{NO_EXECUTE}"'.encode()
 _REASON: Final = "TaintManagerEviction"
-_TARGET: Final = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "reason": "DeletionByTaintManager",
-    "message": "Taint manager: deleting due to NoExecute taint",
-}
+_DISRUPTED: Final = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+"""The reason and the message of the condition DisruptionTarget of evicted pods."""
 
 
 class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +94,7 @@ class TaintEviction:
             self._tell(key, pod.uid, f"Cancelling deletion of Pod {key}")
         if decision.keep:
             self._tell(key, pod.uid, f"Marking for deletion Pod {key}")
-            _drive_off(pod, now, client)
+            delete_disrupted(pod, *_DISRUPTED, now, client)
         self._keep(key, decision.plan)
         if decision.plan is None or decision.plan.done:
             return None
@@ -150,21 +142,6 @@ def _no_execute(node: Object) -> list[Taint]:
     if not node.mentions(_NO_EXECUTE):
         return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]
-
-
-def _drive_off(pod: Object, now: int, client: EngineClient) -> None:
-    fields = pod.to_dict()
-    status = fields.setdefault("status", {})
-    generation = fields["metadata"].get("generation", 0)
-    condition = {**_TARGET, "lastTransitionTime": format_time_seconds(now), "observedGeneration": generation}
-    conditions = with_condition(status.get("conditions"), condition)
-    try:
-        if conditions != (status.get("conditions") or []):
-            status["conditions"] = conditions
-            pod = client.update(Object.from_dict(fields), "status")
-        client.delete(pod)
-    except NotFound:
-        log.debug("pod already deleted", pod=str(pod.key))
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

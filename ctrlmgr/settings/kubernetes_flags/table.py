@@ -131,9 +131,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--cloud-config": _NO_CLOUD,
     "--cloud-provider": FixedFlag(("", "external"), "ctrlmgr has no cloud controllers; use external"),
     "--cluster-name": _CLOUD_ONLY,
-    "--concurrent-device-taint-eviction-syncs": NoEffect(
-        "no controller of ctrlmgr evicts pods because of device taints"
-    ),
     "--concurrent-service-syncs": _CLOUD_ONLY,
     "--configure-cloud-routes": _CLOUD_ONLY,
     "--enable-leader-migration": FixedFlag(("false",), "all controllers share one Lease"),

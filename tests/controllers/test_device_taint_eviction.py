@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.controllers.device_taint_eviction import Options
+from ctrlmgr.controllers.device_taint_eviction.controller import build
+from ctrlmgr.metrics import DEVICE_TAINT_EVICTIONS
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+GROUP = "/apis/resource.k8s.io/v1"
+SLICES = f"{GROUP}/resourceslices"
+CLAIMS = f"{GROUP}/namespaces/a/resourceclaims"
+DRIVER = "gpu.example.com"
+REQUESTS = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+TAINT = {"key": "k", "effect": "NoExecute"}
+MARKED, CANCELLED = "Marking for deletion", "Cancelling deletion"
+
+
+def bears(effect: str = "NoExecute", **more: Any) -> dict[str, Any]:
+    return {"key": "k", "operator": "Exists", "effect": effect, **more}
+
+
+class Scene:
+    """A pod on a node with one allocated device, d0 of the pool p."""
+
+    def __init__(self, *tolerations: dict[str, Any]) -> None:
+        self.stage = WorkedStage(self._build)
+        self.stage.namespace("a")
+        self.slice("s", 1)
+        self.pod("web", *tolerations)
+        self.stage.work()
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, Options())
+
+    def slice(self, name: str, generation: int, *taints: dict[str, Any]) -> None:
+        pool = {"name": "p", "generation": generation, "resourceSliceCount": 1}
+        devices = [{"name": "d0", "taints": [*taints]}, {"name": "d1", "taints": [TAINT]}]
+        spec = {"driver": DRIVER, "nodeName": "n", "pool": pool, "devices": devices}
+        self.stage.create(SLICES, {"metadata": {"name": name}, "spec": spec})
+
+    def taint(self, *taints: dict[str, Any]) -> None:
+        devices = [{"name": "d0", "taints": [*taints]}, {"name": "d1"}]
+        self.stage.patch(f"{SLICES}/s", {"spec": {"devices": devices}})
+        self.stage.work()
+
+    def pod(self, name: str, *tolerations: dict[str, Any], is_reserved: bool = True) -> None:
+        entry = {"name": "c", "resourceClaimName": name}
+        spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "resourceClaims": [entry]}
+        made = self.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": name}, "spec": spec})
+        self.stage.create(CLAIMS, {"metadata": {"name": name}, "spec": REQUESTS})
+        uid = made["metadata"]["uid"] if is_reserved else "other"
+        user = {"resource": "pods", "name": name, "uid": uid}
+        result = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d0", "tolerations": [*tolerations]}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+        self.stage.patch(f"{CLAIMS}/{name}/status", {"status": status})
+
+    def going(self) -> list[str]:
+        return [each.name for each in self.stage.log.snapshot(PODS).objects if each.is_terminating]
+
+    def messages(self) -> list[str]:
+        assert {reason for _, reason, _ in self.context.told.events} <= {"DeviceTaintManagerEviction"}
+        return [message for _, _, message in self.context.told.events]
+
+
+def test_a_pod_on_a_device_that_gets_a_taint_is_deleted_and_says_why() -> None:
+    scene = Scene()
+    deleted = DEVICE_TAINT_EVICTIONS.deleted._value.get()
+    assert scene.going() == []
+    scene.taint(TAINT)
+    assert scene.going() == ["web"]
+    assert scene.messages() == [MARKED]
+    assert DEVICE_TAINT_EVICTIONS.deleted._value.get() == deleted + 1
+    pod = scene.stage.stored(PODS, "web", "a")
+    assert pod is not None
+    (told,) = (each for each in pod.to_dict()["status"]["conditions"] if each["type"] == "DisruptionTarget")
+    assert (told["reason"], told["message"]) == (
+        "DeletionByDeviceTaintManager",
+        "Device Taint manager: deleting due to NoExecute taint",
+    )
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "stays"),
+    [
+        pytest.param([bears()], True, id="forever"),
+        pytest.param([bears(tolerationSeconds=5), bears()], True, id="forever by another one"),
+        pytest.param([bears("")], False, id="an empty effect does not delay an eviction"),
+        pytest.param([bears("NoSchedule")], False, id="another effect"),
+        pytest.param([bears(tolerationSeconds=-5)], False, id="less than no time"),
+    ],
+)
+def test_tolerations_decide_whether_a_pod_stays(tolerations: list[dict[str, Any]], stays: bool) -> None:
+    scene = Scene(*tolerations)
+    scene.taint(TAINT)
+    assert scene.going() == ([] if stays else ["web"])
+
+
+def test_the_shortest_time_of_all_matching_tolerations_counts() -> None:
+    scene = Scene(bears(tolerationSeconds=60), bears(tolerationSeconds=5))
+    scene.taint(TAINT)
+    scene.stage.pass_by(4)
+    assert scene.going() == []
+    scene.stage.pass_by(2)
+    assert scene.going() == ["web"]
+
+
+def test_a_taint_that_is_removed_in_time_cancels_the_deletion() -> None:
+    scene = Scene(bears(tolerationSeconds=5))
+    scene.taint(TAINT)
+    scene.stage.pass_by(3)
+    scene.taint()
+    scene.stage.pass_by(60)
+    assert scene.going() == []
+    assert scene.messages() == [CANCELLED]
+
+
+def test_a_claim_that_is_not_reserved_for_the_pod_does_not_count() -> None:
+    scene = Scene()
+    scene.pod("stranger", is_reserved=False)
+    scene.taint(TAINT)
+    assert scene.going() == ["web"]
+
+
+def test_taints_of_older_generations_do_not_count() -> None:
+    scene = Scene()
+    scene.slice("newer", 2)
+    scene.taint(TAINT)
+    assert scene.going() == []
+    scene.stage.delete(f"{SLICES}/newer")
+    scene.stage.work()
+    assert scene.going() == ["web"]
+
+
+def test_a_pod_that_gets_a_tainted_device_is_deleted() -> None:
+    scene = Scene()
+    scene.taint({**TAINT, "effect": "NoSchedule"}, TAINT)
+    scene.pod("late")
+    scene.stage.work()
+    assert scene.going() == ["late", "web"]
+
+
+def test_planned_deletions_are_computed_again_after_a_restart() -> None:
+    scene = Scene(bears(tolerationSeconds=5))
+    scene.taint(TAINT)
+    scene.stage.pass_by(4)
+    scene.stage.start()
+    scene.stage.work()
+    assert scene.going() == []
+    scene.stage.pass_by(2)
+    assert scene.going() == ["web"]
