@@ -110,6 +110,8 @@ VALUES = {
     "server.goaway_chance": "0.01",
     "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
     "server.shutdown_delay": "3s",
+    "server.request_timeout": "2m",
+    "server.min_request_timeout": "60",
     "server.priority_and_fairness": "false",
     "server.max_reads": "7",
     "server.max_writes": "8",

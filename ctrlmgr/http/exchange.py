@@ -277,6 +277,10 @@ class Exchange:
         """Ask an HTTP/2 client to send later requests on a new connection; an HTTP/1 connection is not affected."""
         self._wire.retire()
 
+    def stop_waiting(self) -> None:
+        """End the application's wait for the body; the wait then fails with `BodyTooSlow`."""
+        self._wake()
+
     def on_lost(self, call: Callable[[], object] | None) -> None:
         """Call `call` when the client disconnects, or now if the client has disconnected already.
 

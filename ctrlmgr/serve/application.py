@@ -342,6 +342,7 @@ def _backend(
         rights=Rights(authorization.authorizer, authorization.index),
         runtime=simulated_runtime(settings, clock=clock),
         kubelets=kubelets_of(settings.kubelet, front.files, clock=clock),
+        shortest_watch=float(settings.server.min_request_timeout),
     )
 
 
@@ -358,7 +359,8 @@ def _aggregator(settings: Settings, backend: Backend, front: Front, random: Rand
     certificate, server = front.front_proxy, settings.server
     by_endpoints = server.enable_aggregator_routing
     servers = ExtensionServers(backend.engine.cacher, lambda: certificate.pem, random, by_endpoints=by_endpoints)
-    return Aggregator(servers, refuses_redirects=server.aggregator_reject_forwarding_redirect)
+    redirects = server.aggregator_reject_forwarding_redirect
+    return Aggregator(servers, refuses_redirects=redirects, longest=server.request_timeout)
 
 
 def _parts(

@@ -38,6 +38,7 @@ from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
 from ctrlmgr.server.outer_filters import OuterFilters
 from ctrlmgr.server.request_chain import ChainBackend, Limits
+from ctrlmgr.server.request_deadlines import RequestDeadlines
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -135,6 +136,7 @@ class Front:
             ends_watches=self._ends_watches,
             aggregator=aggregator,
             filters=filters if filters.is_active else None,
+            deadlines=RequestDeadlines(self._settings.request_timeout),
         )
         return HttpServer(
             app,

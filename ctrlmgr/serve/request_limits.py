@@ -37,6 +37,6 @@ def new_limiting(settings: ServerSettings, backend: Backend, *, clock: Clock) ->
         raise SettingsError(
             "server.max_reads + server.max_writes must be greater than 0 while server.priority_and_fairness is true"
         )
-    fairness = Fairness(total, backend.engine.cacher, clock=clock)
+    fairness = Fairness(total, backend.engine.cacher, clock=clock, patience=settings.request_timeout / 4)
     FAIRNESS.levels = fairness.levels
     return Limiting(fairness, fairness_pages(fairness.levels, clock), [fairness.tick])

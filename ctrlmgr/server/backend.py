@@ -38,7 +38,7 @@ from ctrlmgr.server.resource_handler import Api
 from ctrlmgr.server.watch.follower import Follower, LogFeed
 from ctrlmgr.server.watch.hub import Hub
 from ctrlmgr.server.watch.watcher import DisconnectReason
-from ctrlmgr.server.watch.watching import Watches
+from ctrlmgr.server.watch.watching import SHORTEST_WATCH, Watches
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")
@@ -68,6 +68,7 @@ class Backend:
         runtime: Runtime | None = None,
         shown_at: Clock | None = None,
         kubelets: Make | None = None,
+        shortest_watch: float = SHORTEST_WATCH,
     ) -> None:
         """Create a backend that serves `kinds` from `event_log`, whose feed is `feed`.
 
@@ -77,7 +78,7 @@ class Backend:
         revisions that do not exist. The kinds and their admission are created from `blueprint`. Admission checks users'
         permissions with `rights`; if it is None, every write is allowed. `runtime` serves the pods on simulated nodes,
         and `kubelets`, if given, serves the pods on other nodes. Tables contain ages at the time of the clock
-        `shown_at`, which is `clock` by default.
+        `shown_at`, which is `clock` by default. A watch without a timeout lasts `shortest_watch` seconds or more.
         """
         self.kinds = kinds
         # Reads of the log can block, so they have threads of their own; otherwise other work would wait behind them.
@@ -109,7 +110,16 @@ class Backend:
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(self._hub, cacher, event_log, self._readers, self._driver, clock=clock, random=random),
+            Watches(
+                self._hub,
+                cacher,
+                event_log,
+                self._readers,
+                self._driver,
+                clock=clock,
+                random=random,
+                shortest=shortest_watch,
+            ),
             Presentations(shown_at or clock),
             Sender(self.workers),
             reviews,

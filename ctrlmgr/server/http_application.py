@@ -31,6 +31,7 @@ from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_er
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_chain import Chain, ChainBackend, Limits
+from ctrlmgr.server.request_deadlines import RequestDeadlines
 from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.resource_endpoints import Places
 
@@ -60,6 +61,7 @@ class App:
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
         filters: OuterFilters | None = None,
+        deadlines: RequestDeadlines | None = None,
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
@@ -68,7 +70,7 @@ class App:
         `random` generates request ids, `limits` limits concurrent requests, and `auditing` records audit events. If
         `ends_watches` is set, a watch ends when its user loses the permission to start it. `aggregator` handles
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
-        authentication.
+        authentication. `deadlines` limits the time of requests, by default to a minute.
         """
         self._filters = filters
         self._aggregator = aggregator
@@ -90,6 +92,7 @@ class App:
             auditing,
             ends_watches=ends_watches,
             aggregator=aggregator,
+            deadlines=deadlines,
         )
 
     async def __call__(self, exchange: Exchange) -> None:
@@ -146,6 +149,8 @@ class App:
             self._aggregator.drain()
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
+        if request.has_timed_out:
+            return
         if request.code:
             log.warning("response ended early", path=request.location.path, error=str(error))
             return

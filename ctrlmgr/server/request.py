@@ -56,6 +56,14 @@ PATIENCE = 30.0
 MOST_PARAMETERS = 10_000
 """Maximum number of pairs in a query; a longer query is ignored (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
 
+_TIMED_OUT = (
+    b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
+    b'"reason":"Timeout","details":{},"code":504}\n'
+)
+_TIMED_OUT_HEADERS: Sequence[Header] = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"cache-control", b"no-cache, private"),
+)
 _MOST_ENCODINGS = 1_000
 _ID = b"audit-id"
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -73,6 +81,7 @@ class Request:
         "_query",
         "audit",
         "code",
+        "has_timed_out",
         "headers",
         "location",
         "method",
@@ -101,6 +110,8 @@ class Request:
         """The metrics in which the request is counted; None if it is not counted."""
         self.seat: Seat = FREE
         """The request's place among the concurrent requests, which it returns while the server waits for the body."""
+        self.has_timed_out = False
+        """Whether the request has taken too long, so that the output of its handler is dropped."""
         self.headers: Sequence[Header] = ()
         """Headers that are added to every response to the request."""
         self.audit: Record | None = None
@@ -174,7 +185,12 @@ class Request:
         return self._exchange
 
     def answers(self, code: int) -> None:
-        """Record the HTTP status of a response just before its head is sent."""
+        """Record the HTTP status of a response just before its head is sent.
+
+        Raises `Disconnected` if the request has timed out.
+        """
+        if self.has_timed_out:
+            raise Disconnected
         self.code = code
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
@@ -241,6 +257,24 @@ class Request:
         """The request target as it was sent: the path and the query."""
         path, query = self._exchange.path, self._exchange.query
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
+
+    def time_out(self) -> None:
+        """Answer with 504 because the request has taken too long, or abort a response that has begun.
+
+        As in Kubernetes, the response has the content type that Go detects for JSON, and is not encoded as the client
+        asks.
+        """
+        if self._exchange.is_answered or self._exchange.is_disconnected:
+            return
+        if self.code:
+            self._exchange.abandon()
+        else:
+            self.answers(504)
+            if self.audit is not None:
+                self.audit.answered(504, _TIMED_OUT)
+            self._exchange.answer(504, (*_TIMED_OUT_HEADERS, *self.headers), _TIMED_OUT, (_ID, self.id))
+        self.has_timed_out = True
+        self._exchange.stop_waiting()
 
     def cut_off(self) -> None:
         """Abort the response if it is a stream or tunnel that has begun; otherwise do nothing."""

@@ -4,6 +4,7 @@
 |---|---|---|
 | outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204 |
 | request info | the resource and the verb, whether or not the resource exists | 500 |
+| deadline | the maximum duration of the request (`request_deadlines`) | 400, 504 |
 | authentication | the sender | 401 |
 | audit | the audit level; later steps add facts to the audit record, which is completed with the answer | |
 | impersonation | the user to act as, if the headers name one | 400, 403 |
@@ -42,6 +43,7 @@ from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_us
 from ctrlmgr.engine.api_errors import forbidden, not_found
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Target
+from ctrlmgr.errors import BadRequest
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
@@ -53,6 +55,7 @@ from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
 from ctrlmgr.server.request import Request
+from ctrlmgr.server.request_deadlines import RequestDeadlines, answer_in_time
 from ctrlmgr.server.resource_endpoints import Place
 from ctrlmgr.server.resource_handler import Call
 
@@ -120,12 +123,15 @@ class Chain:
         *,
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
+        deadlines: RequestDeadlines | None = None,
     ) -> None:
         """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
         `auditing` records the audit events of requests. `aggregator` handles requests for versions that extension
         servers serve. If `ends_watches` is set, a watch ends when its user loses the permission to start it.
+        `deadlines` limits the time of requests, by default to a minute.
         """
+        self._deadlines = deadlines or RequestDeadlines()
         self._auditing = auditing
         self._aggregator = aggregator
         self._backend = backend
@@ -146,6 +152,19 @@ class Chain:
             await request.respond(_undecided(request.uri, problem))
             return
         attributes = place.attributes(request.method, request.query)
+        try:
+            seconds = self._deadlines.seconds(request, attributes)
+        except BadRequest:
+            if self._auditing is not None:
+                self._auditing.begin(request, attributes, None)
+            raise
+        if seconds is None:
+            await self._answer(request, place, attributes)
+        else:
+            await answer_in_time(self._answer(request, place, attributes), seconds, request)
+
+    async def _answer(self, request: Request, place: Place, attributes: Attributes) -> None:
+        """Process a request whose maximum duration is known; raises `ApiError` if the response is an error."""
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.notes)
         try:

@@ -104,6 +104,26 @@ class ServerSettings:
             metavar="DURATION",
         ),
     ] = 0.0
+    request_timeout: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "The maximum duration of a request; a request that takes longer is answered with 504. A client can ask "
+            "for less with ?timeout=. Watches, logs, proxied requests and connections to containers are not limited.",
+            flag="--request-timeout",
+            metavar="DURATION",
+        ),
+    ] = 60.0
+    min_request_timeout: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "The minimum number of seconds for which a watch lasts if its client gives no timeoutSeconds. The "
+            "duration is random between this and twice this number.",
+            flag="--min-request-timeout",
+            metavar="SECONDS",
+        ),
+    ] = 1800
     priority_and_fairness: Annotated[
         bool,
         SWITCH,

@@ -33,6 +33,7 @@ from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.container_connector import Make
 from ctrlmgr.server.fairness.fairness_filter import Fairness
 from ctrlmgr.server.outer_filters import OuterFilters
+from ctrlmgr.server.watch.watching import SHORTEST_WATCH
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
@@ -76,6 +77,7 @@ def make(
     aggregator: Callable[[Cacher], Aggregator] | None = None,
     kubelets: Make | None = None,
     filters: OuterFilters | None = None,
+    shortest_watch: float = SHORTEST_WATCH,
 ) -> Made:
     """Create an application on `log`, by default on a new log in memory; `access` is the authenticator and the
     authorizer.
@@ -87,7 +89,7 @@ def make(
     authenticator: Authenticator = access
     authorizer: Authorizer = access
     reviews = Reviews(authenticator, authorizer)
-    more: dict[str, Any] = {"window": window, "tokens": tokens, "kubelets": kubelets}
+    more: dict[str, Any] = {"window": window, "tokens": tokens, "kubelets": kubelets, "shortest_watch": shortest_watch}
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), **more)
     kinds = builtin_kinds() if aggregator is None else backend.kinds
     passing_on = aggregator(backend.engine.cacher) if aggregator is not None else None

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
+from ctrlmgr.golang.go_duration import MalformedDuration, parse_go_duration
 from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
@@ -32,18 +33,6 @@ _EVERY = "@every "
 _ZONES = ("TZ=", "CRON_TZ=")
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.ASCII)
-_UNITS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-}
-"""The number of nanoseconds in each time unit."""
 _WHITE = "\t\n\v\f\r \x85\xa0"
 
 
@@ -205,37 +194,10 @@ def _whole_seconds(schedule: str) -> int:
     """Return the interval of `@every 1h30m` in seconds, rounded down, but at least one (robfig/cron's `Every`)."""
     text = schedule.removeprefix(_EVERY)
     try:
-        nanoseconds = _duration(text)
-    except MalformedSchedule as problem:
+        nanoseconds = parse_go_duration(text)
+    except MalformedDuration as problem:
         raise MalformedSchedule(f"failed to parse duration {schedule}: {problem}") from None
     return max(1, nanoseconds // 1_000_000_000)
-
-
-def _duration(text: str) -> int:
-    """Return the nanoseconds of a duration such as `1h30m` (Go's `time.ParseDuration`).
-
-    Raises `MalformedSchedule` if it is invalid.
-    """
-    sign, rest = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
-        return 0
-    if not rest:
-        raise MalformedSchedule(f"time: invalid duration {quote(text)}")
-    total = 0
-    while rest:
-        match = _DURATION.match(rest)
-        assert match is not None  # the pattern also matches the empty string
-        whole, fraction, unit = match.groups()
-        if not whole and not fraction:
-            raise MalformedSchedule(f"time: invalid duration {quote(text)}")
-        if unit not in _UNITS:
-            problem = f"unknown unit {quote(unit)}" if unit else "missing unit"
-            raise MalformedSchedule(f"time: {problem} in duration {quote(text)}")
-        total += (int((whole or "0") + (fraction or "")) * _UNITS[unit]) // 10 ** len(fraction or "")
-        if total > _LARGEST:
-            raise MalformedSchedule(f"time: invalid duration {quote(text)}")
-        rest = rest[match.end() :]
-    return sign * total
 
 
 def time_zone_problems(name: str) -> list[str]:

@@ -4,7 +4,7 @@ Guarantees:
 - Authentication, impersonation, authorization and audit have processed the request like any other request. The
   extension server receives the request's user in headers, on a connection with this server's client certificate.
 - If an extension server is not available, not reachable or not trusted, requests for its versions get a 503 response.
-- A request that is not long-running ends after `REQUEST_TIMEOUT` seconds, a request for discovery after
+- A request that is not long-running ends after the server's maximum duration of requests, a request for discovery after
   `DISCOVERY_TIMEOUT` seconds.
 - Redirects are not passed on, unless `refuses_redirects` is False.
 
@@ -40,10 +40,9 @@ from ctrlmgr.server.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.presenting.responses import Response, text
 from ctrlmgr.server.proxied_request import ProxiedRequest
 from ctrlmgr.server.request import Request
+from ctrlmgr.server.request_deadlines import REQUEST_TIMEOUT
 from ctrlmgr.server.routes import Location
 
-REQUEST_TIMEOUT: Final = 60.0
-"""Maximum duration of a request that is not long-running, in seconds (kube-apiserver's `--request-timeout`)."""
 DISCOVERY_TIMEOUT: Final = 5.0
 """Maximum duration of a request for the discovery document of a version, in seconds (`aggregatedDiscoveryTimeout`)."""
 _DISCOVERY: Final = 3
@@ -54,8 +53,14 @@ _UNAVAILABLE: Final = "service unavailable\n"
 class Aggregator:
     """Passes requests on to extension servers. Used on the event loop's thread only."""
 
-    def __init__(self, servers: ExtensionServers, *, refuses_redirects: bool = True) -> None:
-        """Create a handler that passes requests on to `servers`."""
+    def __init__(
+        self, servers: ExtensionServers, *, refuses_redirects: bool = True, longest: float = REQUEST_TIMEOUT
+    ) -> None:
+        """Create a handler that passes requests on to `servers`.
+
+        A request that is not long-running may take at most `longest` seconds.
+        """
+        self._longest = longest
         self.discovery = RemoteDiscovery(servers)
         """The discovery documents of the extension servers."""
         self.openapi = RemoteOpenAPI(servers)
@@ -111,7 +116,7 @@ class Aggregator:
         try:
             await (work if passing.timeout is not None else self._long.run(work))
         except UpstreamTimeout as error:
-            if passing.timeout == REQUEST_TIMEOUT:
+            if passing.timeout == self._longest:
                 words = "Timeout: request did not complete within the allotted timeout"
                 raise RequestTimeout(words, details=StatusDetails()) from error
             await request.respond(_failed(error, passing))
@@ -127,17 +132,16 @@ class Aggregator:
             urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
             (*headers, (b"audit-id", request.id)),
             ExternalAddress("https", upstream.authority),
-            _timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
+            self._timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
             self._refuses_redirects,
         )
 
-
-def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> float | None:
-    """Return the seconds that a request may take; None if the request is long-running."""
-    if location.resource is None:
-        return DISCOVERY_TIMEOUT if len(location.parts or ()) == _DISCOVERY else REQUEST_TIMEOUT
-    is_long = attributes.verb in ("watch", "proxy") or attributes.subresource in LONG_RUNNING or upgrades
-    return None if is_long else REQUEST_TIMEOUT
+    def _timeout(self, location: Location, attributes: Attributes, *, upgrades: bool) -> float | None:
+        """Return the seconds that a request may take; None if the request is long-running."""
+        if location.resource is None:
+            return DISCOVERY_TIMEOUT if len(location.parts or ()) == _DISCOVERY else self._longest
+        is_long = attributes.verb in ("watch", "proxy") or attributes.subresource in LONG_RUNNING or upgrades
+        return None if is_long else self._longest
 
 
 def _failed(error: UpstreamFailed, passing: ForwardedRequest) -> Response:

@@ -35,7 +35,10 @@ from ctrlmgr.server.in_flight_limits import FREE, LONG_RUNNING, READING, Overloa
 from ctrlmgr.server.request import Request
 
 PATIENCE: Final = 15.0
-"""The maximum seconds that a request waits for its seats: a quarter of kube-apiserver's --request-timeout."""
+"""The default of the maximum seconds that a request waits for its seats.
+
+As in kube-apiserver, this is a quarter of the maximum duration of requests.
+"""
 
 _WRITING: Final = frozenset({"create", "update", "patch", "delete"})
 _WIDE: Final = _WRITING | {"list", "watch"}
@@ -84,7 +87,7 @@ class FairSeat(Ticket):
         began = fairness.clock.monotonic()
         self.wake = lambda: _tell(admitted)
         self._request.on_lost(self.wake)
-        timer = loop.call_later(PATIENCE, _tell, admitted)
+        timer = loop.call_later(fairness.patience, _tell, admitted)
         try:
             await admitted
         finally:
@@ -133,8 +136,12 @@ def _tell(admitted: asyncio.Future[None]) -> None:
 class Fairness:
     """Applies API priority and fairness to the requests of a server. Used on the event loop's thread only."""
 
-    def __init__(self, total: int, cacher: Cacher, *, clock: Clock) -> None:
-        """Create the filter, which divides `total` seats as the FlowSchemas and priority levels in `cacher` specify."""
+    def __init__(self, total: int, cacher: Cacher, *, clock: Clock, patience: float = PATIENCE) -> None:
+        """Create the filter, which divides `total` seats as the FlowSchemas and priority levels in `cacher` specify.
+
+        A request waits at most `patience` seconds for its seats.
+        """
+        self.patience = patience
         self.clock = clock
         self.levels = LevelStates(total, now=clock.monotonic, later=_call_later)
         """The state of the priority levels."""

@@ -47,11 +47,8 @@ log = structlog.get_logger(__name__)
 READ_PATIENCE = 1.0
 """Maximum seconds for which a client may read nothing while its connection is full."""
 
-_SHORTEST = 1800.0
-"""Minimum seconds of a watch for which the client requested no timeout; the maximum is twice as long.
-
-The duration is random to spread out reconnections after a restart (kube-apiserver's --min-request-timeout).
-"""
+SHORTEST_WATCH = 1800.0
+"""The default of the minimum seconds of a watch for which the client requested no timeout."""
 
 _BATCH = 500
 _PIECE = 64 * 1024
@@ -71,11 +68,15 @@ class Watches:
         *,
         clock: Clock,
         random: Random,
+        shortest: float = SHORTEST_WATCH,
     ) -> None:
         """Create an instance that sends changes of `cacher` and older changes of `event_log`, and then uses `hub`.
 
-        `driver` runs the conversion of changes to another API version.
+        `driver` runs the conversion of changes to another API version. If the client requests no timeout, a watch lasts
+        between `shortest` seconds and twice as long. The duration is random, so that not all clients reconnect at the
+        same time after a restart.
         """
+        self._shortest = shortest
         self._driver = driver
         self._around = CallInputs(cacher, random)
         self._hub = hub
@@ -126,7 +127,7 @@ class Watches:
     def _duration(self, options: ListOptions) -> float:
         if options.timeout_seconds:
             return float(max(options.timeout_seconds, 0))
-        return _SHORTEST * (1 + self._random.random())
+        return self._shortest * (1 + self._random.random())
 
     async def _show_initial(self, watcher: Watcher, start: Start) -> None:
         await self._show(watcher, ((ADDED, obj) for obj in start.initial))

@@ -99,13 +99,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--livez-grace-period": FixedFlag(("0", "0s"), "/livez succeeds from the start, without a grace period"),
     "--lease-reuse-duration-seconds": _NO_ETCD,
     "--max-connection-bytes-per-sec": RefusedFlag("limit data rates in a proxy in front of the server"),
-    "--min-request-timeout": FixedFlag(("1800",), "a watch without timeoutSeconds lasts 30 to 60 minutes"),
     "--peer-advertise-ip": _NO_PEERS,
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
-    "--request-timeout": FixedFlag(
-        ("1m0s", "1m", "60s"), "the server waits at most a minute for the body of a request"
-    ),
     "--runtime-config": FixedFlag(("", "api/all=true"), "all versions of all groups are served"),
     "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
     "--shutdown-send-retry-after": FixedFlag(("false",), "a stopping server finishes requests and refuses connections"),
