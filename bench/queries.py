@@ -27,7 +27,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
 from ctrlmgr.inspection import causes, historical_state
 from ctrlmgr.inspection.database import Database, open_database
-from ctrlmgr.inspection.questions import questions
+from ctrlmgr.inspection.queries import questions
 from ctrlmgr.testing.postgres import PostgresCluster
 
 EVENTS = 1_000_000

@@ -143,8 +143,8 @@ def moments(context: click.Context, typed: str) -> Iterator[str]:
 @_offering
 def questions(context: click.Context, typed: str) -> Iterator[str]:
     """Offer the names of the ready-made questions as completions."""
-    from ctrlmgr.inspection.questions import audit_questions
-    from ctrlmgr.inspection.questions import questions as ready_made
+    from ctrlmgr.inspection.queries import audit_questions
+    from ctrlmgr.inspection.queries import questions as ready_made
 
     return iter((*ready_made(), *audit_questions()))
 
@@ -152,7 +152,7 @@ def questions(context: click.Context, typed: str) -> Iterator[str]:
 @_offering
 def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
     """Offer the parameters of the given question, each followed by `=`."""
-    from ctrlmgr.inspection.questions import questions as ready_made
+    from ctrlmgr.inspection.queries import questions as ready_made
 
     question = ready_made().get(context.params.get("question") or "")
     words = question.usage.split()[1:] if question else []

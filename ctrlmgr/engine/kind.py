@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import Filter
-from ctrlmgr.engine.managedfields.shape_of import Root, shape_of
+from ctrlmgr.engine.managedfields.schema_merge_types import Root, merge_type_of
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import ObjectCodec
@@ -153,8 +153,8 @@ class Kind:
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
     """A function that converts an object into another apiVersion without decoding the object by that version's schema.
 
-    The conversion function returns the shape of the version and the converted object. If the kind has only one version,
-    there is no conversion function (None).
+    The conversion function returns the merge type of the version and the converted object. If the kind has only one
+    version, there is no conversion function (None).
     """
     versions: frozenset[str] = frozenset()
     """The kind's other apiVersions, served or not; for a built-in kind, only served versions."""
@@ -195,9 +195,9 @@ class Kind:
         return self.definitions.schema(self.definition)
 
     @cached_property
-    def shape(self) -> Root:
+    def merge_type(self) -> Root:
         """The schema in the form that field management uses, created on first use."""
-        return shape_of(self.schema)
+        return merge_type_of(self.schema)
 
     @property
     def strategic(self) -> Schema | None:

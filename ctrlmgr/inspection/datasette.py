@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.eventlog import sql_views
-from ctrlmgr.inspection.questions import Parameter, Question, questions
+from ctrlmgr.inspection.queries import Parameter, Question, questions
 
 HEAD = "(SELECT revision FROM log_head)"
 

@@ -10,7 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.managedfields.shape_of import Root
+from ctrlmgr.engine.managedfields.schema_merge_types import Root
 
 
 def connect(kinds: Iterable[Kind]) -> None:
@@ -28,9 +28,9 @@ def _translated(versions: Mapping[str, Kind], fields: Unstructured, api_version:
     """Convert an object to another version; return the object and the structure of that version."""
     source, target = versions[fields["apiVersion"]], versions[api_version]
     if source is target:
-        return target.shape, fields
+        return target.merge_type, fields
     read = source.codec.read(fields).fields
     stored = read if source.to_storage is None else source.to_storage(read)
     codec = next(kind.codec for kind in versions.values() if kind.to_storage is None)
     obj = Object(source.storage, codec.encode(stored))
-    return target.shape, (obj if target.from_storage is None else target.from_storage(obj)).to_dict()
+    return target.merge_type, (obj if target.from_storage is None else target.from_storage(obj)).to_dict()

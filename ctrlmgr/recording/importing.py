@@ -23,7 +23,7 @@ from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.format import Change, RecordingReader
-from ctrlmgr.recording.playing.timetable import is_opening, stated_at
+from ctrlmgr.recording.playback.timetable import is_opening, stated_at
 
 UNKNOWN = Author("recording")
 """The author that is stored for changes whose author is unknown."""

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change, Entry
-from ctrlmgr.recording.playing.timetable import SECOND, created_at
+from ctrlmgr.recording.playback.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
 """The number of consecutive entries outside the past after which no further entry belongs to the past."""

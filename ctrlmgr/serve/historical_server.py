@@ -42,7 +42,7 @@ from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.health import PING
-from ctrlmgr.server.playing.read_only import ReadOnly
+from ctrlmgr.server.playback.read_only import ReadOnly
 from ctrlmgr.settings import Settings
 from ctrlmgr.ui import Process, Reader, Site
 

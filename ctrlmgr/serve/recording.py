@@ -33,13 +33,13 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
-from ctrlmgr.recording.playing.controls import FOLDER
-from ctrlmgr.recording.playing.loaded_recording import ACTOR, LoadedRecording, load
-from ctrlmgr.recording.playing.playback import Playback
-from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretended_writes import PretendedWrites, RefusedWrites
-from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.recording.playback.controls import FOLDER
+from ctrlmgr.recording.playback.loaded_recording import ACTOR, LoadedRecording, load
+from ctrlmgr.recording.playback.playback_control import Playback
+from ctrlmgr.recording.playback.played_log import PlayedLog
+from ctrlmgr.recording.playback.player import Player
+from ctrlmgr.recording.playback.pretended_writes import PretendedWrites, RefusedWrites
+from ctrlmgr.recording.playback.timetable import SECOND
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.process_base import ServingProcess
@@ -47,9 +47,9 @@ from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Health, Pages
 from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.health import PING
-from ctrlmgr.server.playing.playback_handler import play_pages
-from ctrlmgr.server.playing.played_backend import PlayedBackend
-from ctrlmgr.server.playing.read_only import ReadOnly
+from ctrlmgr.server.playback.playback_handler import play_pages
+from ctrlmgr.server.playback.played_backend import PlayedBackend
+from ctrlmgr.server.playback.read_only import ReadOnly
 from ctrlmgr.settings import Settings
 from ctrlmgr.ui import Process, Reader, Site
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.inspection.audited_requests import requests_if_kept
-from ctrlmgr.inspection.questions import audit_questions
+from ctrlmgr.inspection.queries import audit_questions
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.visibility import Visibility
 

@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import format_time
 from ctrlmgr.errors import QueryRefused, SettingsError
 from ctrlmgr.inspection.audited_requests import FILE, Row, Store, open_requests, request_of, requests_if_kept
-from ctrlmgr.inspection.questions import audit_questions
+from ctrlmgr.inspection.queries import audit_questions
 from ctrlmgr.testing import FakeClock
 
 PODS = Resource("", "pods")

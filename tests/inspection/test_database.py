@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.errors import BadRequest, LogUnavailable, QueryRefused, SchemaOutdated, SettingsError
 from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database, open_database
-from ctrlmgr.inspection.questions import Question, questions
+from ctrlmgr.inspection.queries import Question, questions
 from tests.inspection import story
 
 NOW = story.START + 60_000_000

@@ -14,7 +14,7 @@ import pytest
 from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.inspection.datasette import COLUMNS, metadata
-from ctrlmgr.inspection.questions import Question, questions
+from ctrlmgr.inspection.queries import Question, questions
 
 _SCRIPT = """
 import asyncio, json, sys

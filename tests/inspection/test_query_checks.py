@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.errors import QueryRefused
+from ctrlmgr.inspection.queries import questions
 from ctrlmgr.inspection.query_checks import require_question
-from ctrlmgr.inspection.questions import questions
 
 
 @pytest.mark.parametrize(

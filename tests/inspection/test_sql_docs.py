@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.inspection.questions import Question, questions
+from ctrlmgr.inspection.queries import Question, questions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
 

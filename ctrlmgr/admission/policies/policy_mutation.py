@@ -90,14 +90,14 @@ def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any],
 
 def _applied(before: Unstructured, value: StructValue, kind: Kind) -> Unstructured:
     patch = {**_plain(value, OBJECT.name), "apiVersion": before.get("apiVersion"), "kind": before.get("kind")}
-    shape = kind.shape
-    if problems := list(shape.check(patch, "")):
+    merge_type = kind.merge_type
+    if problems := list(merge_type.check(patch, "")):
         shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
         raise NotApplied(f"error applying patch: failed to convert patch object to typed object: {shown}")
-    if touched := list(atoms(shape, patch, "")):
+    if touched := list(atoms(merge_type, patch, "")):
         words = "may not mutate atomic arrays, maps or structs"
         raise NotApplied(f"error applying patch: invalid ApplyConfiguration: {words}: {', '.join(touched)}")
-    merged: Unstructured = shape.merge(before, patch)
+    merged: Unstructured = merge_type.merge(before, patch)
     return merged
 
 

@@ -64,7 +64,7 @@ def sql(
     from ctrlmgr.inspection import custom_views
     from ctrlmgr.inspection.audited_requests import open_requests
     from ctrlmgr.inspection.database import open_database
-    from ctrlmgr.inspection.questions import audit_questions
+    from ctrlmgr.inspection.queries import audit_questions
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
         raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
@@ -106,7 +106,7 @@ def _tell_datasette(database: Database, url: str) -> None:
 def _list(output: str) -> None:
     from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection.database import Rows
-    from ctrlmgr.inspection.questions import audit_questions, questions
+    from ctrlmgr.inspection.queries import audit_questions, questions
 
     listed = (*questions().values(), *audit_questions().values())
     rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in listed]

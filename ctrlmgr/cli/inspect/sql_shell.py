@@ -19,7 +19,7 @@ from ctrlmgr.cli.output import answers
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.inspection import custom_views
 from ctrlmgr.inspection.database import Database, Rows
-from ctrlmgr.inspection.questions import questions
+from ctrlmgr.inspection.queries import questions
 from ctrlmgr.logging import escape
 
 _HELP = """\

@@ -17,7 +17,7 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
-    from ctrlmgr.inspection.questions import audit_questions, questions
+    from ctrlmgr.inspection.queries import audit_questions, questions
 
     question = questions().get(name) or audit_questions().get(name)
     if question is None:

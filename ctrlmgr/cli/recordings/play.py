@@ -13,9 +13,9 @@ from ctrlmgr.cli.options import configure_logging, output_option, takes_settings
 from ctrlmgr.cli.recordings.serve_recording import words
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.playing.controls import Controls
-    from ctrlmgr.recording.playing.playback import State
-    from ctrlmgr.recording.playing.pretended_writes import PretendedWrite
+    from ctrlmgr.recording.playback.controls import Controls
+    from ctrlmgr.recording.playback.playback_control import State
+    from ctrlmgr.recording.playback.pretended_writes import PretendedWrite
     from ctrlmgr.settings import Loaded
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -45,7 +45,7 @@ def play(context: click.Context, loaded: Loaded, kubeconfig: Path | None) -> Non
 
 
 def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
-    from ctrlmgr.recording.playing import controls
+    from ctrlmgr.recording.playback import controls
     from ctrlmgr.settings.kubeconfig import load
 
     return controls.Controls(load([kubeconfig or controls.kubeconfig(loaded.settings)]))

@@ -14,7 +14,7 @@ import click
 from ctrlmgr.cli.options import Duration
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.playing.playback import State
+    from ctrlmgr.recording.playback.playback_control import State
     from ctrlmgr.serve.recording import PlayedApplication, Playing
     from ctrlmgr.settings import Loaded
 

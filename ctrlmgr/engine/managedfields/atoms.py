@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ctrlmgr.engine.managedfields.shape import Atomic, AtomicList, Shape
-from ctrlmgr.engine.managedfields.shape_list import ItemList
-from ctrlmgr.engine.managedfields.shape_map import Map, Struct
+from ctrlmgr.engine.managedfields.list_merge_types import ItemList
+from ctrlmgr.engine.managedfields.map_merge_types import Map, Struct
+from ctrlmgr.engine.managedfields.merge_type import Atomic, AtomicList, MergeType
 
 
-def atoms(shape: Shape, value: Any, path: str) -> Iterator[str]:
+def atoms(merge_type: MergeType, value: Any, path: str) -> Iterator[str]:
     """Yield the paths of atomic parts, such as `.spec.tolerations`."""
-    if isinstance(shape, Atomic | AtomicList):
+    if isinstance(merge_type, Atomic | AtomicList):
         if isinstance(value, dict | list):
             yield path
-    elif isinstance(shape, Struct | Map) and isinstance(value, dict):
+    elif isinstance(merge_type, Struct | Map) and isinstance(value, dict):
         for name, each in value.items():
-            inner = shape.of(name)
+            inner = merge_type.of(name)
             if inner is not None:
                 yield from atoms(inner, each, f"{path}.{name}")
-    elif isinstance(shape, ItemList) and isinstance(value, list):
+    elif isinstance(merge_type, ItemList) and isinstance(value, list):
         for index, each in enumerate(value):
-            yield from atoms(shape.items, each, f"{path}[{index}]")
+            yield from atoms(merge_type.items, each, f"{path}[{index}]")

@@ -33,7 +33,7 @@ class _Marked:
     """The field manager of one kind, and the names of its atomic list fields."""
 
     def __init__(self, kind: Kind) -> None:
-        self._manager = FieldManager(kind.shape, kind.gvk.api_version, kind=kind.name, resets=kind.resets)
+        self._manager = FieldManager(kind.merge_type, kind.gvk.api_version, kind=kind.name, resets=kind.resets)
         self._whole = frozenset(
             name
             for name, field in kind.schema.properties.items()

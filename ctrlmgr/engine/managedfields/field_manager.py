@@ -15,10 +15,10 @@ from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
+from ctrlmgr.engine.managedfields.merge_type import Difference, MergeTypeError
 from ctrlmgr.engine.managedfields.problems import joined_problems
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
-from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
-from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
+from ctrlmgr.engine.managedfields.schema_merge_types import UNOWNED, Root, merge_type_of
 from ctrlmgr.engine.managedfields.versioned_managed_fields import SchemaMismatch, TouchedFields, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
@@ -41,23 +41,23 @@ class FieldManager:
         translate: Translate | None = None,
         schema_changes: bool = False,
     ) -> None:
-        """Create the field manager for a schema, or a shape created from a schema, and an apiVersion such as `apps/v1`.
+        """Create the field manager for a schema or its merge type, and an apiVersion such as `apps/v1`.
 
-        The argument `kind` is the name of the kind; by default, it is the name of the schema, but a shape has no name.
+        The argument `kind` is the name of the kind; the default is the name of the schema. A merge type has no name.
         The argument `versions` contains the other apiVersions whose entries are kept; entries of unknown versions are
         dropped, as in Kubernetes. The argument `resets` contains the fields that a write to a subresource cannot
         change; the default is `reset_fields`. The argument `translate` is needed if the kind has several versions. The
         argument `schema_changes` says whether stored objects may have an earlier schema.
         """
         group, _, version = api_version.rpartition("/")
-        self._shape = schema if isinstance(schema, Root) else shape_of(schema)
+        self._merge_type = schema if isinstance(schema, Root) else merge_type_of(schema)
         self._kind = kind or ("" if isinstance(schema, Root) else schema.definition.rpartition(".")[2])
         self._gvk = f"{group}/{version}, Kind={self._kind}"
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
-        self._translation = translate and Translation(translate, self._shape, api_version, self._versions)
+        self._translation = translate and Translation(translate, self._merge_type, api_version, self._versions)
         if resets is None:
-            resets = USUAL if "status" in self._shape.fields else {}
+            resets = USUAL if "status" in self._merge_type.fields else {}
         self._resets = resets
         self._schema_changes = schema_changes
 
@@ -80,7 +80,7 @@ class FieldManager:
                     entries = managers.encode(updated)
             else:
                 entries = []
-        except (ConversionFailed, SchemaMismatch, ShapeError):
+        except (ConversionFailed, SchemaMismatch, MergeTypeError):
             entries = []  # the owners of fields are unknown from now on (UpdateNoErrors)
         return _with_entries(new, entries)
 
@@ -93,7 +93,7 @@ class FieldManager:
             try:
                 if managed := managers.decode(requested):
                     return {
-                        manager: entry._replace(fields=self._shape.reconciled(entry.fields))
+                        manager: entry._replace(fields=self._merge_type.reconciled(entry.fields))
                         for manager, entry in managed.items()
                     }
             except ValueError:
@@ -106,7 +106,7 @@ class FieldManager:
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return the managers after an update; return `managed` itself if the update changed no entry."""
         managed = self._reconciled(live, managed)
-        difference = self._shape.compare(live, new)
+        difference = self._merge_type.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
         elsewhere = self._elsewhere(live, new, difference, managed, who.subresource)
@@ -130,12 +130,12 @@ class FieldManager:
         """
         if not live:
             return managed
-        shapes = {self._api_version: self._shape}
+        merge_types = {self._api_version: self._merge_type}
         if self._translation is not None:
-            shapes |= self._translation.shapes(live, managed.values())
+            merge_types |= self._translation.merge_types(live, managed.values())
         if not self._schema_changes:
             return managed
-        return {manager: _reconciled(entry, shapes.get(entry.api_version)) for manager, entry in managed.items()}
+        return {manager: _reconciled(entry, merge_types.get(entry.api_version)) for manager, entry in managed.items()}
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)
@@ -202,9 +202,9 @@ class FieldManager:
         self._check_kind(applied)
         try:
             return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
-        except ShapeError as reason:
+        except MergeTypeError as reason:
             raise self._untyped(
-                "live", live or {}, joined_problems(self._shape.check(live, "")) or str(reason)
+                "live", live or {}, joined_problems(self._merge_type.check(live, "")) or str(reason)
             ) from reason
         except SchemaMismatch as reason:
             raise UnknownError(str(reason)) from reason
@@ -233,7 +233,7 @@ class FieldManager:
         except Conflicts as conflicts:
             if manager != last_applied.KUBECTL:
                 raise conflicts.refusal() from None
-            remaining = last_applied.remaining(conflicts, base, self._shape, self._api_version)
+            remaining = last_applied.remaining(conflicts, base, self._merge_type, self._api_version)
             if remaining is not None:
                 raise remaining.refusal() from None
             result, managed = self._apply(base, applied, managed, who, force=True)
@@ -251,7 +251,7 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
-        if problems := joined_problems(self._shape.check(applied, "")):
+        if problems := joined_problems(self._merge_type.check(applied, "")):
             raise self._untyped("patch", applied, problems)
 
     def _untyped(self, what: str, fields: Unstructured, problems: str) -> UnknownError:
@@ -269,18 +269,18 @@ class FieldManager:
         """
         managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
-        owned = self._shape.owned(applied) or {}
+        owned = self._merge_type.owned(applied) or {}
         owned = reset(owned) if reset else owned
         fields = field_set.difference(owned, UNOWNED)
         before = managed.get(who)
-        merged: Unstructured = self._shape.merge(live, applied)
+        merged: Unstructured = self._merge_type.merge(live, applied)
         if before is not None and field_set.difference(before.fields, fields):
             kept = [entry for manager, entry in managed.items() if manager != who]
             if self._translation is not None:
                 merged = self._translation.pruned(merged, before, owned, kept)
             else:
                 merged = self._pruned(merged, before.fields, [owned, *(entry.fields for entry in kept)])
-        difference = self._shape.compare(live, merged)
+        difference = self._merge_type.compare(live, merged)
         added, modified, removed = self._filtered(difference, who.subresource)
         others = {manager: entry for manager, entry in managed.items() if manager != who}
         changed = field_set.union(added or {}, modified or {})
@@ -306,23 +306,23 @@ class FieldManager:
         manager owns are added back, and finally fields that the applier never owned (smd's prune, addBackOwnedItems,
         addBackDanglingItems).
         """
-        shape = self._shape
-        last = shape.named(last)
-        everything = shape.named(shape.owned(merged) or {})
+        merge_type = self._merge_type
+        last = merge_type.named(last)
+        everything = merge_type.named(merge_type.owned(merged) or {})
         wanted: FieldSet = {}
         for fields in owned:
-            wanted = field_set.union(wanted, shape.named(fields))
-        rest = shape.named(shape.owned(shape.remove(merged, last) or {}) or {})
+            wanted = field_set.union(wanted, merge_type.named(fields))
+        rest = merge_type.named(merge_type.owned(merge_type.remove(merged, last) or {}) or {})
         gone = field_set.difference(everything, field_set.union(rest, wanted))
-        rest = shape.named(shape.owned(shape.remove(merged, gone) or {}) or {})
+        rest = merge_type.named(merge_type.owned(merge_type.remove(merged, gone) or {}) or {})
         gone = field_set.intersection(field_set.difference(everything, rest), last)
-        pruned: Unstructured = shape.remove(merged, gone)
+        pruned: Unstructured = merge_type.remove(merged, gone)
         return pruned
 
 
-def _reconciled(entry: Entry, shape: Root | None) -> Entry:
+def _reconciled(entry: Entry, merge_type: Root | None) -> Entry:
     """Return an entry without those fields that are below atomic fields."""
-    fields = entry.fields if shape is None else shape.reconciled(entry.fields)
+    fields = entry.fields if merge_type is None else merge_type.reconciled(entry.fields)
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 
 

@@ -16,8 +16,8 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
 from ctrlmgr.engine.managedfields.field_set import FieldSet
+from ctrlmgr.engine.managedfields.merge_type import MergeType, MergeTypeError
 from ctrlmgr.engine.managedfields.path_element import go_json
-from ctrlmgr.engine.managedfields.shape import Shape, ShapeError
 
 KUBECTL: Final = "kubectl"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -25,16 +25,16 @@ _MAX_ANNOTATIONS: Final = 256 * 1024
 """The maximum size of an object's annotations in bytes (`TotalAnnotationSizeLimitB`)."""
 
 
-def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_version: str) -> Conflicts | None:
+def remaining(conflicts: Conflicts, live: Unstructured, merge_type: MergeType, api_version: str) -> Conflicts | None:
     """Return the conflicts about fields that the client has not applied earlier; None if no such conflict is left."""
-    theirs = _last_applied_set(live, shape, api_version)
+    theirs = _last_applied_set(live, merge_type, api_version)
     if theirs is None:
         return conflicts
     left = [conflict for conflict in conflicts.conflicts if not field_set.contains(theirs, conflict.path)]
     return Conflicts(left) if left else None
 
 
-def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> FieldSet | None:
+def _last_applied_set(live: Unstructured, merge_type: MergeType, api_version: str) -> FieldSet | None:
     """Return the fields that the last-applied annotation lists and that still have the applied value.
 
     The result is None if there is no valid annotation.
@@ -43,12 +43,12 @@ def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> Fie
         applied = msgspec.json.decode(_annotations(live).get(LAST_APPLIED) or "")
     except msgspec.DecodeError:
         return None
-    if not isinstance(applied, dict) or applied.get("apiVersion") != api_version or any(shape.check(applied, "")):
+    if not isinstance(applied, dict) or applied.get("apiVersion") != api_version or any(merge_type.check(applied, "")):
         return None
     try:
-        theirs = shape.owned(applied) or {}
-        differences = shape.compare(applied, live)
-    except ShapeError:
+        theirs = merge_type.owned(applied) or {}
+        differences = merge_type.compare(applied, live)
+    except MergeTypeError:
         return None
     for different in differences:
         theirs = field_set.difference(theirs, different or {})

@@ -18,12 +18,12 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import Entry
+from ctrlmgr.engine.managedfields.merge_type import Difference
 from ctrlmgr.engine.managedfields.problems import joined_problems
-from ctrlmgr.engine.managedfields.shape import Difference
-from ctrlmgr.engine.managedfields.shape_of import Root
+from ctrlmgr.engine.managedfields.schema_merge_types import Root
 
 Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
-"""A function that returns an object in another apiVersion, and that version's shape."""
+"""A function that returns an object in another apiVersion, and that version's merge type."""
 
 
 class SchemaMismatch(ValueError):
@@ -46,20 +46,20 @@ class TouchedFields(NamedTuple):
 class Translation:
     """Translates between one version of a kind and its other versions."""
 
-    def __init__(self, translate: Translate, shape: Root, api_version: str, known: Collection[str]) -> None:
+    def __init__(self, translate: Translate, merge_type: Root, api_version: str, known: Collection[str]) -> None:
         """Create a translator.
 
-        `shape` is the shape of `api_version`, and `known` contains all apiVersions of the kind.
+        `merge_type` is the merge type of `api_version`, and `known` contains all apiVersions of the kind.
         """
         self._translate = translate
-        self._shape = shape
+        self._merge_type = merge_type
         self._api_version = api_version
         self._known = known
 
-    def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
-        """Return the shape of each entry's version.
+    def merge_types(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
+        """Return the merge type of each entry's version.
 
-        Raises `SchemaMismatch` if the stored object does not fit such a shape.
+        Raises `SchemaMismatch` if the stored object does not fit such a merge type.
         """
         versions = {entry.api_version for entry in entries}.intersection(self._known)
         return {version: self._seen(live, version)[0] for version in versions}
@@ -76,10 +76,10 @@ class Translation:
             version = entry.api_version
             if version in self._known and version not in found:
                 with _during("failed to convert old object"):
-                    shape, old = self._seen(live, version)
+                    merge_type, old = self._seen(live, version)
                 with _during("failed to convert new object"):
                     there = self._seen(new, version)[1]
-                found[version] = shape.compare(old, there)
+                found[version] = merge_type.compare(old, there)
         return found
 
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
@@ -91,13 +91,15 @@ class Translation:
             return merged
         with _during("failed to prune fields"):
             with _during("failed to convert merged object to last applied version"):
-                shape, whole = self._seen(merged, last.api_version)
-            named = shape.named(last.fields)
-            rest = self._with_owned(whole, shape.remove(whole, named) or {}, last, now, others)
+                merge_type, whole = self._seen(merged, last.api_version)
+            named = merge_type.named(last.fields)
+            rest = self._with_owned(whole, merge_type.remove(whole, named) or {}, last, now, others)
             with _during("failed add back dangling items: failed to convert pruned object to last applied version"):
                 rest = self._moved(rest, last.api_version)[1]
-            missing = field_set.difference(shape.named(shape.owned(whole) or {}), shape.named(shape.owned(rest) or {}))
-            rest = shape.remove(whole, field_set.intersection(missing, named)) or {}
+            missing = field_set.difference(
+                merge_type.named(merge_type.owned(whole) or {}), merge_type.named(merge_type.owned(rest) or {})
+            )
+            rest = merge_type.remove(whole, field_set.intersection(missing, named)) or {}
             return self._moved(rest, self._api_version)[1]
 
     def _with_owned(
@@ -106,12 +108,12 @@ class Translation:
         """Return the remaining object, with all fields of `whole` that a manager owns added back."""
         for version, fields in self._by_version(last.api_version, now, others):
             with _during(f"failed add back owned items: failed to convert merged object at version {version}"):
-                shape, whole = self._moved(whole, version)
+                merge_type, whole = self._moved(whole, version)
             with _during(f"failed add back owned items: failed to convert pruned object at version {version}"):
                 rest = self._moved(rest, version)[1]
-            there = shape.named(shape.owned(whole) or {})
-            kept = field_set.union(shape.named(shape.owned(rest) or {}), shape.named(fields))
-            rest = shape.remove(whole, field_set.difference(there, kept)) or {}
+            there = merge_type.named(merge_type.owned(whole) or {})
+            kept = field_set.union(merge_type.named(merge_type.owned(rest) or {}), merge_type.named(fields))
+            rest = merge_type.remove(whole, field_set.difference(there, kept)) or {}
         return rest
 
     def _by_version(self, first: str, now: FieldSet, others: Iterable[Entry]) -> Iterable[tuple[str, FieldSet]]:
@@ -125,22 +127,22 @@ class Translation:
     def _seen(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
         """Return an object of the translator's own version in another version."""
         if version == self._api_version:
-            return self._shape, fields
+            return self._merge_type, fields
         return self._turned({**fields, "apiVersion": self._api_version}, version)
 
     def _moved(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
         """Return an object of any version in another version."""
         if version == self._api_version and fields.get("apiVersion") == version:
-            return self._shape, fields
+            return self._merge_type, fields
         return self._turned(fields, version)
 
     def _turned(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
         if fields.get("apiVersion") == version:
             return self._translate(fields, version)
-        shape, there = self._translate(fields, version)
-        if problems := joined_problems(shape.check(there, "")):
+        merge_type, there = self._translate(fields, version)
+        if problems := joined_problems(merge_type.check(there, "")):
             raise SchemaMismatch(problems)
-        return shape, there
+        return merge_type, there
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Plan:
         versions |= kind.versions
         name, version = kind.gvk.kind, kind.gvk.api_version
         self.manager = FieldManager(
-            kind.shape,
+            kind.merge_type,
             version,
             kind=name,
             versions=versions,

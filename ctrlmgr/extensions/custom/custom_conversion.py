@@ -18,12 +18,12 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.conversion import asked, bypasses_cache
-from ctrlmgr.engine.managedfields.shape_of import Root
+from ctrlmgr.engine.managedfields.schema_merge_types import Root
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.custom.conversion_webhook import Webhook
 from ctrlmgr.extensions.custom.custom_codec import CustomCodec
-from ctrlmgr.extensions.custom.custom_shape import custom_shape
+from ctrlmgr.extensions.custom.custom_merge_type import custom_merge_type
 from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.extensions.structural import Structural
 from ctrlmgr.schema.definitions import Definitions
@@ -48,7 +48,7 @@ class Versions:
         Objects with a later revision are in the stored version, in the form that the version's schema requires.
         """
         self._codecs: dict[str, CustomCodec] = {}
-        self._shapes: dict[str, Root] = {}
+        self._merge_types: dict[str, Root] = {}
         self._ways: dict[tuple[str, str], Webhook] = {}
 
     @cached_property
@@ -87,15 +87,15 @@ class Versions:
         """Return the structural schema of a version."""
         return self.schema(name).structural
 
-    def shape(self, name: str, definitions: Definitions) -> Root:
+    def merge_type(self, name: str, definitions: Definitions) -> Root:
         """Return the schema of a version in the form that field management uses.
 
         The argument `definitions` contains the OpenAPI definitions of built-in kinds.
         """
-        shape = self._shapes.get(name)
-        if shape is None:
-            shape = self._shapes[name] = custom_shape(self.structural(name), definitions)
-        return shape
+        merge_type = self._merge_types.get(name)
+        if merge_type is None:
+            merge_type = self._merge_types[name] = custom_merge_type(self.structural(name), definitions)
+        return merge_type
 
     def codec(self, name: str) -> CustomCodec:
         """Return the codec of a version."""

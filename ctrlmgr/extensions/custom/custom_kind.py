@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.managedfields.reset_fields import METADATA, Filter, keeping
-from ctrlmgr.engine.managedfields.shape_of import Root
+from ctrlmgr.engine.managedfields.schema_merge_types import Root
 from ctrlmgr.engine.tables.ages import Ages
 from ctrlmgr.engine.tables.table_printer import Column, Fields, Printer
 from ctrlmgr.extensions.custom.custom_codec import CustomCodec
@@ -98,9 +98,9 @@ class CustomKind(Kind):
         return self.custom_codec
 
     @cached_property
-    def shape(self) -> Root:
+    def merge_type(self) -> Root:
         """The schema in the form that field management uses; created on first use."""
-        return self.versions_of.shape(self.gvk.version, self.definitions)
+        return self.versions_of.merge_type(self.gvk.version, self.definitions)
 
     @property
     def strategic(self) -> Schema | None:
@@ -171,9 +171,9 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
 def _translated(
     versions: Versions, definitions: Definitions, fields: Unstructured, api_version: str
 ) -> tuple[Root, Unstructured]:
-    """Return an object in another version, and the shape of that version."""
+    """Return an object in another version, and the merge type of that version."""
     name = api_version.rpartition("/")[2]
-    return versions.shape(name, definitions), versions.moved(dict(fields), name)
+    return versions.merge_type(name, definitions), versions.moved(dict(fields), name)
 
 
 def _subresources(gvk: GroupVersionKind, version: Version) -> Iterator[Subresource]:

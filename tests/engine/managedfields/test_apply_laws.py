@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ctrlmgr.engine.managedfields import field_set
-from ctrlmgr.engine.managedfields.shape_of import shape_of
+from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.errors import ApplyConflict
 from ctrlmgr.schema.definitions import Definitions
 from tests.engine.managedfields.stored import CORE, Stored
@@ -111,12 +111,12 @@ def test_unapplying_all_that_was_ever_applied_leaves_nothing(pod: dict[str, Any]
 @settings(deadline=None)
 @given(pods(), pods())
 def test_a_difference_is_what_it_takes_to_get_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
-    shape = shape_of(Definitions.builtin().schema(f"{CORE}.Pod"))
-    added, modified, removed = ({} if each is None else each for each in shape.compare(old, new))
-    back = tuple({} if each is None else each for each in shape.compare(new, old))
+    merge_type = merge_type_of(Definitions.builtin().schema(f"{CORE}.Pod"))
+    added, modified, removed = ({} if each is None else each for each in merge_type.compare(old, new))
+    back = tuple({} if each is None else each for each in merge_type.compare(new, old))
     assert back == (removed, modified, added)
-    everything = field_set.union(shape.compare({}, old)[0] or {}, added)
-    assert field_set.difference(everything, removed) == (shape.compare({}, new)[0] or {})
+    everything = field_set.union(merge_type.compare({}, old)[0] or {}, added)
+    assert field_set.difference(everything, removed) == (merge_type.compare({}, new)[0] or {})
     assert (in_order(old) == in_order(new)) == (not (added or modified or removed))
 
 
@@ -126,7 +126,7 @@ class Managers(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stored = Stored(f"{CORE}.Pod")
-        self.shape = shape_of(Definitions.builtin().schema(f"{CORE}.Pod"))
+        self.merge_type = merge_type_of(Definitions.builtin().schema(f"{CORE}.Pod"))
 
     @rule(manager=st.sampled_from(["ann", "bob"]), pod=pods(), force=st.booleans())
     def apply(self, manager: str, pod: dict[str, Any], force: bool) -> None:
@@ -137,14 +137,14 @@ class Managers(RuleBasedStateMachine):
             assert not force
             assert self.stored.object == before
             return
-        merged = self.shape.merge(self.stored.object, self.stored.body(**pod))
+        merged = self.merge_type.merge(self.stored.object, self.stored.body(**pod))
         assert self.stored.codec.read(copy.deepcopy(merged)).fields == self.stored.object, "what was applied is there"
 
     @rule(manager=st.sampled_from(["cyd", "dan"]), pod=pods())
     def update(self, manager: str, pod: dict[str, Any]) -> None:
         before = self.stored.object or {}
         self.stored.update(manager, self.stored.body(**copy.deepcopy(pod)))
-        added, modified, _ = self.shape.compare(before, self.stored.object)
+        added, modified, _ = self.merge_type.compare(before, self.stored.object)
         changed = field_set.union(added or {}, modified or {})
         own = [each.fields for each in self.stored.managed if (each.manager, each.operation) == (manager, "Update")]
         if before.get("metadata", {}).get("managedFields") or not before:
@@ -160,8 +160,8 @@ class Managers(RuleBasedStateMachine):
 
     @invariant()
     def managers_manage_what_is_there(self) -> None:
-        there = self.shape.compare({}, self.stored.object)[0] or {}
-        there = self.shape.named(field_set.union(there, self.shape.owned(self.stored.object) or {}))
+        there = self.merge_type.compare({}, self.stored.object)[0] or {}
+        there = self.merge_type.named(field_set.union(there, self.merge_type.owned(self.stored.object) or {}))
         for managed in self.stored.managed:
             assert managed.fields
             assert managed.fields == field_set.decode(managed.fields)

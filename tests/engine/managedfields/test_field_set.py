@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctrlmgr.engine.managedfields import field_set, path_element
 from ctrlmgr.engine.managedfields.field_set import EVERY, FieldSet, Path, sort_elements
-from ctrlmgr.engine.managedfields.shape_of import shape_of
+from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.schema.definitions import Definitions
 
 ELEMENTS = ["f:a", "f:b", 'k:{"n":1}', 'v:"x"']
@@ -228,6 +228,6 @@ def test_elements_that_are_quickly_sorted_are_sorted_as_all_others_are() -> None
 
 @pytest.mark.parametrize("value", ["web", "a!", "a b", 'a"b', "é", "<", "\\", "", 7, None])
 def test_an_item_with_one_key_has_the_element_of_its_key(value: Any) -> None:
-    shape = shape_of(Definitions.builtin().schema("io.k8s.api.core.v1.PodSpec"))
-    fields = shape.whole({"containers": [{"name": value, "image": "x"}]})["f:containers"]
+    merge_type = merge_type_of(Definitions.builtin().schema("io.k8s.api.core.v1.PodSpec"))
+    fields = merge_type.whole({"containers": [{"name": value, "image": "x"}]})["f:containers"]
     assert path_element.key([("name", value)]) in fields

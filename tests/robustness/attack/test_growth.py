@@ -25,7 +25,7 @@ from ctrlmgr.api.field import (
     tentatively,
 )
 from ctrlmgr.authentication import jwt
-from ctrlmgr.engine.managedfields.shape_of import shape_of
+from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.engine.patch import strategic_merge_patch
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.label_selector_lexer import LONGEST as LONGEST_SELECTOR
@@ -57,7 +57,7 @@ CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PODS = "/api/v1/namespaces/n/pods"
 POD = next(kind for kind in KINDS if kind.name == "Pod")
-POD_SHAPE = shape_of(POD.schema)
+POD_MERGE_TYPE = merge_type_of(POD.schema)
 
 
 def owners(count: int) -> list[dict[str, Any]]:
@@ -285,7 +285,7 @@ WORK: dict[str, Case] = {
     ),
     "lists of which one is applied over the other": (
         lambda count: [{"name": f"c-{at}"} for at in range(count)],
-        lambda given: POD_SHAPE.merge({"spec": {"containers": given}}, {"spec": {"containers": given}}),
+        lambda given: POD_MERGE_TYPE.merge({"spec": {"containers": given}}, {"spec": {"containers": given}}),
         2000,
     ),
     "claims of a container": (claiming, lambda given: sent("namespaces/n/pods", given), 500),

@@ -9,12 +9,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.playing.loaded_recording import LoadedRecording, recording_of
-from ctrlmgr.recording.playing.playback import Playback
-from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretended_writes import RefusedWrites, Writes
-from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.recording.playback.loaded_recording import LoadedRecording, recording_of
+from ctrlmgr.recording.playback.playback_control import Playback
+from ctrlmgr.recording.playback.played_log import PlayedLog
+from ctrlmgr.recording.playback.player import Player
+from ctrlmgr.recording.playback.pretended_writes import RefusedWrites, Writes
+from ctrlmgr.recording.playback.timetable import SECOND
 from ctrlmgr.testing import FakeClock
 
 CONFIG_MAPS = Resource("", "configmaps")

@@ -1,4 +1,4 @@
-"""The shapes of objects: structs with declared fields, maps with arbitrary keys, and values without a schema."""
+"""The merge types of objects: structs with declared fields, maps with arbitrary keys, and values without a schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
-from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape, collect
+from ctrlmgr.engine.managedfields.merge_type import MODIFIED, SAME, Difference, Leaf, MergeType, collect
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.schema.schema import MISSING
 
@@ -17,17 +17,17 @@ _returns = SecondHitFilter()
 
 
 class Field(NamedTuple):
-    """A declared field of a struct, with the field's shape."""
+    """A declared field of a struct, with the field's merge type."""
 
     element: str
-    shape: Shape
+    merge_type: MergeType
     zero: Any
     """The value of the field if it is missing; MISSING if Go omits the empty field."""
     is_leaf: bool
-    """Whether the field's shape is a leaf, so that callers need not call the shape's methods."""
+    """Whether the field's merge type is a leaf, so that callers need not call the merge type's methods."""
 
 
-_present: Final[BoundedCache[tuple[Shape, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
+_present: Final[BoundedCache[tuple[MergeType, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
     "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
 )
 """Caches the fields of a struct, by the set of field names of an object, because most objects of a kind have one of a
@@ -35,15 +35,15 @@ few sets.
 """
 
 
-class _Object(Shape):
-    """The common part of structs and maps, which differ in how the shape of a name is determined."""
+class _Object(MergeType):
+    """The common part of structs and maps, which differ in how the merge type of a name is determined."""
 
-    def _shape(self, name: str) -> Shape | None:
+    def _merge_type(self, name: str) -> MergeType | None:
         raise NotImplementedError
 
-    def of(self, name: str) -> Shape | None:
-        """Return the shape of a field or key; None if the name is not allowed."""
-        return self._shape(name)
+    def of(self, name: str) -> MergeType | None:
+        """Return the merge type of a field or key; None if the name is not allowed."""
+        return self._merge_type(name)
 
     def merge(self, old: Any, new: Any) -> Any:
         """Return the fields of two objects; fields that both objects have are merged."""
@@ -51,8 +51,8 @@ class _Object(Shape):
             return old or new
         result = dict(old)
         for name, value in new.items():
-            shape = self._shape(name) if name in old else None
-            result[name] = value if shape is None else shape.merge(old[name], value)
+            merge_type = self._merge_type(name) if name in old else None
+            result[name] = value if merge_type is None else merge_type.merge(old[name], value)
         return result
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
@@ -65,16 +65,16 @@ class _Object(Shape):
             if node is None:
                 result[name] = each
             elif node and SELF not in node:
-                shape = self._shape(name)
-                result[name] = each if shape is None else shape.remove(each, node)
+                merge_type = self._merge_type(name)
+                result[name] = each if merge_type is None else merge_type.remove(each, node)
         return result or None
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
         """Return the set without paths below atomic fields of the object."""
         result = {}
         for element, node in fields.items():
-            shape = self._shape(element[2:]) if node else None
-            result[element] = node if shape is None else shape.reconciled(node)
+            merge_type = self._merge_type(element[2:]) if node else None
+            result[element] = node if merge_type is None else merge_type.reconciled(node)
         return result
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -85,25 +85,25 @@ class _Object(Shape):
             yield f"{path}: expected map, got &{{{plain(value)}}}"
             return
         for name, each in value.items():
-            shape = self._shape(name)
-            if shape is None:
+            merge_type = self._merge_type(name)
+            if merge_type is None:
                 yield f"{path}.{name}: field not declared in schema"
                 return
-            yield from shape.check(each, f"{path}.{name}")
+            yield from merge_type.check(each, f"{path}.{name}")
 
 
 class Struct(_Object):
-    """The shape of an object with declared fields.
+    """The merge type of an object with declared fields.
 
-    The shapes of fields are created on first use, because structs may contain themselves.
+    The merge types of fields are created on first use, because structs may contain themselves.
     """
 
     def __init__(
-        self, fields: Callable[[], Mapping[str, Field]], rest: Shape | None = None, *, stays_empty: bool = False
+        self, fields: Callable[[], Mapping[str, Field]], rest: MergeType | None = None, *, stays_empty: bool = False
     ) -> None:
         """Create a struct.
 
-        The function `fields` returns the fields by name; `rest` is the shape of undeclared fields, or None if
+        The function `fields` returns the fields by name; `rest` is the merge type of undeclared fields, or None if
         undeclared fields are not allowed. If `stays_empty` is set, the struct remains as an empty object after its last
         field is removed, as in Go.
         """
@@ -126,9 +126,9 @@ class Struct(_Object):
         """The fields that Go always writes, with their zero values."""
         return {name: field.zero for name, field in self.compared.items() if field.zero is not MISSING}
 
-    def _shape(self, name: str) -> Shape | None:
+    def _merge_type(self, name: str) -> MergeType | None:
         field = self.fields.get(name)
-        return self._rest if field is None else field.shape
+        return self._rest if field is None else field.merge_type
 
     def _field(self, name: str) -> Field | None:
         """Return a compared field, whether it is declared or not; None if a field of this name is not compared."""
@@ -162,8 +162,8 @@ class Struct(_Object):
         if self._always and not (value and self._always.keys() <= value.keys()):
             value = {**self._always, **(value or {})}
         result: FieldSet = {SELF: {}}
-        for name, (element, shape, _, is_leaf) in self._present(value):
-            result[element] = {} if is_leaf else shape.whole(value[name])
+        for name, (element, merge_type, _, is_leaf) in self._present(value):
+            result[element] = {} if is_leaf else merge_type.whole(value[name])
         return result
 
     def compare(self, old: Any, new: Any) -> Difference:
@@ -174,19 +174,19 @@ class Struct(_Object):
         modified: FieldSet = {}
         removed: FieldSet = {}
         old, new = old or {}, new or {}
-        for name, (element, shape, zero, is_leaf) in self._present(new):
+        for name, (element, merge_type, zero, is_leaf) in self._present(new):
             before, value = old.get(name, zero), new[name]
             if before is MISSING:
-                added[element] = {} if is_leaf else shape.whole(value)
+                added[element] = {} if is_leaf else merge_type.whole(value)
             elif before is not value and before != value:
-                collect(element, shape.compare(before, value), added, modified, removed)
+                collect(element, merge_type.compare(before, value), added, modified, removed)
         for name, value in old.items():
             if name not in new and (field := self._field(name)) is not None:
-                element, shape, zero, _ = field
+                element, merge_type, zero, _ = field
                 if zero is MISSING:
-                    removed[element] = shape.whole(value)
+                    removed[element] = merge_type.whole(value)
                 elif value != zero:
-                    collect(element, shape.compare(value, zero), added, modified, removed)
+                    collect(element, merge_type.compare(value, zero), added, modified, removed)
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
@@ -197,8 +197,8 @@ class Struct(_Object):
             if field is None and self._rest is not None:
                 result[f"f:{name}"] = as_member(self._rest.owned(each) or {})
             elif field is not None:
-                element, shape, _, _ = field
-                node = shape.owned(each)
+                element, merge_type, _, _ = field
+                node = merge_type.owned(each)
                 if each is None or (each == {} and isinstance(each, dict)):
                     node = as_member(node or {})
                 if node is not None:
@@ -211,31 +211,31 @@ class Struct(_Object):
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
             if field is not None:
-                result[element] = as_member(field.shape.named(node))
+                result[element] = as_member(field.merge_type.named(node))
             else:
                 result[element] = node if self._rest is None or not node else self._rest.named(node)
         return result
 
 
 class Map(_Object):
-    """The shape of an object with arbitrary keys, each of which is owned separately."""
+    """The merge type of an object with arbitrary keys, each of which is owned separately."""
 
-    def __init__(self, values: Shape | None = None) -> None:
-        """Create a shape for a map whose values have the shape `values`.
+    def __init__(self, values: MergeType | None = None) -> None:
+        """Create a merge type for a map whose values have the merge type `values`.
 
-        `Untyped` later sets itself as the shape of the values.
+        `Untyped` later sets itself as the merge type of the values.
         """
         self.values = values
 
-    def _shape(self, name: str) -> Shape:
-        assert self.values is not None  # a map without a shape for its values is not used
+    def _merge_type(self, name: str) -> MergeType:
+        assert self.values is not None  # a map without a merge type for its values is not used
         return self.values
 
     def whole(self, value: Any) -> FieldSet:
         """Return the field set node of the map and its values."""
         if not value:
             return {}
-        values = self._shape("")
+        values = self._merge_type("")
         if isinstance(values, Leaf):
             return {SELF: {}, **{f"f:{name}": {} for name in sorted(value)}}
         return {SELF: {}, **{f"f:{name}": values.whole(value[name]) for name in sorted(value)}}
@@ -247,7 +247,7 @@ class Map(_Object):
         added: FieldSet = {}
         modified: FieldSet = {}
         removed: FieldSet = {}
-        old, new, values = old or {}, new or {}, self._shape("")
+        old, new, values = old or {}, new or {}, self._merge_type("")
         for name in sorted(new):
             if name not in old:
                 added[f"f:{name}"] = values.whole(new[name])
@@ -260,7 +260,7 @@ class Map(_Object):
 
     def owned(self, value: Any) -> FieldSet | None:
         """Return the field set node of the keys, each with its own path and the owned fields in its value."""
-        values = self._shape("")
+        values = self._merge_type("")
         return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
 
     def named(self, fields: FieldSet) -> FieldSet:
@@ -268,22 +268,22 @@ class Map(_Object):
 
         The keys of a map are not declared fields.
         """
-        values = self._shape("")
+        values = self._merge_type("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
 
 
-class Untyped(Shape):
-    """The shape of a value without a schema (smd's deduced type).
+class Untyped(MergeType):
+    """The merge type of a value without a schema (smd's deduced type).
 
     Untyped objects are maps of untyped values; all other untyped values are atomic.
     """
 
     def __init__(self) -> None:
-        """Create the shape. The values of an untyped map are untyped, too."""
+        """Create the merge type. The values of an untyped map are untyped, too."""
         self._map = Map(self)
         self._leaf = Leaf()
 
-    def _of(self, *values: Any) -> Shape:
+    def _of(self, *values: Any) -> MergeType:
         return self._map if any(isinstance(value, dict) for value in values) else self._leaf
 
     def whole(self, value: Any) -> FieldSet:

@@ -18,19 +18,19 @@ from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import EventWindow
-from ctrlmgr.recording.playing.playback import Playback
-from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretended_writes import PretendedWrites
+from ctrlmgr.recording.playback.playback_control import Playback
+from ctrlmgr.recording.playback.played_log import PlayedLog
+from ctrlmgr.recording.playback.player import Player
+from ctrlmgr.recording.playback.pretended_writes import PretendedWrites
 from ctrlmgr.server import App, Backend, Pages
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.review_resources import Reviews
-from ctrlmgr.server.playing.playback_handler import play_pages
-from ctrlmgr.server.playing.played_backend import PlayedBackend
+from ctrlmgr.server.playback.playback_handler import play_pages
+from ctrlmgr.server.playback.played_backend import PlayedBackend
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
-from tests.recording.playing.stage import tape
+from tests.recording.playback.stage import tape
 from tests.server.site import Site, serving
 
 CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps"

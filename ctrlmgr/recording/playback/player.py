@@ -14,7 +14,7 @@ from bisect import bisect_right
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.recording.playing.timetable import SECOND, Timetable
+from ctrlmgr.recording.playback.timetable import SECOND, Timetable
 
 FASTEST = 1_000_000.0
 """The maximum speed relative to real time; to move faster, users should seek."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.managedfields.field_set import FieldSet, in_order
-from ctrlmgr.engine.managedfields.shape import Shape
-from ctrlmgr.engine.managedfields.shape_of import shape_of
+from ctrlmgr.engine.managedfields.merge_type import MergeType
+from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.schema.definitions import Definitions
 from tests.engine.managedfields.stored import APPS, Stored
 
@@ -45,7 +45,7 @@ CUSTOM = Definitions.builtin().node(
         },
     }
 )
-SHAPE: Shape = shape_of(CUSTOM)
+MERGE_TYPE: MergeType = merge_type_of(CUSTOM)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ SHAPE: Shape = shape_of(CUSTOM)
     ],
 )  # fmt: skip
 def test_what_a_change_changes(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
-    assert SHAPE.compare(old, new) == (added, modified, removed)
+    assert MERGE_TYPE.compare(old, new) == (added, modified, removed)
 
 
 NAMES = st.sampled_from(["a", "b", "B", "é", 'q"', "<", "10", "9", "."])
@@ -100,7 +100,7 @@ CUSTOMS = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(CUSTOMS, CUSTOMS)
 def test_what_a_change_changes_is_in_order(old: Any, new: Any) -> None:
-    for part in SHAPE.compare(old, new)[:2]:
+    for part in MERGE_TYPE.compare(old, new)[:2]:
         fields = part or {}
         assert msgspec.json.encode(fields) == msgspec.json.encode(in_order(fields))
 
@@ -117,7 +117,7 @@ def test_what_a_change_changes_is_in_order(old: Any, new: Any) -> None:
     ],
 )
 def test_what_an_applier_owns(value: Any, owned: Any) -> None:
-    assert SHAPE.owned(value) == owned
+    assert MERGE_TYPE.owned(value) == owned
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_an_applier_owns(value: Any, owned: Any) -> None:
     ],
 )
 def test_what_applying_makes_of_a_value(old: Any, new: Any, merged: Any) -> None:
-    assert SHAPE.merge(old, new) == merged
+    assert MERGE_TYPE.merge(old, new) == merged
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_applying_makes_of_a_value(old: Any, new: Any, merged: Any) -> None
     ],
 )
 def test_what_is_left_without_some_fields(value: Any, fields: Any, left: Any) -> None:
-    assert SHAPE.remove(value, fields) == left
+    assert MERGE_TYPE.remove(value, fields) == left
 
 
 def test_what_has_no_schema_can_be_anything() -> None:
@@ -162,9 +162,9 @@ def test_what_has_no_schema_can_be_anything() -> None:
         "listed": None,
         "maps": None,
     }
-    assert not list(SHAPE.check(anything, ""))
-    assert list(SHAPE.check({"whole": {"b": 1}}, "")) == [".whole.b: field not declared in schema"]
-    assert list(SHAPE.check({"whole": 1}, "")) == [".whole: expected map, got &{1}"]
+    assert not list(MERGE_TYPE.check(anything, ""))
+    assert list(MERGE_TYPE.check({"whole": {"b": 1}}, "")) == [".whole.b: field not declared in schema"]
+    assert list(MERGE_TYPE.check({"whole": 1}, "")) == [".whole: expected map, got &{1}"]
 
 
 def test_declared_fields_that_lead_somewhere_can_be_named() -> None:
@@ -174,7 +174,7 @@ def test_declared_fields_that_lead_somewhere_can_be_named() -> None:
         "f:keyed": {'k:{"k":"a"}': {"f:v": {"f:c": {}}}},
         "f:odd": {"f:a": {}},
     }
-    assert SHAPE.named(fields) == {
+    assert MERGE_TYPE.named(fields) == {
         "f:text": {".": {}, "f:odd": {}},
         "f:any": {".": {}, "f:a": {"f:b": {}}},
         "f:keyed": {".": {}, 'k:{"k":"a"}': {"f:v": {".": {}, "f:c": {}}}},
@@ -192,7 +192,7 @@ def test_what_is_below_something_atomic_settles() -> None:
         "f:maps": {"f:x": {"f:a": {}}},
         "f:whole": {".": {}, "f:a": {}},
     }
-    assert SHAPE.reconciled(fields) == {**fields, "f:listed": {}, "f:whole": {}}
+    assert MERGE_TYPE.reconciled(fields) == {**fields, "f:listed": {}, "f:whole": {}}
 
 
 def test_raw_extensions_are_owned_as_a_whole() -> None:

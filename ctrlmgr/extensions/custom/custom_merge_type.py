@@ -1,4 +1,4 @@
-"""Creates the `Shape` for field management of a custom kind from its structural schema.
+"""Creates the `MergeType` for field management of a custom kind from its structural schema.
 
 Guarantees: metadata is owned and merged in the same way as for built-in kinds. Values that the schema keeps without
 declaring them (`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual
@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from ctrlmgr.engine.managedfields.list_merge_types import KeyedList, SetList
+from ctrlmgr.engine.managedfields.map_merge_types import Field, Map, Struct, Untyped
+from ctrlmgr.engine.managedfields.merge_type import Atomic, AtomicList, Leaf, MergeType, Scalar
 from ctrlmgr.engine.managedfields.path_element import field as field_element
-from ctrlmgr.engine.managedfields.shape import Atomic, AtomicList, Leaf, Scalar, Shape
-from ctrlmgr.engine.managedfields.shape_list import KeyedList, SetList
-from ctrlmgr.engine.managedfields.shape_map import Field, Map, Struct, Untyped
-from ctrlmgr.engine.managedfields.shape_of import Root, custom_root, embedded_metadata
+from ctrlmgr.engine.managedfields.schema_merge_types import Root, custom_root, embedded_metadata
 from ctrlmgr.extensions.structural import META, MISSING, Structural
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import Schema
@@ -26,19 +26,19 @@ _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "bool
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def custom_shape(schema: Structural, definitions: Definitions) -> Root:
-    """Return the shape of a custom kind.
+def custom_merge_type(schema: Structural, definitions: Definitions) -> Root:
+    """Return the merge type of a custom kind.
 
     `definitions`, which are those of Kubernetes, contain the schema of metadata.
     """
     meta = definitions.schema(_OBJECT_META)
-    shapes = _Shapes(meta)
+    merge_types = _MergeTypes(meta)
     declared = {name: each for name, each in schema.properties.items() if name not in META}
-    return custom_root(partial(shapes.fields, declared), meta, shapes.rest(schema))
+    return custom_root(partial(merge_types.fields, declared), meta, merge_types.rest(schema))
 
 
-class _Shapes:
-    """Creates the shapes of one kind; each shape is created on first use."""
+class _MergeTypes:
+    """Creates the merge types of one kind; each merge type is created on first use."""
 
     def __init__(self, meta: Schema) -> None:
         """Create an instance with the schema of metadata, as embedded objects have it (`addEmbeddedProperties`)."""
@@ -46,31 +46,31 @@ class _Shapes:
 
     def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
         """Return the struct fields for an object with the given properties."""
-        return {name: _field(name, self.shape(each)) for name, each in properties.items()}
+        return {name: _field(name, self.merge_type(each)) for name, each in properties.items()}
 
-    def shape(self, schema: Structural) -> Shape:
-        """Return the shape of a value with this schema."""
+    def merge_type(self, schema: Structural) -> MergeType:
+        """Return the merge type of a value with this schema."""
         if schema.int_or_string:
             return Scalar("untyped")
         match schema.type:
             case "object":
-                shape = self._object(schema)
-                return Atomic(shape) if schema.map_type == "atomic" else shape
+                merge_type = self._object(schema)
+                return Atomic(merge_type) if schema.map_type == "atomic" else merge_type
             case "array":
                 return self._list(schema)
             case type_ if type_ in _SCALARS:
                 return Scalar(_SCALARS[type_])
         return Untyped()
 
-    def rest(self, schema: Structural) -> Shape | None:
-        """Return the shape of the undeclared fields of an object; None if undeclared fields are not allowed."""
+    def rest(self, schema: Structural) -> MergeType | None:
+        """Return the merge type of the undeclared fields of an object; None if undeclared fields are not allowed."""
         if schema.additional is not None:
-            return self.shape(schema.additional)
+            return self.merge_type(schema.additional)
         if schema.has_additional:
             return Untyped() if schema.raw["additionalProperties"] is True else None
         return Untyped() if schema.preserves or not schema.properties else None
 
-    def _object(self, schema: Structural) -> Shape:
+    def _object(self, schema: Structural) -> MergeType:
         rest, properties = self.rest(schema), schema.properties
         if schema.embedded:
             return Struct(partial(self._embedded, properties), rest)
@@ -79,14 +79,14 @@ class _Shapes:
         return Struct(partial(self.fields, properties), rest)
 
     def _embedded(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
-        """Return the fields of an embedded object, whose metadata has the same shape as that of every object."""
+        """Return the fields of an embedded object, whose metadata has the same merge type as that of every object."""
         string = Scalar("string")
         meta = {"apiVersion": string, "kind": string, "metadata": embedded_metadata(self._meta)}
-        return {**self.fields(properties), **{name: _field(name, shape) for name, shape in meta.items()}}
+        return {**self.fields(properties), **{name: _field(name, merge_type) for name, merge_type in meta.items()}}
 
-    def _list(self, schema: Structural) -> Shape:
+    def _list(self, schema: Structural) -> MergeType:
         items = schema.items
-        inner = self.shape(items) if items is not None else Untyped()
+        inner = self.merge_type(items) if items is not None else Untyped()
         match schema.list_type:
             case "map" if items is not None:
                 return KeyedList(inner, {key: _default(items, key) for key in schema.list_map_keys})
@@ -95,8 +95,8 @@ class _Shapes:
         return AtomicList(inner)
 
 
-def _field(name: str, shape: Shape) -> Field:
-    return Field(field_element(name), shape, MISSING, isinstance(shape, Leaf))
+def _field(name: str, merge_type: MergeType) -> Field:
+    return Field(field_element(name), merge_type, MISSING, isinstance(merge_type, Leaf))
 
 
 def _default(items: Structural, key: str) -> object:

@@ -13,11 +13,11 @@ from ctrlmgr.errors import BadRequest, Expired, LogClosed, MethodNotAllowed
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change, RecordingReader
-from ctrlmgr.recording.playing.loaded_recording import load
-from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.pretended_writes import RefusedWrites
+from ctrlmgr.recording.playback.loaded_recording import load
+from ctrlmgr.recording.playback.played_log import PlayedLog
+from ctrlmgr.recording.playback.pretended_writes import RefusedWrites
 from ctrlmgr.testing import FakeClock
-from tests.recording.playing.stage import CONFIG_MAPS, A, B, config_map, played, versions
+from tests.recording.playback.stage import CONFIG_MAPS, A, B, config_map, played, versions
 from tests.recording.samples import SMALL
 
 

@@ -22,8 +22,8 @@ from collections.abc import Callable
 import msgspec
 
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
-from ctrlmgr.recording.playing.playback import Playback, State
-from ctrlmgr.recording.playing.pretended_writes import PretendedWrite, PretendedWrites
+from ctrlmgr.recording.playback.playback_control import Playback, State
+from ctrlmgr.recording.playback.pretended_writes import PretendedWrite, PretendedWrites
 from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request

@@ -1,4 +1,4 @@
-"""Creates the `Shape` of a kind from its schema, once for each kind; nested shapes are created on first use.
+"""Creates the `MergeType` of a kind from its schema, once for each kind; nested merge types are created on first use.
 
 `x-kubernetes-list-type` or, if it is missing, the patch strategy determines which lists are merged and which are
 atomic. Objects and maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi
@@ -12,10 +12,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from ctrlmgr.engine.managedfields.field_set import FieldSet, of_paths
+from ctrlmgr.engine.managedfields.list_merge_types import KeyedList, SetList
+from ctrlmgr.engine.managedfields.map_merge_types import Field, Map, Struct, Untyped
+from ctrlmgr.engine.managedfields.merge_type import Atomic, AtomicList, Leaf, MergeType, Scalar
 from ctrlmgr.engine.managedfields.path_element import field as field_element
-from ctrlmgr.engine.managedfields.shape import Atomic, AtomicList, Leaf, Scalar, Shape
-from ctrlmgr.engine.managedfields.shape_list import KeyedList, SetList
-from ctrlmgr.engine.managedfields.shape_map import Field, Map, Struct, Untyped
 from ctrlmgr.schema.schema import MISSING, Schema
 
 _UNOWNED = frozenset({"apiVersion", "kind"})
@@ -51,15 +51,15 @@ _KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
 
 
 class Root(Struct):
-    """The shape of an object or its metadata: a struct in which some fields are merged but not compared."""
+    """The merge type of an object or its metadata: a struct in which some fields are merged but not compared."""
 
     def __init__(
-        self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: Shape | None = None
+        self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: MergeType | None = None
     ) -> None:
         """Create a root.
 
         The function `fields` returns the fields of the struct, `unowned` contains the names of fields without owners;
-        `rest` is the shape of undeclared fields.
+        `rest` is the merge type of undeclared fields.
         """
         super().__init__(fields, rest)
         self._unowned = unowned
@@ -70,35 +70,35 @@ class Root(Struct):
         return {name: field for name, field in self.fields.items() if name not in self._unowned}
 
 
-def shape_of(schema: Schema) -> Root:
-    """Return the shape of a kind."""
-    return _Shapes().root(schema)
+def merge_type_of(schema: Schema) -> Root:
+    """Return the merge type of a kind."""
+    return _MergeTypes().root(schema)
 
 
 def embedded_metadata(schema: Schema) -> Root:
-    """Return the shape of the metadata of an embedded object, in which all fields may have owners."""
-    return Root(partial(_Shapes()._fields, schema), frozenset())
+    """Return the merge type of the metadata of an embedded object, in which all fields may have owners."""
+    return Root(partial(_MergeTypes()._fields, schema), frozenset())
 
 
-def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
-    """Return the shape of a kind that has the given fields, metadata, kind and apiVersion.
+def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: MergeType | None) -> Root:
+    """Return the merge type of a kind that has the given fields, metadata, kind and apiVersion.
 
-    The argument `rest` is the shape of all other fields.
+    The argument `rest` is the merge type of all other fields.
     """
-    shapes = _Shapes()
+    merge_types = _MergeTypes()
 
     def every() -> Mapping[str, Field]:
         type_meta = {name: Field(field_element(name), Scalar("string"), MISSING, True) for name in _UNOWNED}
-        return {**type_meta, **fields(), "metadata": shapes.metadata(metadata)}
+        return {**type_meta, **fields(), "metadata": merge_types.metadata(metadata)}
 
     return Root(every, _UNOWNED, rest)
 
 
-class _Shapes:
-    """Creates the shapes of one kind, one shape for each definition in its schema."""
+class _MergeTypes:
+    """Creates the merge types of one kind, one merge type for each definition in its schema."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str], Shape] = {}
+        self._made: dict[tuple[str, str], MergeType] = {}
 
     def root(self, schema: Schema) -> Root:
         return Root(lambda: dict(self._kind_fields(schema)), _UNOWNED)
@@ -115,10 +115,10 @@ class _Shapes:
         return {name: self._field(name, each) for name, each in schema.properties.items()}
 
     def _field(self, name: str, schema: Schema) -> Field:
-        shape = self._shape(schema)
-        return Field(field_element(name), shape, _zero(schema), isinstance(shape, Leaf))
+        merge_type = self._merge_type(schema)
+        return Field(field_element(name), merge_type, _zero(schema), isinstance(merge_type, Leaf))
 
-    def _shape(self, schema: Schema) -> Shape:
+    def _merge_type(self, schema: Schema) -> MergeType:
         key = (schema.definition, schema.map_type)
         if not schema.definition:
             return self._make(schema)
@@ -126,7 +126,7 @@ class _Shapes:
             self._made[key] = self._make(schema)
         return self._made[key]
 
-    def _make(self, schema: Schema) -> Shape:
+    def _make(self, schema: Schema) -> MergeType:
         if schema.items is not None:
             return self._list(schema, schema.items)
         if schema.definition == _OPAQUE:
@@ -136,21 +136,21 @@ class _Shapes:
         if schema.kind not in ("object", "map"):
             untyped = schema.format not in ("", "byte", "int32", "int64", "double")
             return Scalar("untyped" if untyped else _SCALARS.get(schema.kind, "untyped"))
-        shape = self._object(schema)
-        return Atomic(shape) if schema.map_type == "atomic" else shape
+        merge_type = self._object(schema)
+        return Atomic(merge_type) if schema.map_type == "atomic" else merge_type
 
-    def _object(self, schema: Schema) -> Shape:
+    def _object(self, schema: Schema) -> MergeType:
         if schema.values is not None:
-            return Map(self._shape(schema.values))
+            return Map(self._merge_type(schema.values))
         return Struct(lambda: self._fields(schema), stays_empty=True)
 
-    def _list(self, schema: Schema, items: Schema) -> Shape:
+    def _list(self, schema: Schema, items: Schema) -> MergeType:
         list_type, keys = schema.list_type, schema.list_map_keys
         if not list_type and "merge" in schema.patch_strategy:
             list_type, keys = ("map", (schema.patch_merge_key,)) if schema.patch_merge_key else ("set", ())
         if list_type == "map":
-            return KeyedList(self._shape(items), {key: _default(items, key) for key in keys})
-        return SetList(self._shape(items)) if list_type == "set" else AtomicList(self._shape(items))
+            return KeyedList(self._merge_type(items), {key: _default(items, key) for key in keys})
+        return SetList(self._merge_type(items)) if list_type == "set" else AtomicList(self._merge_type(items))
 
 
 def _default(items: Schema, key: str) -> Any:

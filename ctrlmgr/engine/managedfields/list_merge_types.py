@@ -1,4 +1,4 @@
-"""The shapes of lists whose items are owned separately: these are lists with keys, and sets."""
+"""The merge types of lists whose items are owned separately: these are lists with keys, and sets."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member, is_member, sort_elements
-from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Shape, ShapeError, collect
+from ctrlmgr.engine.managedfields.merge_type import MODIFIED, SAME, Difference, MergeType, MergeTypeError, collect
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.schema.schema import MISSING
 
 
-class ItemList(Shape):
-    """The shape of a list whose items are identified by their content, not by their position."""
+class ItemList(MergeType):
+    """The merge type of a list whose items are identified by their content, not by their position."""
 
-    def __init__(self, items: Shape) -> None:
-        """Create a shape for a list whose items have the shape `items`."""
+    def __init__(self, items: MergeType) -> None:
+        """Create a merge type for a list whose items have the merge type `items`."""
         self.items = items
 
     @abstractmethod
     def element(self, item: Any) -> str:
-        """Return the path element of an item; raises ShapeError if the item has no valid keys."""
+        """Return the path element of an item; raises MergeTypeError if the item has no valid keys."""
 
     def _index(self, items: Any) -> dict[str, list[Any]]:
         """Return the items of a list by their path elements.
@@ -116,7 +116,7 @@ class ItemList(Shape):
         for index, item in enumerate(value):
             try:
                 element = self.element(item)
-            except ShapeError as reason:
+            except MergeTypeError as reason:
                 yield f"{path}: element {index}: {reason}"
                 return
             if element in seen:
@@ -127,10 +127,10 @@ class ItemList(Shape):
 
 
 class KeyedList(ItemList):
-    """The shape of a list of objects with keys: `x-kubernetes-list-type: map`."""
+    """The merge type of a list of objects with keys: `x-kubernetes-list-type: map`."""
 
-    def __init__(self, items: Shape, keys: Mapping[str, Any]) -> None:
-        """Create a shape for a list whose items have the shape `items`.
+    def __init__(self, items: MergeType, keys: Mapping[str, Any]) -> None:
+        """Create a merge type for a list whose items have the merge type `items`.
 
         `keys` maps each key to its default, or to MISSING.
         """
@@ -148,7 +148,7 @@ class KeyedList(ItemList):
                 return f'{start}{value}"}}'
         if not isinstance(item, dict):
             what = "a null element" if item is None else "non-map elements"
-            raise ShapeError(f"associative list with keys may not have {what}")
+            raise MergeTypeError(f"associative list with keys may not have {what}")
         pairs = []
         for name, prefix, default in self._keys:
             value = item.get(name, default)
@@ -156,7 +156,7 @@ class KeyedList(ItemList):
                 pairs.append(prefix + path_element.go_json(value))
         if not pairs:
             names = " ".join(map(path_element.go_json, self._names))
-            raise ShapeError(
+            raise MergeTypeError(
                 f"associative list with keys has an element that omits all key fields [{names}] "
                 "(and doesn't have default values for any key fields)"
             )
@@ -164,27 +164,27 @@ class KeyedList(ItemList):
 
 
 class SetList(ItemList):
-    """The shape of a list of unique scalars: `x-kubernetes-list-type: set`."""
+    """The merge type of a list of unique scalars: `x-kubernetes-list-type: set`."""
 
     def element(self, item: Any) -> str:
         """Return the path element `v:...`, which contains the item itself."""
         if isinstance(item, dict):
-            raise ShapeError("associative list without keys has an element that's a map type")
+            raise MergeTypeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):
-            raise ShapeError("not supported: associative list with lists as elements")
+            raise MergeTypeError("not supported: associative list with lists as elements")
         if item is None:
-            raise ShapeError("associative list without keys has an element that's an explicit null")
+            raise MergeTypeError("associative list without keys has an element that's an explicit null")
         return path_element.item(item)
 
 
 class _Merge:
     """The state of one merge of two lists (smd's `mergingWalker.visitListItems`)."""
 
-    def __init__(self, shape: ItemList, old: list[Any], new: list[Any]) -> None:
-        self._shape = shape
-        self._old = [(shape.element(item), item) for item in old]
-        self._new = [(shape.element(item), item) for item in new]
-        self._index = shape._index(old)
+    def __init__(self, merge_type: ItemList, old: list[Any], new: list[Any]) -> None:
+        self._merge_type = merge_type
+        self._old = [(merge_type.element(item), item) for item in old]
+        self._new = [(merge_type.element(item), item) for item in new]
+        self._index = merge_type._index(old)
         self._remaining = dict(self._new)
         self._shared = deque(element for element, _ in self._new if element in self._index)
         self._merged: set[str] = set()
@@ -219,4 +219,4 @@ class _Merge:
             self._shared.popleft()
         before = self._index.get(element, [])
         # An item with duplicates in the old list is replaced, not merged.
-        self._result.append(self._shape.items.merge(before[0], item) if len(before) == 1 else item)
+        self._result.append(self._merge_type.items.merge(before[0], item) if len(before) == 1 else item)

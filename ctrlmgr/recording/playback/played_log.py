@@ -28,8 +28,8 @@ from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, O
 from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.imports import Imported, ImportedRange
 from ctrlmgr.eventlog.memory_log import state_at
-from ctrlmgr.recording.playing.loaded_recording import LoadedRecording
-from ctrlmgr.recording.playing.pretended_writes import Writes
+from ctrlmgr.recording.playback.loaded_recording import LoadedRecording
+from ctrlmgr.recording.playback.pretended_writes import Writes
 
 _revision = attrgetter("revision")
 

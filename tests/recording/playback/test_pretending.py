@@ -10,9 +10,9 @@ from ctrlmgr.api.resource import INTERNAL_API_VERSION
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.playing import pretended_writes
-from ctrlmgr.recording.playing.pretended_writes import PretendedWrites
-from tests.recording.playing.stage import ADDED, CONFIG_MAPS, DELETED, MODIFIED, A, config_map, played, versions
+from ctrlmgr.recording.playback import pretended_writes
+from ctrlmgr.recording.playback.pretended_writes import PretendedWrites
+from tests.recording.playback.stage import ADDED, CONFIG_MAPS, DELETED, MODIFIED, A, config_map, played, versions
 
 ME = Author("me", "kubectl/v1.36")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.recording.playing import recording_positions
-from ctrlmgr.recording.playing.player import FASTEST, Player
-from ctrlmgr.recording.playing.timetable import SECOND, Timetable
+from ctrlmgr.recording.playback import recording_positions
+from ctrlmgr.recording.playback.player import FASTEST, Player
+from ctrlmgr.recording.playback.timetable import SECOND, Timetable
 
 BEGAN = 1_767_225_600 * SECOND  # the first moment of 2026
 

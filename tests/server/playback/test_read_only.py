@@ -13,7 +13,7 @@ from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from ctrlmgr.server.authn.review_resources import Question, Reviews
-from ctrlmgr.server.playing.read_only import ReadOnly
+from ctrlmgr.server.playback.read_only import ReadOnly
 from tests.engine.stage import builtin_kinds
 
 ADMIN = User("admin", "", ("system:masters", "system:authenticated"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ctrlmgr.clock import parse_time
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.recording.playback.player import Player
+from ctrlmgr.recording.playback.timetable import SECOND
 from ctrlmgr.settings import parse_duration
 
 START, END = "start", "end"

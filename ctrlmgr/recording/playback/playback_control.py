@@ -14,9 +14,9 @@ import msgspec
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.recording.playing import recording_positions
-from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.player import Player
+from ctrlmgr.recording.playback import recording_positions
+from ctrlmgr.recording.playback.played_log import PlayedLog
+from ctrlmgr.recording.playback.player import Player
 
 _LOOK_UP = 0.25
 """Seconds between checks whether the player must stop."""

@@ -10,10 +10,10 @@ import pytest
 
 from ctrlmgr import threads
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.recording.playing.playback import Playback, State
-from ctrlmgr.recording.playing.played_log import PlayedLog
+from ctrlmgr.recording.playback.playback_control import Playback, State
+from ctrlmgr.recording.playback.played_log import PlayedLog
 from ctrlmgr.testing import FakeClock
-from tests.recording.playing.stage import playback, versions
+from tests.recording.playback.stage import playback, versions
 
 PATIENCE = 20.0
 

@@ -1,13 +1,13 @@
-"""The schema in the form that field management uses: each schema node has a `Shape` that owns, merges, removes values.
+"""The schema as field management uses it: each schema node has a `MergeType` that owns, merges and removes values.
 
-Guarantees: a shape is created once and shared. The methods of a shape do not change their arguments, and results share
-structure with the arguments. The values that a shape handles are decoded JSON. A field that Go always writes (a struct,
-a number without `omitempty`) counts as present even if it is missing, because live objects in Kubernetes are Go
-structs.
+Guarantees: a merge type is created once and shared. The methods of a merge type do not change their arguments, and
+results share structure with the arguments. The values that a merge type handles are decoded JSON. A field that Go
+always writes (a struct, a number without `omitempty`) counts as present even if it is missing, because live objects in
+Kubernetes are Go structs.
 
-This module contains the protocol and the shapes of leaves, which are scalars, and atomic objects and lists. The module
-`shape_map` contains the shapes of objects and maps, `shape_list` contains those of lists, and `shape_of` creates the
-shape of a schema. Source: structured-merge-diff `typed/*.go`.
+This module contains the protocol and the merge types of leaves, which are scalars, and atomic objects and lists. The
+module `map_merge_types` contains the merge types of objects and maps, `list_merge_types` contains those of lists, and
+`merge_type_of` creates the merge type of a schema. Source: structured-merge-diff `typed/*.go`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def collect(element: str, difference: Difference, added: FieldSet, modified: Fie
         removed[element] = less
 
 
-class ShapeError(ValueError):
+class MergeTypeError(ValueError):
     """Raised if the items of a list have no valid keys."""
 
 
-class Shape(ABC):
+class MergeType(ABC):
     """A schema node, in the form that field management uses."""
 
     @abstractmethod
@@ -53,18 +53,18 @@ class Shape(ABC):
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
-        """Return the difference from `old` to `new`; added and modified fields are sorted. Raises ShapeError."""
+        """Return the difference from `old` to `new`; added and modified fields are sorted. Raises MergeTypeError."""
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
         """Return the field set node that the applier of a value owns, None if it owns nothing.
 
-        Raises ShapeError if list items have no valid keys.
+        Raises MergeTypeError if list items have no valid keys.
         """
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:
-        """Return `old` merged with `new`; raises ShapeError if list items have no valid keys."""
+        """Return `old` merged with `new`; raises MergeTypeError if list items have no valid keys."""
 
     @abstractmethod
     def remove(self, value: Any, fields: FieldSet) -> Any:
@@ -83,8 +83,8 @@ class Shape(ABC):
         return fields
 
 
-class Leaf(Shape):
-    """The shape of an atomic value, which a manager owns as a whole."""
+class Leaf(MergeType):
+    """The merge type of an atomic value, which a manager owns as a whole."""
 
     def whole(self, value: Any) -> FieldSet:
         """Return the field set node of the value itself."""
@@ -119,10 +119,10 @@ class Leaf(Shape):
 
 
 class Scalar(Leaf):
-    """The shape of a string, a number, a boolean, or a value of any of these types."""
+    """The merge type of a string, a number, a boolean, or a value of any of these types."""
 
     def __init__(self, kind: str) -> None:
-        """Create a shape that accepts values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
+        """Create a merge type that accepts values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
         self._kind = kind
         self._types = _SCALARS[kind]
 
@@ -138,10 +138,10 @@ class Scalar(Leaf):
 
 
 class Atomic(Leaf):
-    """The shape of an atomic object or map, whose fields are validated nevertheless."""
+    """The merge type of an atomic object or map, whose fields are validated nevertheless."""
 
-    def __init__(self, inner: Shape) -> None:
-        """Create a shape that validates values with `inner`, the shape that the values would have if not atomic."""
+    def __init__(self, inner: MergeType) -> None:
+        """Create a merge type that validates values with `inner`, their merge type if they were not atomic."""
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -150,10 +150,10 @@ class Atomic(Leaf):
 
 
 class AtomicList(Leaf):
-    """The shape of an atomic list."""
+    """The merge type of an atomic list."""
 
-    def __init__(self, items: Shape) -> None:
-        """Create a shape for a list whose items have the shape `items`."""
+    def __init__(self, items: MergeType) -> None:
+        """Create a merge type for a list whose items have the merge type `items`."""
         self._items = items
 
     def check(self, value: Any, path: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
+from ctrlmgr.recording.playback.timetable import Timetable, opening_of, times_of
 
 ADDED, MODIFIED, DELETED = EventType
 

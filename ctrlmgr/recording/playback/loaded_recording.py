@@ -19,7 +19,7 @@ from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.eventlog.memory_log import state_at
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.format import Change, RecordingReader
-from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
+from ctrlmgr.recording.playback.timetable import Timetable, opening_of, times_of
 
 ACTOR = "recording"
 """The author of all events of a played recording."""

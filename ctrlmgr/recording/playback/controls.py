@@ -12,8 +12,8 @@ import msgspec
 
 from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, SettingsError
 from ctrlmgr.recording.capture.cluster_client import Cluster
-from ctrlmgr.recording.playing.playback import State
-from ctrlmgr.recording.playing.pretended_writes import PretendedWrite
+from ctrlmgr.recording.playback.playback_control import State
+from ctrlmgr.recording.playback.pretended_writes import PretendedWrite
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access
 
