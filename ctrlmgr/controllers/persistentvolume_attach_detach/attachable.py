@@ -8,6 +8,7 @@ has ended, or until it is being deleted and none of its containers runs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from ctrlmgr.controllers.persistentvolume_attach_detach.decide import (
     NodeState,
     volume_of,
 )
+from ctrlmgr.controllers.persistentvolume_attach_detach.volume_metrics import ACTUAL, DESIRED, plugin_name
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.workloads.controlled_pods import is_controlled_by
 from ctrlmgr.informer import Informers
@@ -36,6 +38,8 @@ MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 """The annotation that marks nodes whose kubelet delegates attaching to this controller."""
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ENDED: Final = ("Succeeded", "Failed")
+_INLINE: Final = b'"csi"'
+"""The body of every pod with inline volumes of CSI drivers contains this byte sequence."""
 _BY_NODE: Final = "node"
 _BY_VOLUME: Final = "volume"
 
@@ -153,6 +157,18 @@ class _ContainerStatus(msgspec.Struct, frozen=True, gc=False):
     state: _State = _State()
 
 
+class _Inline(msgspec.Struct, frozen=True, gc=False):
+    csi: _Source | None = None
+
+
+class _InlineSpec(msgspec.Struct, frozen=True, gc=False):
+    volumes: list[_Inline] | None = None
+
+
+class _InlinePod(msgspec.Struct, frozen=True, gc=False):
+    spec: _InlineSpec = _InlineSpec()
+
+
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = ""
     container_statuses: list[_ContainerStatus] | None = None
@@ -164,6 +180,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 # The view is not cached, because other controllers decode other fields.
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_inline = msgspec.json.Decoder(_InlinePod).decode
 decode_node = msgspec.json.Decoder(NodeVolumes).decode
 
 
@@ -277,6 +294,30 @@ class Attachable:
         if claim is not None:
             yield from self.nodes_of_claim(claim)
 
+    def volumes_in_use(self) -> Mapping[tuple[str, ...], int]:
+        """Return how many volumes of each CSI driver the pods of each node name, by node and plugin."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for pod in self._pods.list():
+            if (drivers := [*self._drivers_of(pod)]) and (node := node_name(pod)):
+                found.update((node, plugin_name(each)) for each in drivers)
+        return found
+
+    def total_volumes(self) -> Mapping[tuple[str, ...], int]:
+        """Return how many volumes of each CSI driver must be and are attached, by plugin and state."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for node in self.nodes.list():
+            found.update((plugin_name(each.volume.driver), DESIRED) for each in self.needed(node.name).values())
+            reported = decode_node(node.body).reported
+            present = self._present(node.name, reported).values()
+            found.update((plugin_name(volume.driver), ACTUAL) for volume, _ in present)
+        return found
+
+    def _drivers_of(self, pod: Object) -> Iterator[str]:
+        """Yield the CSI driver of each volume of a pod that has one."""
+        yield from (volume.driver for volume in self._bound_volumes(pod))
+        if pod.mentions(_INLINE):
+            yield from (each.csi.driver for each in _decode_inline(pod.body).spec.volumes or () if each.csi is not None)
+
     def _present(self, node: str, reported: Sequence[str]) -> dict[str, tuple[CsiVolume, Attachment | None]]:
         volumes = [volume for name in reported if (volume := volume_of(name)) is not None]
         for each in self._attachments.by_index(_BY_NODE, node):
@@ -287,15 +328,18 @@ class Attachable:
         return {each.unique_name: (each, self.attachment(each, node)) for each in volumes}
 
     def _volumes_of(self, pod: Object) -> Iterator[CsiVolume]:
-        names = [*claims_of(pod)]
-        if not names or has_ended(pod):
-            return
-        for name in names:
+        """Yield the volumes that must be attached for a pod."""
+        volumes = [*self._bound_volumes(pod)]
+        if volumes and not has_ended(pod):
+            yield from filter(self._needs_attaching, volumes)
+
+    def _bound_volumes(self, pod: Object) -> Iterator[CsiVolume]:
+        """Yield the CSI volumes that are bound to a pod's claims."""
+        for name in claims_of(pod):
             claim = self._claims.get(Key(pod.namespace, name.name))
             if claim is None or (name.is_ephemeral and not is_controlled_by(claim, pod)):
                 continue
-            volume = self._volume_of(claim)
-            if volume is not None and self._needs_attaching(volume):
+            if (volume := self._volume_of(claim)) is not None:
                 yield volume
 
     def _volume_of(self, claim: Object) -> CsiVolume | None:

@@ -44,11 +44,19 @@ from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import (
 )
 from ctrlmgr.controllers.persistentvolume_attach_detach.decide import (
     ATTACH,
+    UNMOUNT,
     CsiVolume,
     NeededVolume,
     NodeState,
     detaching,
     multi_attach_problem,
+)
+from ctrlmgr.controllers.persistentvolume_attach_detach.volume_metrics import (
+    FORCED_DETACHES,
+    OUT_OF_SERVICE,
+    TIMEOUT,
+    TOTAL_VOLUMES,
+    VOLUMES_IN_USE,
 )
 from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound
 from ctrlmgr.informer import Change
@@ -114,7 +122,8 @@ class AttachDetach:
         attached += [name for name, needed in node.needed.items() if self._is_attached(work, name, needed)]
         self._report(work, attached)
         for name in leaving:
-            _detach(node, name, client)
+            if _detach(node, name, client) and (reason := self._reason_to_force(work, name)):
+                FORCED_DETACHES.labels(reason).inc()
         if work.problems:
             raise CtrlmgrError("; ".join(work.problems))
         return Result(requeue_after=min(work.dues, default=None))
@@ -128,6 +137,12 @@ class AttachDetach:
         found = detaching(node, seconds, forces=not self._options.disable_force_detach_on_timeout)
         work.dues += [] if found.due is None else [found.due]
         return [*found.volumes]
+
+    def _reason_to_force(self, work: _NodeReconcile, name: str) -> str:
+        """Return why a volume is detached without a check whether it is in use; "" if it is checked."""
+        if work.now - work.memory.unused[name] > UNMOUNT and not self._options.disable_force_detach_on_timeout:
+            return TIMEOUT
+        return OUT_OF_SERVICE if work.node.is_out_of_service else ""
 
     def _is_attached(self, work: _NodeReconcile, name: str, needed: NeededVolume) -> bool:
         """Return whether a needed volume counts as attached.
@@ -247,11 +262,16 @@ class AttachDetach:
             yield from _keys(self._attachable.nodes_of_volume(volume_name_of(change.object)))
 
 
-def _detach(node: NodeState, name: str, client: EngineClient) -> None:
+def _detach(node: NodeState, name: str, client: EngineClient) -> bool:
+    """Delete a volume's VolumeAttachment; return False if it is being deleted already, or does not exist."""
     attachment = node.present[name][1]
-    if attachment is not None and not attachment.object.is_terminating:
-        with suppress(NotFound):
-            client.delete(attachment.object)
+    if attachment is None or attachment.object.is_terminating:
+        return False
+    try:
+        client.delete(attachment.object)
+    except NotFound:
+        return False
+    return True
 
 
 def _keys(nodes: Iterator[str]) -> Iterator[Key]:
@@ -282,7 +302,10 @@ def _attachment(volume: CsiVolume, node: str) -> dict[str, object]:
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     informers = context.informers
-    reconciler = AttachDetach(Attachable(informers), context.recorder(DESCRIPTOR), options, clock=context.clock)
+    attachable = Attachable(informers)
+    VOLUMES_IN_USE.add(attachable.volumes_in_use)
+    TOTAL_VOLUMES.add(attachable.total_volumes)
+    reconciler = AttachDetach(attachable, context.recorder(DESCRIPTOR), options, clock=context.clock)
     watches = [
         Watch(informers.informer(PODS), reconciler.of_pod),
         Watch(informers.informer(NODES), reconciler.of_node),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -8,6 +9,11 @@ from ctrlmgr.controllers.persistentvolume_attach_detach import Options
 from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import ATTACHMENTS
 from ctrlmgr.controllers.persistentvolume_attach_detach.controller import build
 from ctrlmgr.controllers.persistentvolume_attach_detach.decide import CsiVolume, volume_of
+from ctrlmgr.controllers.persistentvolume_attach_detach.volume_metrics import (
+    FORCED_DETACHES,
+    TOTAL_VOLUMES,
+    VOLUMES_IN_USE,
+)
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
@@ -266,3 +272,43 @@ def test_an_attachment_with_another_name_is_left_alone(scene: Scene) -> None:
     scene.stage.create(f"{STORAGE}/volumeattachments", {"metadata": {"name": "own"}, "spec": spec})
     scene.stage.work()
     assert scene.attachments() == ["own"]
+
+
+def forced(reason: str) -> float:
+    value: float = FORCED_DETACHES.labels(reason)._value.get()
+    return value
+
+
+def test_metrics_count_volumes_by_driver_and_forced_detaches_by_reason() -> None:
+    gc.collect()  # The controllers of other tests have no series.
+    scene = Scene()
+    disks, other = "kubernetes.io/csi:disks.example.com", "kubernetes.io/csi:other.example.com"
+    scene.volume("v")
+    scene.volume("w", driver="other.example.com")
+    scene.pod("p", "n1", "v", "w")
+    scene.drives("v", "n1")
+    assert VOLUMES_IN_USE.read() == {("n1", disks): 1, ("n1", other): 1}
+    assert TOTAL_VOLUMES.read() == {
+        (each, state): 1 for each in (disks, other) for state in ("desired_state_of_world", "actual_state_of_world")
+    }
+    before = forced("out-of-service"), forced("timeout")
+    scene.reports("n1", volumesInUse=[unique("v")])
+    scene.gone("p")
+    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+    scene.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
+    scene.stage.work()
+    assert (forced("out-of-service"), forced("timeout")) == (before[0] + 1, before[1])
+    assert VOLUMES_IN_USE.read() == TOTAL_VOLUMES.read() == {}
+
+
+def test_a_detach_that_the_time_limit_forces_is_counted(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": "False"}])
+    before = forced("timeout")
+    scene.gone("p")
+    scene.stage.pass_by(359)
+    assert forced("timeout") == before
+    scene.stage.pass_by(2)
+    assert forced("timeout") == before + 1
