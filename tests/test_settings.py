@@ -258,6 +258,7 @@ VALUES = {
     "controllers.simulated_seed": "7",
     "controllers.simulated_load_balancer_range": "203.0.113.0/24",
     "controllers.scheduler_name": "mine",
+    "controllers.scheduler_config": "scheduler.yaml",
     "controllers.allocate_node_cidrs": "true",
     "controllers.cluster_cidr": "10.1.0.0/16",
     "controllers.node_cidr_mask_size": "25",

@@ -24,12 +24,14 @@ from ctrlmgr.scheduling.dynamic_resources import (
 )
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
 from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
+from ctrlmgr.scheduling.profile import DEFAULT, Profile
 from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.scores import Scores, score
+from ctrlmgr.scheduling.spread import constraints_of
 from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 
 NO_NODES: Final = "no nodes available to schedule pods"
-_FAILED: Final = "SchedulerError"
+FAILED: Final = "SchedulerError"
 """The reason in the condition of a pod about which the scheduler could not decide because of an error."""
 _SMALL: Final = 100
 """The maximum number of nodes of a cluster whose nodes are all checked."""
@@ -67,11 +69,14 @@ class Decision:
         return "" if self.preemption.clears else None
 
 
-def enough(nodes: int) -> int:
-    """Return the number of feasible nodes after which the check stops in a cluster of `nodes` nodes."""
+def enough(nodes: int, percentage: int = 0) -> int:
+    """Return the number of feasible nodes after which the check stops in a cluster of `nodes` nodes.
+
+    `percentage` is that of the profile (`numFeasibleNodesToFind`).
+    """
     if nodes < _SMALL:
         return nodes
-    percent = max(50 - nodes // 125, 5)
+    percent = percentage or max(50 - nodes // 125, 5)
     return max(nodes * percent // 100, _SMALL)
 
 
@@ -83,6 +88,7 @@ def decide(
     volumes: Volumes = NO_VOLUMES,
     devices: Devices = NO_DEVICES,
     default_selector: Selector | None = None,
+    profile: Profile = DEFAULT,
     start: int = 0,
     offset: int = 0,
 ) -> Decision:
@@ -95,25 +101,27 @@ def decide(
     if not nodes:
         return Decision(message=NO_NODES)
     problem = volumes.problem or devices.problem
-    if problem:
+    if problem and ("VolumeBinding" if volumes.problem else PLUGIN) in profile.filters:
         message = f"0/{len(nodes)} nodes are available: {problem}. {NO_CLAIMS}, preemption: {_hopeless(nodes)}"
         plugin = "VolumeBinding" if volumes.problem else PLUGIN
         return Decision(message=message, plugins=frozenset([plugin]), next_start=start)
-    filters = Filters(pod, nodes, cluster.namespaces, volumes, devices)
-    names = named_nodes(pod)
+    spread = constraints_of(pod, default_selector, profile.default_spread)
+    filters = Filters(pod, nodes, cluster.namespaces, volumes, devices, profile=profile, spread=spread)
+    names = named_nodes(pod) if "NodeAffinity" in profile.filters else None
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
     try:
         feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
     except AllocationError as error:
         message = f'running "{PLUGIN}" filter plugin: {error}'
-        return Decision(message=message, plugins=frozenset([PLUGIN]), reason=_FAILED, next_start=start)
+        return Decision(message=message, plugins=frozenset([PLUGIN]), reason=FAILED, next_start=start)
     if feasible:
         if len(feasible) == 1:
             return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
-        scores = score(pod, feasible, cluster, filters.busy, default_selector)
+        scores = score(pod, feasible, cluster, filters.busy, spread, profile)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
     found = _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
-    found.deallocation = _deallocation(devices, cluster, refusals)
+    if profile.deallocates:
+        found.deallocation = _deallocation(devices, cluster, refusals)
     return found
 
 
@@ -131,7 +139,7 @@ def _feasible(
     if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:
         return [meant], refusals, start
     feasible: list[NodeInfo] = []
-    enough_nodes, count = enough(len(nodes)), len(nodes)
+    enough_nodes, count = enough(len(nodes), filters.profile.percentage), len(nodes)
     at = start % count if count else 0
     for node in (*nodes[at:], *nodes[:at]):
         nominated = cluster.nominated.get(node.name) if cluster.nominated else None
@@ -164,12 +172,13 @@ def _unschedulable(
     unnamed = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
     reasons = histogram(refusals.values(), count - len(refusals) if limited else 0, unnamed)
     message = f"0/{count} nodes are available: {', '.join(reasons)}." if reasons else f"0/{count} nodes are available:"
-    preemption = preempt(filters, cluster, refusals, budgets, offset)
-    after = [_about_claims(filters.devices, cluster, refusals)]
+    profile = filters.profile
+    preemption = preempt(filters, cluster, refusals, budgets, offset) if profile.preempts else Preemption(None)
+    after = [_about_claims(filters.devices, cluster, refusals)] if profile.deallocates else []
     if preemption.message:
         after.append(f"preemption: {preemption.message}")
     plugins = {each.plugin for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
-    if preemption.candidate is None:
+    if preemption.candidate is None and after:
         message = f"{message} {', '.join(after)}"
     return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start=next_start)
 

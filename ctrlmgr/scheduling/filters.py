@@ -15,7 +15,9 @@ from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
-from ctrlmgr.scheduling.resource_amounts import PODS, shortages
+from ctrlmgr.scheduling.profile import DEFAULT, Profile
+from ctrlmgr.scheduling.resource_amounts import PODS, Amounts, shortages
+from ctrlmgr.scheduling.scheduling_view import SpreadConstraint
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 from ctrlmgr.scheduling.volume_binding import Delayed, allotted
@@ -25,6 +27,7 @@ from ctrlmgr.scheduling.volume_restrictions import IN_USE, NO_DISK, NO_ZONE, Zon
 UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
 OTHER_NAME: Final = "node(s) didn't match the requested node name"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
+ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
 NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
 PORTS_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
 NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
@@ -68,14 +71,22 @@ class Filters:
         namespaces: Namespaces,
         volumes: Volumes = NO_VOLUMES,
         devices: Devices = NO_DEVICES,
+        *,
+        profile: Profile = DEFAULT,
+        spread: Sequence[SpreadConstraint] | None = None,
     ) -> None:
-        """Collect the facts about the whole cluster."""
+        """Collect the facts about the whole cluster.
+
+        `spread` are the constraints of the pod, None if the pod has its own constraints.
+        """
         self.pod = pod
+        self.profile = profile
+        self._on = profile.filters
         self._volumes = volumes
         self.devices = devices
-        self._spread = HardSpread(pod, nodes)
+        self._spread = HardSpread(pod, nodes, pod.spread if spread is None else spread)
         self._affinity = HardAffinity(pod, nodes, namespaces)
-        self._requests = pod.requests
+        self._requests = _checked(pod.requests, profile)
         # The number of times that other pods use the claims that only one pod may use.
         self._rivals = sum(self._uses(each) for node in nodes for each in node.pods.values()) if volumes.once else 0
         self._selector = pod.view.spec.node_selector
@@ -83,7 +94,8 @@ class Filters:
         self._amounts = [(name, amount) for name, amount in pod.requests.items() if amount > 0]
         affinity = pod.node_affinity
         self._is_plain = not (
-            self._selector
+            not profile.has_all_filters
+            or self._selector
             or (affinity is not None and affinity.required is not None)
             or pod.node_name
             or pod.host_ports
@@ -141,44 +153,54 @@ class Filters:
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
         """Return the reason why a node is infeasible; None if the node is feasible."""
-        pod = self.pod
-        if node.unschedulable and not self._tolerates_cordons:
+        return self._unwanted(node) or self._full(node) or self._beside_others(node) or self._unsupported(node)
+
+    def _unwanted(self, node: NodeInfo) -> Refusal | None:
+        """Return a refusal if the pod does not want the node, or does not tolerate its taints."""
+        pod, on = self.pod, self._on
+        if node.unschedulable and not self._tolerates_cordons and "NodeUnschedulable" in on:
             return Refusal("NodeUnschedulable", (UNSCHEDULABLE_NODE,))
-        if pod.node_name and pod.node_name != node.name:
+        if pod.node_name and pod.node_name != node.name and "NodeName" in on:
             return Refusal("NodeName", (OTHER_NAME,))
-        if node.taints and first_untolerated(node.taints, pod.tolerations) is not None:
+        if node.taints and "TaintToleration" in on and first_untolerated(node.taints, pod.tolerations) is not None:
             return Refusal("TaintToleration", (UNTOLERATED,))
+        if "NodeAffinity" not in on:
+            return None
+        added = self.profile.added_affinity
+        if added is not None and not selects(node.name, node.labels, None, added):
+            return Refusal("NodeAffinity", (ENFORCED,))
         if not selects(node.name, node.labels, self._selector, pod.node_affinity):
             return Refusal("NodeAffinity", (NOT_SELECTED,))
-        refused = self._full(node) or self._beside_others(node) or self._without_devices(node)
-        if refused is None and not pod.features <= node.features:
-            return Refusal(declared_features.PLUGIN, (declared_features.UNSATISFIED,))
-        return refused
+        return None
 
     def _full(self, node: NodeInfo) -> Refusal | None:
         """Return a refusal if ports or resources are insufficient, or if a volume is not on the node."""
-        ports = self.pod.host_ports
+        ports = self.pod.host_ports if "NodePorts" in self._on else ()
         if ports and any(port.clashes(taken) for port in ports for taken in node.ports):
             return Refusal("NodePorts", (PORTS_TAKEN,), helps=True)
-        reasons, hopeless = shortages(self._requests, node.allocatable, node.used, len(node.pods))
-        if reasons:
-            return Refusal("NodeResourcesFit", tuple(reasons), helps=not hopeless)
+        if "NodeResourcesFit" in self._on:
+            reasons, hopeless = shortages(self._requests, node.allocatable, node.used, len(node.pods))
+            if reasons:
+                return Refusal("NodeResourcesFit", tuple(reasons), helps=not hopeless)
         return self._restricted(node) or self._without_volumes(node)
 
     def _restricted(self, node: NodeInfo) -> Refusal | None:
-        disks = self.pod.disks
-        if disks and any(one.clashes(disk) for each in node.pods.values() for one in each.disks for disk in disks):
-            return Refusal("VolumeRestrictions", (NO_DISK,), helps=True)
-        return Refusal("VolumeRestrictions", (IN_USE,), helps=True) if self._rivals > 0 else None
+        """Return a refusal if other pods use the pod's volumes, or if the node has too many volumes."""
+        disks, limits = self.pod.disks, self._volumes.limits
+        if "VolumeRestrictions" in self._on:
+            if disks and any(one.clashes(disk) for each in node.pods.values() for one in each.disks for disk in disks):
+                return Refusal("VolumeRestrictions", (NO_DISK,), helps=True)
+            if self._rivals > 0:
+                return Refusal("VolumeRestrictions", (IN_USE,), helps=True)
+        if limits is not None and volume_limits.PLUGIN in self._on and limits.are_exceeded(node):
+            return Refusal(volume_limits.PLUGIN, (volume_limits.EXCEEDED,), helps=True)
+        return None
 
     def _without_volumes(self, node: NodeInfo) -> Refusal | None:
-        limits = self._volumes.limits
-        if limits is not None and limits.are_exceeded(node):
-            return Refusal(volume_limits.PLUGIN, (volume_limits.EXCEEDED,), helps=True)
-        lacks = self._lacks_volumes(node)
+        lacks = self._lacks_volumes(node) if "VolumeBinding" in self._on else ()
         if lacks:
             return Refusal("VolumeBinding", lacks)
-        zones = self._volumes.zones
+        zones = self._volumes.zones if "VolumeZone" in self._on else ()
         return None if not zones or is_in_zones(zones, node.labels) else Refusal("VolumeZone", (NO_ZONE,))
 
     def _lacks_volumes(self, node: NodeInfo) -> tuple[str, ...]:
@@ -188,19 +210,35 @@ class Filters:
         return (*(() if near else (VOLUME_ELSEWHERE,)), *(() if found else (NO_VOLUME,)))
 
     def _beside_others(self, node: NodeInfo) -> Refusal | None:
-        if self._spread.constraints:
+        if self._spread.constraints and "PodTopologySpread" in self._on:
             reason = self._spread.refusal(node)
             if reason:
                 return Refusal("PodTopologySpread", (reason,), helps=reason != MISSING_LABEL)
-        if not self._affinity.is_idle:
+        if not self._affinity.is_idle and "InterPodAffinity" in self._on:
             reason = self._affinity.refusal(node)
             if reason:
                 return Refusal("InterPodAffinity", (reason,), helps=reason != NO_AFFINITY)
         return None
 
-    def _without_devices(self, node: NodeInfo) -> Refusal | None:
-        reason = self.devices.refusal(node.name, node.labels)
-        return Refusal(PLUGIN, (reason,)) if reason else None
+    def _unsupported(self, node: NodeInfo) -> Refusal | None:
+        """Return a refusal if the node lacks devices, or features of its kubelet."""
+        reason = self.devices.refusal(node.name, node.labels) if PLUGIN in self._on else ""
+        if reason:
+            return Refusal(PLUGIN, (reason,))
+        if declared_features.PLUGIN in self._on and not self.pod.features <= node.features:
+            return Refusal(declared_features.PLUGIN, (declared_features.UNSATISFIED,))
+        return None
+
+
+def _checked(requests: Amounts, profile: Profile) -> Amounts:
+    """Return the requests without those that a profile ignores, which may only be extended resources."""
+    if not profile.ignored_resources and not profile.ignored_groups:
+        return requests
+    return {
+        name: amount
+        for name, amount in requests.items()
+        if name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_groups
+    }
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.profile import Profile
 from ctrlmgr.scheduling.scheduling_view import AffinityTerm
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 HIGHEST: Final = 100
-_HARD_WEIGHT: Final = 1
 
 _Counts: TypeAlias = "dict[tuple[str, str], int]"
 Namespaces: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -134,6 +134,7 @@ def affinity_scores(
     nodes: Iterable[NodeInfo],
     busy: Iterable[NodeInfo],
     namespaces: Namespaces,
+    profile: Profile,
 ) -> dict[str, int] | None:
     """Return the score of each feasible node; None if there are no preferences.
 
@@ -141,6 +142,8 @@ def affinity_scores(
     """
     sums: _Counts = {}
     wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
+    if profile.ignores_preferences and not (wants or shuns):
+        return None
     for node in nodes if pod.has_affinity else busy:
         others = node.pods if pod.has_affinity else node.with_affinity
         for other in others.values():
@@ -151,17 +154,19 @@ def affinity_scores(
                 if term_matches(each.pod_affinity_term, pod, other, namespaces):
                     _count(sums, each.pod_affinity_term, node, -each.weight)
             if other.has_affinity:
-                _count_preferences(sums, other, node, pod, namespaces)
+                _count_preferences(sums, other, node, pod, namespaces, profile.hard_affinity_weight)
     if not sums:
         return None
     return _normalized({node.name: sum(sums.get(pair, 0) for pair in node.labels.items()) for node in feasible})
 
 
-def _count_preferences(sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces) -> None:
-    """Add the preferences of an existing pod that match the new pod."""
-    for term in other.affinity.required or ():
+def _count_preferences(
+    sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces, weight: int
+) -> None:
+    """Add the preferences of an existing pod that match the new pod; `weight` is that of its required terms."""
+    for term in (other.affinity.required or ()) if weight else ():
         if term_matches(term, other, pod, namespaces):
-            _count(sums, term, node, _HARD_WEIGHT)
+            _count(sums, term, node, weight)
     for each in other.affinity.preferred or ():
         if term_matches(each.pod_affinity_term, other, pod, namespaces):
             _count(sums, each.pod_affinity_term, node, each.weight)

@@ -27,8 +27,6 @@ NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 _OFFSET: Final = 2**31
-_FEWEST_CANDIDATES: Final = 100
-_PERCENT: Final = 10
 
 
 class Budget(NamedTuple):
@@ -174,7 +172,9 @@ def preempt(
     if why_not:
         return Preemption(None, why_not)
     hopeful = [node for node in cluster.list() if node.name in refusals and refusals[node.name].helps]
-    candidate_count = min(max(len(hopeful) * _PERCENT // 100, _FEWEST_CANDIDATES), len(hopeful))
+    profile = filters.profile
+    share = len(hopeful) * profile.candidates_percentage // 100
+    candidate_count = min(max(share, profile.fewest_candidates), len(hopeful))
     found: list[Candidate] = []
     vain: dict[str, Refusal] = {}
     for index in range(len(hopeful)):

@@ -1,32 +1,25 @@
 """Computes the scores of the feasible nodes for a pod.
 
-Guarantees: each plugin's score is 0 to 100; the weights are those of kube-scheduler's default profile. A plugin that
+Guarantees: each plugin's score is 0 to 100; the weights are those of the profile. A plugin that
 does not apply to a pod adds nothing to the scores.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.node_selection import NodeAffinity
 from ctrlmgr.scheduling.pod_affinity import affinity_scores
-from ctrlmgr.scheduling.resource_amounts import CPU, MEMORY
-from ctrlmgr.scheduling.scheduling_view import Selector
+from ctrlmgr.scheduling.profile import DEFAULT, WEIGHTS, Profile
+from ctrlmgr.scheduling.resource_scores import balance_scores, fit_scores
+from ctrlmgr.scheduling.scheduling_view import SpreadConstraint
 from ctrlmgr.scheduling.spread import spread_scores
 from ctrlmgr.scheduling.taints import PREFER_NO_SCHEDULE, is_tolerated
 
 HIGHEST: Final = 100
-WEIGHTS: Final[Mapping[str, int]] = {
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodeResourcesFit": 1,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-}
 _MEGABYTE: Final = 1024 * 1024
 _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
@@ -38,26 +31,32 @@ Given = Sequence[int] | int
 class Scores:
     """The scores of all plugins for each feasible node."""
 
-    def __init__(self, names: Sequence[str] = (), given: Mapping[str, Given] | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        given: Mapping[str, Given] | None = None,
+        weights: Mapping[str, int] = WEIGHTS,
+    ) -> None:
         """Store the unweighted scores of each plugin for the nodes with these names."""
         self._names = names
         self._given = given or {}
+        self._weights = weights
 
     def of(self, name: str) -> dict[str, int]:
         """Return the weighted score of each plugin for a node."""
         at = self._names.index(name)
         return {
-            plugin: WEIGHTS[plugin] * (found if isinstance(found, int) else found[at])
+            plugin: self._weights[plugin] * (found if isinstance(found, int) else found[at])
             for plugin, found in self._given.items()
         }
 
     def sums(self) -> dict[str, int]:
         """Return the total score of each node."""
-        same = sum(WEIGHTS[plugin] * found for plugin, found in self._given.items() if isinstance(found, int))
+        same = sum(self._weights[plugin] * found for plugin, found in self._given.items() if isinstance(found, int))
         totals = [same] * len(self._names)
         for plugin, found in self._given.items():
             if not isinstance(found, int):
-                weight = WEIGHTS[plugin]
+                weight = self._weights[plugin]
                 totals = [total + weight * each for total, each in zip(totals, found, strict=True)]
         return dict(zip(self._names, totals, strict=True))
 
@@ -73,27 +72,33 @@ def score(
     feasible: Sequence[NodeInfo],
     cluster: Cluster,
     busy: Sequence[NodeInfo],
-    default_selector: Selector | None = None,
+    spread: Sequence[SpreadConstraint],
+    profile: Profile = DEFAULT,
 ) -> Scores:
-    """Return the scores of the feasible nodes; `busy` are the nodes that have pods with affinities."""
+    """Return the scores of the feasible nodes; `busy` are the nodes that have pods with affinities.
+
+    `spread` are the pod's topology spread constraints.
+    """
     nodes = cluster.list()
     names = [node.name for node in feasible]
-    inputs: dict[str, Given | dict[str, int] | None] = {
-        "TaintToleration": _taints(pod, feasible),
-        "NodeAffinity": _preferred_nodes(pod, feasible),
-        "NodeResourcesFit": _least_allocated(pod, feasible),
-        "PodTopologySpread": spread_scores(pod, default_selector, feasible, nodes),
-        "InterPodAffinity": affinity_scores(pod, feasible, nodes, busy, cluster.namespaces),
-        "NodeResourcesBalancedAllocation": _balanced(pod, feasible),
-        "ImageLocality": _images(pod, feasible, cluster),
+    strict = bool(pod.spread) or profile.default_spread is not None
+    plugins: dict[str, Callable[[], Given | dict[str, int] | None]] = {
+        "TaintToleration": lambda: _taints(pod, feasible),
+        "NodeAffinity": lambda: _preferred_nodes(pod, feasible, profile.added_affinity),
+        "NodeResourcesFit": lambda: fit_scores(pod, feasible, profile.strategy),
+        "PodTopologySpread": lambda: spread_scores(pod, spread, feasible, nodes, strict=strict),
+        "InterPodAffinity": lambda: affinity_scores(pod, feasible, nodes, busy, cluster.namespaces, profile),
+        "NodeResourcesBalancedAllocation": lambda: balance_scores(pod, feasible, profile.balanced),
+        "ImageLocality": lambda: _images(pod, feasible, cluster),
     }
     given: dict[str, Given] = {}
-    for plugin, found in inputs.items():
+    for plugin, compute in plugins.items():
+        found = compute() if plugin in profile.weights else None
         if isinstance(found, dict):
             given[plugin] = [found[name] for name in names]
         elif found is not None:
             given[plugin] = found
-    return Scores(names, given)
+    return Scores(names, given, profile.weights)
 
 
 def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
@@ -112,9 +117,9 @@ def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
     return [HIGHEST - HIGHEST * count // most for count in counts] if most else HIGHEST
 
 
-def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
-    affinity = pod.node_affinity
-    preferred = affinity.preferred if affinity is not None else None
+def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo], added: NodeAffinity | None) -> Given | None:
+    affinities = [each for each in (pod.node_affinity, added) if each is not None]
+    preferred = [term for each in affinities for term in each.preferred or ()]
     if not preferred:
         return None
     sums = [
@@ -122,50 +127,6 @@ def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None
     ]
     most = max(sums)
     return [HIGHEST * found // most for found in sums] if most else sums
-
-
-def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
-    """Score nodes by the fraction of CPU and memory that would remain free.
-
-    For this score, containers without requests get small default requests.
-    """
-    requested = pod.defaulted_requests
-    cpu, memory = requested.get(CPU, 0), requested.get(MEMORY, 0)
-    scores = []
-    for node in feasible:
-        held, used = node.allocatable, node.used_defaulted
-        total = parts = 0
-        if whole := held.get(CPU, 0):
-            parts = 1
-            left = whole - used.get(CPU, 0) - cpu
-            total = left * HIGHEST // whole if left > 0 else 0
-        if whole := held.get(MEMORY, 0):
-            parts += 1
-            left = whole - used.get(MEMORY, 0) - memory
-            total += left * HIGHEST // whole if left > 0 else 0
-        scores.append(total // parts if parts else 0)
-    return scores
-
-
-def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
-    """Score nodes by how equal the used fractions of CPU and memory would be.
-
-    Return None if the pod requests neither.
-    """
-    requested = pod.requests
-    if not any(requested.get(name) for name in (CPU, MEMORY)):
-        return None
-    return [_balance(requested, node) for node in feasible]
-
-
-def _balance(requested: Mapping[str, int], node: NodeInfo) -> int:
-    parts = []
-    for name in (CPU, MEMORY):
-        held = node.allocatable.get(name, 0)
-        if held:
-            parts.append(min((node.used.get(name, 0) + requested.get(name, 0)) / held, 1.0))
-    spread = abs((parts[0] - parts[1]) / 2) if len(parts) == 2 else 0.0
-    return int((1 - spread) * HIGHEST)
 
 
 def normalized_image(name: str) -> str:

@@ -16,6 +16,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from ctrlmgr.scheduling.cluster_model import Kin, NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import selects
 from ctrlmgr.scheduling.scheduling_view import Selector, SpreadConstraint
@@ -31,11 +33,17 @@ _UNBOUNDED: Final = 2**31 - 1
 HIGHEST: Final = 100
 
 
-def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
-    """Return the soft constraints that apply by default to a pod without constraints; `selector` selects its peers."""
-    if selector is None or selector.is_empty:
-        return []
-    return [SpreadConstraint(5, ZONE, SOFT, selector), SpreadConstraint(3, HOST, SOFT, selector)]
+_DEFAULTS: Final = (SpreadConstraint(5, ZONE, SOFT), SpreadConstraint(3, HOST, SOFT))
+
+
+def constraints_of(
+    pod: PodInfo, selector: Selector | None, defaults: Sequence[SpreadConstraint] | None = None
+) -> list[SpreadConstraint]:
+    """Return the pod's constraints; for a pod without constraints, the defaults, with the selector of its peers."""
+    if pod.spread or selector is None or selector.is_empty:
+        return pod.spread
+    found = _DEFAULTS if defaults is None else defaults
+    return [msgspec.structs.replace(each, label_selector=selector) for each in found]
 
 
 def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
@@ -78,10 +86,10 @@ def _selects(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
 class HardSpread:
     """The hard constraints of one pod, evaluated over all nodes."""
 
-    def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo]) -> None:
-        """Count the matching pods in each topology domain."""
+    def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo], constraints: Iterable[SpreadConstraint]) -> None:
+        """Count the matching pods in each topology domain; `constraints` are all constraints of the pod."""
         self._pod = pod
-        self.constraints = [each for each in pod.spread if each.when_unsatisfiable == HARD]
+        self.constraints = [each for each in constraints if each.when_unsatisfiable == HARD]
         self._counts: list[dict[str, int]] = [{} for _ in self.constraints]
         matching = [_Matching(each, pod.namespace) for each in self.constraints]
         for node in nodes if self.constraints else ():
@@ -126,20 +134,23 @@ class HardSpread:
 
 
 def spread_scores(
-    pod: PodInfo, default_selector: Selector | None, feasible: Sequence[NodeInfo], nodes: Iterable[NodeInfo]
+    pod: PodInfo,
+    all_constraints: Sequence[SpreadConstraint],
+    feasible: Sequence[NodeInfo],
+    nodes: Iterable[NodeInfo],
+    *,
+    strict: bool,
 ) -> dict[str, int] | None:
     """Return the score of each feasible node; None if the pod has no soft constraints.
 
-    `default_selector` is the selector of the pod's Services and controllers, for a pod without constraints.
+    If `strict` is set, nodes that lack the label of a constraint are ignored.
     """
-    own = bool(pod.spread)
-    wanted = pod.spread if own else default_constraints(default_selector)
-    constraints = [each for each in wanted if each.when_unsatisfiable == SOFT]
+    constraints = [each for each in all_constraints if each.when_unsatisfiable == SOFT]
     if not constraints:
         return None
-    ignored = {node.name for node in feasible if own and not _has_labels(node, constraints)}
+    ignored = {node.name for node in feasible if strict and not _has_labels(node, constraints)}
     matching = [_Matching(each, pod.namespace) for each in constraints]
-    counts = _domain_counts(pod, constraints, matching, feasible, nodes, ignored, strict=own)
+    counts = _domain_counts(pod, constraints, matching, feasible, nodes, ignored, strict=strict)
     weights = [
         math.log((len(feasible) - len(ignored) if each.topology_key == HOST else len(found)) + 2)
         for each, found in zip(constraints, counts, strict=True)

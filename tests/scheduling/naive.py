@@ -341,12 +341,13 @@ def _balance(pod: Thing, node: Thing, others: list[Thing]) -> int:
     if not asks(pod, "cpu") and not asks(pod, "memory"):
         return 0
     here = [each for each in others if each["spec"]["nodeName"] == node["metadata"]["name"]]
+    return 50 + (50 + _equality([*here, pod], node) - _equality(here, node)) // 2
+
+
+def _equality(pods: list[Thing], node: Thing) -> int:
     parts = [
         min(
-            float(
-                sum((asks(each, name) for each in [*here, pod]), Fraction(0))
-                / amount(node["status"]["allocatable"][name])
-            ),
+            float(sum((asks(each, name) for each in pods), Fraction(0)) / amount(node["status"]["allocatable"][name])),
             1.0,
         )
         for name in ("cpu", "memory")

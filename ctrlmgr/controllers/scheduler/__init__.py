@@ -20,6 +20,16 @@ class Options:
         TEXT,
         Setting("The `schedulerName` of the pods that the scheduler binds; it ignores other pods."),
     ] = "default-scheduler"
+    scheduler_config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file with the configuration of the scheduler (YAML or JSON, KubeSchedulerConfiguration of "
+            "kubescheduler.config.k8s.io/v1). Its profiles replace `--scheduler-name`.",
+            flag="--scheduler-config",
+            metavar="FILE",
+        ),
+    ] = ""
     simulated_seed: Annotated[
         int,
         whole(0),

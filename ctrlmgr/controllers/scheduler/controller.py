@@ -16,6 +16,8 @@ schedule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -31,20 +33,23 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
+from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
+from ctrlmgr.controllers.scheduler.preemption_writes import PreemptionWrites, scheduler_of
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent, Entry, Waiting
-from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
+from ctrlmgr.controllers.workloads.status_conditions import condition_of
 from ctrlmgr.engine.generated_names import new_uid
-from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
+from ctrlmgr.errors import CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.core.core_event import NOTE_LENGTH
 from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.awaited_volumes import AwaitedVolumes, progress
 from ctrlmgr.scheduling.cluster_model import PodInfo
-from ctrlmgr.scheduling.cycle import Decision, decide
-from ctrlmgr.scheduling.preemption import Candidate
+from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
+from ctrlmgr.scheduling.profile import Profile
 from ctrlmgr.scheduling.structured.pools import NodePlace
 from ctrlmgr.scheduling.volume_binding import allotted
 
@@ -80,39 +85,47 @@ class Scheduler:
         pods: Lister,
         watched: Sequence[Lister],
         surroundings: DecisionInputs,
-        recorder: Recorder,
-        options: Options,
+        recorder: Callable[[str], Recorder],
+        configuration: Configuration,
         *,
         clock: Clock,
         random: Random,
     ) -> None:
         """Create a scheduler that reads from the caches; `random` chooses among equally good nodes.
 
-        The argument `watched` contains the caches whose changes are passed to `keys`.
+        The argument `watched` contains the caches whose changes are passed to `keys`. `recorder` returns the recorder
+        of a profile's Events, by the profile's `schedulerName`.
         """
         self._watched = watched
-        self.world = SchedulerCache(options.scheduler_name)
-        self.waiting = Waiting()
+        self._configuration = configuration
+        self._profiles = {each.scheduler_name: each for each in configuration.profiles}
+        self._recorders = {name: recorder(name) for name in self._profiles}
+        self.world = SchedulerCache(self._profiles)
+        self.waiting = self._queue()
         self.wake: Wake = lambda key, seconds, revisions: None
-        self._name = options.scheduler_name
         self._pods = pods
+        self._victims = PreemptionWrites(pods, self._recorders, clock)
         self._surroundings = surroundings
-        self._recorder = recorder
         self._clock = clock
         self._random = random
         self._start = 0
+        self._awaited: dict[Key, AwaitedVolumes] = {}
         # Held during a decision; guards the model of the cluster, the waiting pods and the random source.
         self._deciding = Lock()
 
     def on_start(self) -> Iterator[Key]:
         """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
-        self.waiting = Waiting()
+        self.waiting = self._queue()
+        self._awaited.clear()
         self.world.restart()
         self._surroundings.devices.follow()
         for lister in self._watched:
             for obj in lister.list():
                 self.world.note(Change(EventType.ADDED, None, obj, obj.revision))
         yield _CHANGES
+
+    def _queue(self) -> Waiting:
+        return Waiting(float(self._configuration.first_backoff), float(self._configuration.longest_backoff))
 
     def keys(self, change: Change) -> Iterator[Key]:
         """Queue a change and yield the key that processes it; only the informers' thread may call this method."""
@@ -145,6 +158,7 @@ class Scheduler:
         for seen in self.world.catch_up():
             if seen.gone is not None:
                 self.waiting.forget(seen.gone)
+                self._awaited.pop(seen.gone, None)
             if seen.waiting is not None:
                 self._offer(seen.waiting, seen.revision)
             if seen.claim is not None:
@@ -173,12 +187,17 @@ class Scheduler:
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
             return None
+        awaited = self._awaited.pop(entry.pod.key, None)
+        if awaited is not None:
+            return self._bound_volumes(entry, pod, awaited, client)
         decision = self.decision(entry.pod)
         self._start = decision.next_start
         if decision.best:
             node = self._random.choice(decision.best)
-            if entry.pod.claims and self._claim_volumes(entry, node, client):
-                return self.waiting.failed(entry, frozenset(["VolumeBinding"]), self._clock.monotonic())
+            if entry.pod.claims and (claims := self._claim_volumes(entry, node, client)) is not None:
+                self.world.assume(entry.pod, node)
+                seconds = self._profiles[scheduler_of(pod)].bind_timeout
+                return self._await(entry, AwaitedVolumes(node, self._clock.monotonic() + seconds, claims))
             if entry.pod.view.spec.resource_claims:
                 self._reserve_devices(entry, node, client)
             self.world.assume(entry.pod, node)
@@ -191,6 +210,30 @@ class Scheduler:
             raise
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
+    def _await(self, entry: Entry, awaited: AwaitedVolumes) -> float:
+        now = self._clock.monotonic()
+        self._awaited[entry.pod.key] = awaited
+        return self.waiting.await_volumes(entry, awaited.until - now, now)
+
+    def _bound_volumes(
+        self, entry: Entry, pod: Object, awaited: AwaitedVolumes, client: EngineClient
+    ) -> _Chosen | float | None:
+        """Bind a pod that was assigned to a node before, if its volumes are bound now."""
+        node = self.world.cluster.nodes.get(awaited.node)
+        labels = node.labels if node is not None else None
+        found = progress(awaited, self._surroundings.volumes(entry.pod), labels, self._clock.monotonic())
+        if not found.is_bound and not found.problem:
+            return self._await(entry, awaited)
+        if found.is_bound:
+            if entry.pod.view.spec.resource_claims:
+                self._reserve_devices(entry, awaited.node, client)
+            self.waiting.forget(entry.pod.key)
+            return _Chosen(entry, pod, awaited.node)
+        self.world.withdraw(entry.pod.key)
+        plugins = frozenset(["VolumeBinding"])
+        self._refuse(pod, Decision(message=found.problem, plugins=plugins, reason=FAILED), client)
+        return self.waiting.retry(entry, self._clock.monotonic())
+
     def decision(self, pod: PodInfo) -> Decision:
         """Return the decision about a pod in the current state of the cluster."""
         around = self._surroundings
@@ -202,18 +245,19 @@ class Scheduler:
             volumes=around.volumes(pod),
             devices=around.devices.of(pod),
             default_selector=None if pod.spread else around.default_selector(pod),
+            profile=self._profiles[pod.view.spec.scheduler_name],
             start=self._start,
             offset=self._random.randrange(nodes) if nodes else 0,
         )
 
-    def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> bool:
+    def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> frozenset[Key] | None:
         """Bind the pod's delayed claims to volumes of its node, or request their provisioning.
 
-        Return whether a claim is not bound yet.
+        Return the claims whose volumes are provisioned; None if all claims are bound already.
         """
         delayed = self._surroundings.volumes(entry.pod).delayed
         if not delayed:
-            return False
+            return None
         desired = allotted(delayed, node, self.world.cluster.nodes[node].labels) or {}
         try:
             for key, volume in desired.items():
@@ -221,7 +265,7 @@ class Scheduler:
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
             raise
-        return True
+        return frozenset(key for key, volume in desired.items() if not volume)
 
     def _reserve_devices(self, entry: Entry, node: str, client: EngineClient) -> None:
         """Allocate the pod's resource claims for its node, and reserve them for the pod."""
@@ -231,6 +275,7 @@ class Scheduler:
             found = devices.of(entry.pod)
             devices.reserve(entry.pod, NodePlace(node, place.labels), found, client, now, lambda: new_uid(self._random))
         except CtrlmgrError:
+            self.world.withdraw(entry.pod.key)
             self.waiting.retry(entry, self._clock.monotonic())
             raise
 
@@ -248,20 +293,22 @@ class Scheduler:
                 self.waiting.retry(entry, self._clock.monotonic())
             raise
         message = f"Successfully assigned {pod.key} to {node}"
-        self._recorder.event(pod, NORMAL, "Scheduled", message, action="Binding")
+        self._recorders[scheduler_of(pod)].event(pod, NORMAL, "Scheduled", message, action="Binding")
 
     # Methods that handle a pod for which no node is suitable.
 
     def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
         candidate = decision.preemption.candidate if decision.preemption is not None else None
         if candidate is not None:
-            self._make_room(candidate, pod, client)
+            self._victims.make_room(candidate, pod, self.world.cluster, client)
             self.world.cluster.nominate(PodInfo.of(pod), candidate.node)
         elif decision.nominated == "":
             self.world.cluster.drop_nomination(pod.key)
         if decision.deallocation is not None:
             self._surroundings.devices.deallocate(decision.deallocation, client)
-        self._recorder.event(pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling")
+        self._recorders[scheduler_of(pod)].event(
+            pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling"
+        )
         self._tell_status(pod, decision, client)
 
     def _tell_status(self, pod: Object, decision: Decision, client: EngineClient) -> None:
@@ -291,48 +338,6 @@ class Scheduler:
             except NotFound:
                 log.debug("pod already deleted", pod=str(pod.key))
 
-    def _make_room(self, candidate: Candidate, preemptor: Object, client: EngineClient) -> None:
-        for each in candidate.victims:
-            victim = self._pods.get(each.key)
-            if victim is None or victim.uid != each.uid or victim.is_terminating:
-                continue
-            try:
-                self._preempt(victim, candidate.node, preemptor, client)
-            except NotFound:
-                log.debug("pod already deleted", pod=str(victim.key))
-        for other in [*self.world.cluster.nominated.get(candidate.node, {}).values()]:
-            if other.priority < PodInfo.of(preemptor).priority:
-                self._clear_nomination(other, client)
-
-    def _preempt(self, victim: Object, node: str, preemptor: Object, client: EngineClient) -> None:
-        fields = victim.to_dict()
-        status = fields.setdefault("status", {})
-        condition = {
-            "type": "DisruptionTarget",
-            "observedGeneration": fields["metadata"].get("generation", 0),
-            "status": "True",
-            "lastTransitionTime": format_time_seconds(self._clock.now()),
-            "reason": "PreemptionByScheduler",
-            "message": f"{self._name}: preempting to accommodate a higher priority pod",
-        }
-        conditions = with_condition(status.get("conditions"), condition)
-        if conditions != (status.get("conditions") or []):
-            patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-            client.patch(victim, patch, "status")
-        client.delete(victim)
-        message = f"Preempted by pod {preemptor.uid} on node {node}"
-        self._recorder.event(victim, NORMAL, "Preempted", message, action="Preempting", related=preemptor)
-
-    def _clear_nomination(self, other: PodInfo, client: EngineClient) -> None:
-        pod = self._pods.get(other.key)
-        self.world.cluster.drop_nomination(other.key)
-        if pod is None:
-            return
-        try:
-            client.patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}, "status")
-        except ApiError as error:
-            log.info("clearing nomination failed", pod=str(pod.key), error=str(error))
-
 
 def as_note(message: str) -> str:
     """Return a message, truncated to the length limit of an Event (`truncateMessage`)."""
@@ -348,12 +353,17 @@ def build(context: ControllerContext, options: Options) -> Controller:
     storage = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, VOLUME_ATTACHMENTS)
     devices = (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
+    configuration = (
+        read_configuration(Path(options.scheduler_config).expanduser())
+        if options.scheduler_config
+        else Configuration((Profile(options.scheduler_name),))
+    )
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
         DecisionInputs(lambda resource: informers.informer(resource).lister),
-        context.recorder(DESCRIPTOR),
-        options,
+        lambda name: context.recorder(replace(DESCRIPTOR, component=name)),
+        configuration,
         clock=context.clock,
         random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )

@@ -8,7 +8,7 @@ scheduler has chosen the node, before the caches contain its binding, unless the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -47,9 +47,9 @@ _NOTHING: Final = ChangeEffect()
 class SchedulerCache:
     """The model of the cluster; all methods except `note` must be called on the scheduling thread."""
 
-    def __init__(self, scheduler_name: str) -> None:
-        """Create a model for the scheduler with the name `scheduler_name`."""
-        self._name = scheduler_name
+    def __init__(self, scheduler_names: Container[str]) -> None:
+        """Create a model for the pods that name one of these schedulers."""
+        self._names = scheduler_names
         self._changes: deque[Change] = deque()
         self._places: dict[Key, PodPlacement] = {}
         # Pods on nodes that do not exist (yet), by the node's name.
@@ -120,7 +120,7 @@ class SchedulerCache:
             self.cluster.nominate(pod, pod.nominated)
         else:
             self.cluster.drop_nomination(pod.key)
-        if pod.view.spec.scheduler_name != self._name or pod.is_terminating:
+        if pod.view.spec.scheduler_name not in self._names or pod.is_terminating:
             return ChangeEffect(gone=pod.key)
         return ChangeEffect(waiting=pod)
 

@@ -23,8 +23,6 @@ from typing import Final
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.cluster_model import PodInfo
 
-FIRST_BACKOFF: Final = 1.0
-LONGEST_BACKOFF: Final = 10.0
 PATIENCE: Final = 300.0
 """The number of seconds after which a pod is tried again even if there was no event."""
 
@@ -64,11 +62,6 @@ the pod.
 """
 
 
-def backoff(attempts: int) -> float:
-    """Return the backoff of a pod, in seconds, after this number of attempts."""
-    return float(min(FIRST_BACKOFF * 2 ** min(attempts - 1, 16), LONGEST_BACKOFF))
-
-
 @dataclass
 class Entry:
     """The entry of a pod that waits in the queue."""
@@ -94,6 +87,8 @@ class Entry:
 class Waiting:
     """The queue of waiting pods; only one thread at a time may use the queue."""
 
+    first_backoff: float = 1.0
+    longest_backoff: float = 10.0
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
@@ -101,6 +96,10 @@ class Waiting:
     _parked: dict[Key, Entry] = field(default_factory=dict)
     # The events since the pod that is being decided was taken from the queue.
     _meanwhile: set[ClusterEvent] = field(default_factory=set)
+
+    def backoff(self, attempts: int) -> float:
+        """Return the backoff of a pod, in seconds, after this number of attempts."""
+        return float(min(self.first_backoff * 2 ** min(attempts - 1, 16), self.longest_backoff))
 
     def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
         """Add a pod to the queue or update it; return whether the pod should be tried now.
@@ -169,16 +168,24 @@ class Waiting:
     def failed(self, entry: Entry, refused_by: frozenset[str], now: float) -> float:
         """Queue a pod that fits on no node; return the maximum number of seconds until its next attempt."""
         entry.refused_by = refused_by
-        entry.not_before = now + backoff(entry.attempts)
+        entry.not_before = now + self.backoff(entry.attempts)
         entry.patience_ends = now + PATIENCE
         if any(concerns(each, refused_by) for each in self._meanwhile):
             self._activate(entry)
             return entry.not_before - now
         return PATIENCE
 
+    def await_volumes(self, entry: Entry, seconds: float, now: float) -> float:
+        """Queue a pod until a volume changes, but for at most `seconds`; return the seconds until its next attempt."""
+        self.failed(entry, frozenset(["VolumeBinding"]), now)
+        entry.attempts -= 1
+        entry.not_before = now
+        entry.patience_ends = now + seconds
+        return 0.0 if entry.is_active else seconds
+
     def retry(self, entry: Entry, now: float) -> float:
         """Queue a pod again after an error; return the seconds until its next attempt."""
-        entry.not_before = now + backoff(entry.attempts)
+        entry.not_before = now + self.backoff(entry.attempts)
         self._put(entry)
         return entry.not_before - now
 

@@ -1,0 +1,83 @@
+"""Tests of pods whose node is chosen but whose volumes are not bound yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.awaited_volumes import AwaitedVolumes, progress
+from ctrlmgr.scheduling.filters import Volumes
+from ctrlmgr.scheduling.volume_binding import Delayed
+from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler_volume_limits import CLAIMS, STORAGE
+
+SELECTED = "volume.kubernetes.io/selected-node"
+CLAIM = Key("a", "c")
+
+
+@pytest.fixture
+def scene() -> Scene:
+    scene = Scene()
+    scene.node("n")
+    delayed = {"provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    scene.stage.create(f"{STORAGE}/storageclasses", {"metadata": {"name": "slow"}, **delayed})
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "slow",
+    }
+    scene.stage.create(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+    scene.pod("p", cpu="2", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    assert scene.places() == {"p": ""}
+    return scene
+
+
+def change(scene: Scene, fields: dict[str, Any]) -> None:
+    scene.stage.patch(f"{CLAIMS}/c", fields)
+
+
+def test_a_pod_counts_for_its_node_while_its_volumes_are_bound(scene: Scene) -> None:
+    scene.pod("other")
+    assert scene.places() == {"p": "", "other": ""}
+    assert "1 Insufficient cpu" in scene.told("FailedScheduling")[0]
+    source = {"driver": "csi.example.com", "volumeHandle": "v"}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": source}
+    scene.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": spec})
+    change(
+        scene,
+        {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "v"}},
+    )
+    assert scene.places()["p"] == "n"
+
+
+def test_after_the_timeout_the_node_is_free_again(scene: Scene) -> None:
+    scene.stage.pass_by(601)
+    scene.places()
+    assert scene.told("FailedScheduling") == [
+        'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+    ]
+    scene.pod("other")
+    change(scene, {"metadata": {"labels": {"tried": "again"}}})
+    assert scene.places()["other"] == "n"
+
+
+def test_a_volume_that_cannot_be_provisioned_leads_to_a_new_decision(scene: Scene) -> None:
+    change(scene, {"metadata": {"annotations": {SELECTED: None}}})
+    scene.places()
+    assert scene.told("FailedScheduling") == [
+        'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "c"'
+    ]
+    scene.stage.pass_by(1)
+    scene.places()
+    claim = scene.stage.send("GET", f"{CLAIMS}/c", None).body
+    assert claim["metadata"]["annotations"][SELECTED] == "n"
+
+
+def test_a_node_that_was_deleted_is_a_problem() -> None:
+    awaited = AwaitedVolumes("n", 5.0, frozenset([CLAIM]))
+    waiting = Volumes(delayed=(Delayed(CLAIM, 1, selected="n"),))
+    assert progress(awaited, waiting, {}, 4.0) == (False, "")
+    assert progress(awaited, Volumes(), {}, 6.0) == (True, "")
+    assert progress(awaited, waiting, None, 4.0).problem.endswith('failed to get node "n": node "n" not found')
