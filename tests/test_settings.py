@@ -193,6 +193,7 @@ VALUES = {
     "authorization.mode": "RBAC",
     "authorization.config": "/etc/authorization.yaml",
     "authorization.end_watches": "false",
+    "authorization.policy_file": "policies.jsonl",
     "authorization.webhook_config_file": "rights.kubeconfig",
     "authorization.webhook_version": "v1",
     "authorization.webhook_cache_authorized_ttl": "20s",

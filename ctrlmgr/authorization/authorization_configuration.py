@@ -20,7 +20,7 @@ from ctrlmgr.authorization.authorizer_match_conditions import ConditionCompiler
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import Expression
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.settings.authorization_settings import MODES
+from ctrlmgr.settings.authorization_settings import CONFIGURED_TYPES
 from ctrlmgr.settings.configuration_files import Document, read_document
 from ctrlmgr.settings.setting_types import parse_duration
 
@@ -96,7 +96,7 @@ class ConfiguredAuthorizer(NamedTuple):
     """One authorizer in the list of authorizers."""
 
     type: str
-    """The type of the authorizer, one of `MODES`."""
+    """The type of the authorizer, one of `authorization_settings.MODES`."""
     webhook: Webhook | None = None
     """The webhook's settings; present if and only if the type is Webhook."""
 
@@ -140,8 +140,10 @@ def _check(
 ) -> None:
     """Raise `SettingsError` if an authorizer is invalid; the settings of a webhook are checked elsewhere."""
     at = ("authorizers", index)
-    if authorizer.type not in MODES:
-        raise document.refuse(f"type must be one of {', '.join(MODES)}, not {authorizer.type!r}", *at, "type")
+    if authorizer.type not in CONFIGURED_TYPES:
+        raise document.refuse(
+            f"type must be one of {', '.join(CONFIGURED_TYPES)}, not {authorizer.type!r}", *at, "type"
+        )
     if authorizer.type != WEBHOOK and authorizer.type in types:
         raise document.refuse(f"only one authorizer may have the type {authorizer.type}", *at, "type")
     if not is_subdomain(authorizer.name):

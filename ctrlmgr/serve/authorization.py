@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.abac import AbacAuthorizer, read_policies
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorization_configuration import WEBHOOK, ConfiguredAuthorizer, Webhook
 from ctrlmgr.authorization.authorizer import (
@@ -41,6 +42,7 @@ from ctrlmgr.server import Backend
 from ctrlmgr.server.authz.authorization_webhook import WebhookAuthorizer
 from ctrlmgr.server.authz.configured_authorizers import ConfiguredAuthorizers
 from ctrlmgr.settings import AuthorizationSettings
+from ctrlmgr.settings.authorization_settings import ABAC
 
 PAGE: Final = ("/ui", "/ui/*")
 """The paths that all users may read: the page at `/ui` without its data."""
@@ -55,6 +57,7 @@ class ServingAuthorization:
         self.index = RbacIndex()
         self._graph = NodeGraph()
         self._clock = clock
+        self._policy_file = Path(settings.policy_file).expanduser()
         self._configured: ConfiguredAuthorizers | None = None
         self._named: Sequence[ConfiguredAuthorizer] = ()
         if settings.config:
@@ -64,6 +67,10 @@ class ServingAuthorization:
             if bool(settings.webhook_config_file) != (WEBHOOK in settings.mode):
                 raise SettingsError(
                     "authorization.webhook_config_file must be set if, and only if, authorization.mode contains Webhook"
+                )
+            if bool(settings.policy_file) != (ABAC in settings.mode):
+                raise SettingsError(
+                    "authorization.policy_file must be set if, and only if, authorization.mode contains ABAC"
                 )
             self._named = _named(settings)
         self.authorizer: Authorizer = self._configured or self._made(self._named)
@@ -117,6 +124,7 @@ class ServingAuthorization:
         makers: Mapping[str, Callable[[], Authorizer]] = {
             "Node": lambda: NodeAuthorizer(self._graph, NODE_RULES),
             "RBAC": lambda: RbacAuthorizer(self.index),
+            ABAC: lambda: AbacAuthorizer(read_policies(self._policy_file)),
             "AlwaysAllow": AlwaysAllow,
             "AlwaysDeny": AlwaysDeny,
         }

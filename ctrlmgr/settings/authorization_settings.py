@@ -9,8 +9,14 @@ from typing import Annotated, Any, Final
 from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import DURATION, LIST, SWITCH, TEXT, Kind, one_of
 
-MODES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
-"""The authorizers."""
+CONFIGURED_TYPES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
+"""The authorizers that the file in `config` can name."""
+
+ABAC: Final = "ABAC"
+"""The authorizer that reads the file in `policy_file`."""
+
+MODES: Final = (*CONFIGURED_TYPES, ABAC)
+"""The authorizers that `mode` can name."""
 
 _read_list: Callable[[Any], tuple[str, ...]] = LIST.read
 
@@ -35,8 +41,8 @@ class AuthorizationSettings:
         Setting(
             "The authorizers of requests, in the order in which they are called; the first authorizer that allows "
             'or denies a request decides. "RBAC": roles and bindings; "Node": the rights of kubelets; "Webhook": '
-            'another server; "AlwaysAllow" and "AlwaysDeny": all or no requests. Members of system:masters may do '
-            "everything.",
+            'another server; "ABAC": the policies in `policy_file`; "AlwaysAllow" and "AlwaysDeny": all or no '
+            "requests. Members of system:masters may do everything.",
             flag="--authorization-mode",
             metavar="LIST",
         ),
@@ -57,6 +63,16 @@ class AuthorizationSettings:
             "apiserver.config.k8s.io/v1). This file replaces `mode` and the settings of the webhook, and allows "
             "several webhooks. The server reloads the file when it changes.",
             flag="--authorization-config",
+            metavar="FILE",
+        ),
+    ] = ""
+    policy_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            'A file with the policies of the mode "ABAC": one JSON object a line, each a Policy of '
+            "abac.authorization.kubernetes.io/v1beta1.",
+            flag="--authorization-policy-file",
             metavar="FILE",
         ),
     ] = ""

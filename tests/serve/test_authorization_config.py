@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.authorization import ServingAuthorization
@@ -178,6 +180,22 @@ def test_configuration_file_replaces_the_flags(named: Named, more: dict[str, Any
     settings = AuthorizationSettings(config=str(named.file), **more)
     with pytest.raises(SettingsError, match=rf"authorization\.{next(iter(more))} cannot be set where"):
         ServingAuthorization(settings, clock=SystemClock())
+
+
+def test_the_mode_abac_reads_its_policy_file(tmp_path: Path) -> None:
+    file = tmp_path / "policies.jsonl"
+    file.write_text('{"user": "ann", "resource": "pods"}\n', encoding="utf-8")
+    made = ServingAuthorization(
+        AuthorizationSettings(mode=("RBAC", "ABAC"), policy_file=str(file)), clock=SystemClock()
+    )
+    verdicts = [made.authorizer.authorize(User("ann"), Attributes("get", resource=each)) for each in ("pods", "nodes")]
+    assert [verdict is not None and verdict.allows for verdict in verdicts] == [True, False]
+
+
+@pytest.mark.parametrize("settings", [{"mode": ("ABAC",)}, {"policy_file": "policies.jsonl"}], ids=str)
+def test_the_mode_abac_and_the_policy_file_need_each_other(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=r"authorization\.policy_file must be set if, and only if"):
+        ServingAuthorization(AuthorizationSettings(**settings), clock=SystemClock())
 
 
 def test_what_follows_the_log_begins_with_the_server(named: Named) -> None:

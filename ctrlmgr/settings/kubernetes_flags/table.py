@@ -70,7 +70,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--vmodule": RefusedFlag("use --log-level debug, and filter the log lines by the field logger"),
     # kube-apiserver
     "--admission-control": RefusedFlag("use --enable-admission-plugins and --disable-admission-plugins"),
-    "--authorization-policy-file": RefusedFlag("ctrlmgr does not support ABAC; use Roles and bindings, or a webhook"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
     "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
     "--coordinated-leadership-retry-period": _NO_CANDIDATES,
