@@ -44,6 +44,7 @@ from ctrlmgr.controllers import (
     resourcequota,
     root_ca_certificate_publisher,
     scheduler,
+    selinux_warning,
     service_cidr,
     serviceaccount,
     serviceaccount_token,
@@ -93,6 +94,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     resourcequota.DESCRIPTOR,
     root_ca_certificate_publisher.DESCRIPTOR,
     scheduler.DESCRIPTOR,
+    selinux_warning.DESCRIPTOR,
     serviceaccount.DESCRIPTOR,
     service_cidr.DESCRIPTOR,
     simulated_load_balancer.DESCRIPTOR,
@@ -124,7 +126,6 @@ ABSENT: Mapping[str, str] = {
     "podcertificaterequest-cleaner-controller": "",
     "podgroup-protection-controller": "",
     "resourcepoolstatusrequest-controller": "",
-    "selinux-warning-controller": "",
     "storage-version-migrator-controller": "svm",
     "storageversion-garbage-collector-controller": "storage-version-gc",
 }

@@ -81,11 +81,12 @@ def test_no_name_means_two_controllers() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", ["selinux-warning", "selinux-warning-controller"])
+@pytest.mark.parametrize("name", ["svm", "storage-version-migrator", "storage-version-migrator-controller"])
 def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name: str) -> None:
     running, warnings = registry.enabled(["a", name], [A, B])
     assert [each.name for each in running] == [A.name]
-    assert warnings == ("controllers.enabled: there is no selinux-warning-controller here: no component does its work",)
+    absent = "storage-version-migrator-controller"
+    assert warnings == (f"controllers.enabled: there is no {absent} here: no component does its work",)
     assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
 
 
