@@ -21,6 +21,7 @@ from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
+from ctrlmgr.simulation.csi_objects import MANAGED
 from ctrlmgr.simulation.node_devices import read_devices
 
 MARK: Final = SIMULATED
@@ -41,6 +42,8 @@ support.
 """
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
+_SLOW_ATTACH: Final = re.compile(rf"slow attach(?: {DURATION})?")
+_ATTACH_ERROR, _PROVISIONING_ERROR = "attach error", "provisioning error"
 _SLOWNESS: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _CONDITIONS: Final = (
@@ -164,9 +167,8 @@ def new_node(template: Template) -> dict[str, Any]:
         **template.labels,
         MARK: "true",
     }
-    metadata: dict[str, Any] = {"name": template.name, "labels": labels}
-    if template.annotations:
-        metadata["annotations"] = dict(template.annotations)
+    annotations = {**template.annotations, MANAGED: "true"}
+    metadata: dict[str, Any] = {"name": template.name, "labels": labels, "annotations": annotations}
     spec = {"taints": [dict(each) for each in template.taints]} if template.taints else {}
     status = {"capacity": dict(template.capacity), "allocatable": dict(template.capacity)}
     return {"kind": "Node", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
@@ -183,13 +185,30 @@ def slowness(annotations: Mapping[str, str]) -> float:
     return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
 
 
+def attach_delay(annotations: Mapping[str, str]) -> float:
+    """Return the seconds that attaching a volume to a node takes."""
+    found = (_SLOW_ATTACH.fullmatch(each) for each in _stated_conditions(annotations))
+    return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
+
+
+def attaching_fails(annotations: Mapping[str, str]) -> bool:
+    """Return whether volumes cannot be attached to a node."""
+    return _ATTACH_ERROR in _stated_conditions(annotations)
+
+
+def provisioning_fails(annotations: Mapping[str, str]) -> bool:
+    """Return whether volumes cannot be created for a node."""
+    return _PROVISIONING_ERROR in _stated_conditions(annotations)
+
+
 def problems(annotations: Mapping[str, str]) -> list[str]:
     """Return the errors in the annotation with a node's behaviour."""
-    known = {"lost", "not ready", *_PRESSURES}
+    known = {"lost", "not ready", *_PRESSURES, _ATTACH_ERROR, _PROVISIONING_ERROR}
+    phrases = ", ".join(sorted({*known, "slow TIME", "slow attach TIME"}))
     return [
-        f"{NODE_ANNOTATION}: {each!r} is not a valid phrase; write one of {', '.join(sorted({*known, 'slow TIME'}))}"
+        f"{NODE_ANNOTATION}: {each!r} is not a valid phrase; write one of {phrases}"
         for each in _stated_conditions(annotations)
-        if each not in known and not _SLOW.fullmatch(each)
+        if each not in known and not _SLOW.fullmatch(each) and not _SLOW_ATTACH.fullmatch(each)
     ]
 
 

@@ -61,6 +61,44 @@ def test_a_crash_loop_is_seen_and_its_logs_are_read(kubectl: Kubectl) -> None:
     assert kubectl("logs crash") == "going down\n"
 
 
+DATABASE = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - {name: db, image: postgres, volumeMounts: [{name: data, mountPath: /data}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def volumes_of(kubectl: Kubectl) -> list[str]:
+    return [each["spec"]["volumeName"] for each in kubectl.get("pvc")["items"]]
+
+
+def test_a_stateful_set_gets_volumes_that_are_attached_expanded_and_deleted(kubectl: Kubectl) -> None:
+    kubectl("apply -f -", DATABASE)
+    until(lambda: "2/2" in kubectl("get statefulset db"))
+    volumes = volumes_of(kubectl)
+    attached = kubectl.get("volumeattachments")["items"]
+    held = {each["spec"]["source"]["persistentVolumeName"]: each["status"]["attached"] for each in attached}
+    assert [held.get(each) for each in volumes] == [True, True]
+    kubectl("""patch pvc data-db-0 -p '{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}'""")
+    until(lambda: kubectl.get("pvc data-db-0")["status"]["capacity"]["storage"] == "2Gi")
+    kubectl("delete statefulset db --cascade=foreground")
+    kubectl("delete pvc --all")
+    until(lambda: not any(kubectl.run(f"get pv {each}").out for each in volumes))
+
+
 SPEAKS = """
 apiVersion: v1
 kind: Pod

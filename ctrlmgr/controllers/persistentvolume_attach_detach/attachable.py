@@ -9,7 +9,7 @@ has ended, or until it is being deleted and none of its containers runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -262,6 +262,14 @@ class Attachable:
                 users = found[volume.unique_name].pods if volume.unique_name in found else []
                 found[volume.unique_name] = NeededVolume(volume, [*users, pod])
         return found
+
+    def is_available(self, claim: Key, attached: Collection[str]) -> bool:
+        """Return whether a claim is bound, and its volume is in `attached` if the volume must be attached."""
+        found = self._claims.get(claim)
+        if found is None or found.view(_Claim).status.phase != "Bound":
+            return False
+        volume = self._volume_of(found)
+        return volume is None or not self._needs_attaching(volume) or volume.unique_name in attached
 
     def elsewhere(self, volume: CsiVolume, node: str) -> list[tuple[str, bool]]:
         """Return the other nodes to which a volume is attached or being attached.

@@ -12,6 +12,13 @@ from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import SWITCH, TEXT, decimal
 
 _SLICES = Resource("resource.k8s.io", "resourceslices")
+_CSI_NODES = Resource("storage.k8s.io", "csinodes")
+_STORAGE = (
+    Resource("", "persistentvolumeclaims"),
+    Resource("", "persistentvolumes"),
+    Resource("storage.k8s.io", "csidrivers"),
+    Resource("storage.k8s.io", "volumeattachments"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +93,8 @@ DESCRIPTOR = ControllerDescriptor(
     # This controller writes nodes and pods as the users of the simulated nodes.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="runs simulated nodes and the pods on them, with `--nodes`",
-    watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES, _SLICES),
-    owns=(NODES, LEASES, _SLICES),
+    watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES, _SLICES, _CSI_NODES, *_STORAGE),
+    owns=(NODES, LEASES, _SLICES, _CSI_NODES),
     builder="ctrlmgr.controllers.simulated_nodes.controller:build",
     options=Options,
     enabled_by_default=False,

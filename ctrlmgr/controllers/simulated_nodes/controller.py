@@ -30,12 +30,15 @@ from ctrlmgr.clock import Clock, format_time_seconds, parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import CLAIMS
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
+from ctrlmgr.controllers.simulated_nodes.csi_nodes import CSI_NODES, CsiNodes, csi_node_keys
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.node_leases import Renewals
+from ctrlmgr.controllers.simulated_nodes.pod_volumes import PodVolumes
 from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime, asked_of, ips_of, misunderstood, taken_at
@@ -88,6 +91,8 @@ class SimulatedNodes:
         pods: Lister,
         leases: Lister,
         slices: ResourceSlices,
+        csi_nodes: CsiNodes,
+        volumes: PodVolumes,
         services: Services,
         recorder: Recorder,
         desired: Sequence[Template],
@@ -104,6 +109,8 @@ class SimulatedNodes:
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
         self._slices = slices
+        self._csi_nodes = csi_nodes
+        self._volumes = volumes
         self._services = services
         self._recorder = recorder
         self._wanted = {each.name: each for each in desired}
@@ -170,6 +177,8 @@ class SimulatedNodes:
             return self._register(name, acting) if node is None else None
         self._report(node, acting)
         self._slices.publish(node, acting)
+        self._csi_nodes.register(node, acting)
+        self._volumes.report(node, acting)
         self._tell_problems(node)
         self._renewals.begin(node, acting)
         reported = self._reported.get(name, -_REPORT)
@@ -224,6 +233,7 @@ class SimulatedNodes:
             self._given.pop(key, None)
             self._looked_at.pop(key, None)
             self._services.forget(key)
+            self._volumes.forget(key)
             return None
         node = self._nodes.get(Key("", pod.view(Pod).spec.node_name))
         if node is None or not is_marked(node) or is_lost(node.annotations):
@@ -260,9 +270,13 @@ class SimulatedNodes:
             return None
         if place is None:
             return Result(requeue_after=_MOMENT)
+        end = time.end(fields)
+        waits = self._volumes.wait(pod, node) if is_new and end is None else None
+        if waits is not None:
+            self._create_containers(pod, fields, node, place, time, client)
+            return Result(requeue_after=waits)
         for problem in misunderstood(fields, self._rules) if is_new else ():
             self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
-        end = time.end(fields)
         seconds = time.seconds(now)
         seen = self._shared.seen_by(pod.uid, time, now) if is_sharing(fields) else None
         asked = asked_of(fields, self._rules, node.annotations)
@@ -287,6 +301,16 @@ class SimulatedNodes:
         wait = max(desired.changes_in / self._speed, _SOON)
         self._looked_at[pod.key] = (pod.revision, changes), self._clock.monotonic() + wait
         return Result(requeue_after=wait)
+
+    def _create_containers(
+        self, pod: Object, fields: dict[str, Any], node: Object, place: Place, time: PodTime, client: EngineClient
+    ) -> None:
+        """Report that the containers of a pod cannot start yet; the pod has no start time and no addresses."""
+        asked = asked_of(fields, self._rules, node.annotations)
+        status = desired_status(fields, asked, Place(place.host_ips, ()), 0.0, None, time.write).status
+        del status["startTime"]
+        if status != fields.get("status"):
+            client.update(Object.from_dict({**fields, "status": status}), "status")
 
     def _network(self, fields: Mapping[str, Any], time: PodTime, own: Sequence[str]) -> SeenServices:
         meta = fields["metadata"]
@@ -418,7 +442,9 @@ def build(context: ControllerContext, options: Options) -> Controller:
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     services, endpoint_slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
-    devices = context.informers.informer(RESOURCE_SLICES)
+    devices, csi_nodes = (context.informers.informer(each) for each in (RESOURCE_SLICES, CSI_NODES))
+    claims, recorder = context.informers.informer(CLAIMS), context.recorder(DESCRIPTOR)
+    volumes = PodVolumes(context.informers, recorder, clock=context.clock)
     desired = templates(options.nodes)
     network = Services(context.clock)
     # Register these handlers before the watches. The handlers record what pods have seen, which a standby process must
@@ -430,8 +456,10 @@ def build(context: ControllerContext, options: Options) -> Controller:
         pods.lister,
         leases.lister,
         ResourceSlices(devices.lister, {each.name: each.devices for each in desired}),
+        CsiNodes(csi_nodes.lister),
+        volumes,
         network,
-        context.recorder(DESCRIPTOR),
+        recorder,
         desired,
         read_behaviour(options),
         options.simulated_speed,
@@ -442,6 +470,10 @@ def build(context: ControllerContext, options: Options) -> Controller:
         Watch(nodes, reconciler.status_keys, delay=_LOOK),
         Watch(pods, pod_keys),
         Watch(devices, slice_keys),
+        Watch(csi_nodes, csi_node_keys),
+        Watch(claims, volumes.keys_of_claim),
+        Watch(nodes, volumes.keys_of_node),
+        Watch(pods, volumes.keys_of_pod),
         Watch(services, network.askers),
         Watch(endpoint_slices, network.askers_of_slice),
     ]

@@ -9,11 +9,27 @@ from dataclasses import replace
 from typing import Final
 
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import node_ipam, scheduler, simulated_load_balancer, simulated_nodes
+from ctrlmgr.controllers import (
+    node_ipam,
+    scheduler,
+    simulated_csi_attacher,
+    simulated_csi_provisioner,
+    simulated_csi_resizer,
+    simulated_load_balancer,
+    simulated_nodes,
+)
 from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.settings import Settings
 
-SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)
+_ADDED: Final = (
+    scheduler,
+    simulated_nodes,
+    simulated_load_balancer,
+    simulated_csi_provisioner,
+    simulated_csi_attacher,
+    simulated_csi_resizer,
+)
+SIMULATED: Final = tuple(each.DESCRIPTOR.name for each in _ADDED)
 """The additional controllers that run if there are simulated nodes."""
 
 

@@ -1,0 +1,51 @@
+"""The objects of the simulated CSI driver: its storage class, its CSIDriver, and a CSINode for each simulated node.
+
+Source of the objects' form: the registration of drivers by a kubelet (`pkg/volume/csi/nodeinfomanager`) and
+`external-provisioner`. A simulated volume belongs to the zone of its node; the volume of a node without a zone can be
+attached to any node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+DRIVER: Final = "csi.simulate.ctrlmgr.io"
+CLASS: Final = "simulated"
+ZONE: Final = "topology.kubernetes.io/zone"
+VOLUMES_PER_NODE: Final = 127
+"""The maximum number of volumes that the driver attaches to a node."""
+MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
+"""The annotation with which a kubelet delegates attaching to the attach-detach controller."""
+
+
+def storage_class() -> dict[str, Any]:
+    """Return the default storage class of a simulated cluster."""
+    return {
+        "kind": "StorageClass",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": DRIVER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+    }
+
+
+def csi_driver() -> dict[str, Any]:
+    """Return the CSIDriver of the simulated driver."""
+    spec = {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"}
+    return {"kind": "CSIDriver", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": DRIVER}, "spec": spec}
+
+
+def csi_node(name: str, uid: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the CSINode of a node with this name, uid and labels."""
+    driver = {
+        "name": DRIVER,
+        "nodeID": name,
+        "topologyKeys": [ZONE] if ZONE in labels else None,
+        "allocatable": {"count": VOLUMES_PER_NODE},
+    }
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    metadata = {"name": name, "ownerReferences": [owner]}
+    return {"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "metadata": metadata, "spec": {"drivers": [driver]}}
