@@ -1,4 +1,4 @@
-"""Every error ctrlmgr raises, as a drawn tree. Each class has a default message.
+"""Every error ctrlmgr raises, as a drawn tree. Each class has a `default_message`.
 
     CtrlmgrError
     ├── ApiError                  code and reason on the class, details on the instance: a metav1.Status
@@ -57,7 +57,7 @@ class CtrlmgrError(Exception):
     lost_race: ClassVar[bool] = False
     """Whether another writer may simply have been first: the caller reads again and decides again.
 
-    This is normal for a controller, whose cache is always a moment behind.
+    A lost race is normal for a controller, whose cache is always a moment behind.
     """
 
     def __init__(self, message: str | None = None) -> None:

@@ -145,7 +145,7 @@ class Service(msgspec.Struct, frozen=True, dict=True):
     def selects_endpoints(self) -> bool:
         """Return whether a controller maintains the endpoints of the service.
 
-        This is true if the service has a selector and is not of type ExternalName.
+        The control plane manages the endpoints of a service that has a selector and is not of type ExternalName.
         """
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 

@@ -50,7 +50,7 @@ class Stage(enum.StrEnum):
 
     REQUEST_RECEIVED = "RequestReceived"
     RESPONSE_STARTED = "ResponseStarted"
-    """This stage exists only for requests with long-running responses: watches, and connections to pods."""
+    """A stage of requests with long-running responses only: watches, and connections to pods."""
     RESPONSE_COMPLETE = "ResponseComplete"
     PANIC = "Panic"
 

@@ -104,8 +104,8 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
     """Return the first certificate of `presented` (DER) with its chain to an authority; the chain is valid at `now`.
 
-    The other presented certificates may be intermediate certificates of the chain. Raises `CredentialsRefused`, with
-    the reason, if the certificate has no valid chain.
+    The certificates that the client presents after its own may be intermediate certificates of the chain. Raises
+    `CredentialsRefused`, with the reason, if the certificate has no valid chain.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")

@@ -1,4 +1,4 @@
-"""Shell completion of kinds, names, namespaces, points in time, ready-made questions and controllers.
+"""Shell completion of kinds, names, namespaces, points in time, ready-made queries and controllers.
 
 Guarantees: completion only reads, and only from an existing log. If the log cannot be read, completion offers no values
 and prints nothing. If a list of completions is long, only its first entries are offered.
@@ -142,7 +142,7 @@ def moments(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def questions(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the names of the ready-made questions as completions."""
+    """Offer the names of the ready-made queries as completions."""
     from ctrlmgr.inspection.queries import audit_questions
     from ctrlmgr.inspection.queries import questions as ready_made
 

@@ -99,7 +99,7 @@ class ControllerContext(Protocol):
     def apiserver_client(self) -> EngineClient:
         """Return a client for writes of the API server itself.
 
-        These writes do not require that this process is the leader.
+        A process that is not the leader may make these writes, too.
         """
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:

@@ -1,10 +1,10 @@
 """Computes some proposals just before an append, because many concurrent writes may change the same object.
 
-The used amount of a ResourceQuota is an example: every creation in a namespace changes the amount. If this amount were
-computed together with the object, only one of several concurrent writes would succeed, and the others would have to be
-decided again. Therefore a write returns a function that computes the change of the shared object (`DeferredProposals`).
-The caller evaluates the function when it appends the write, on the state at that time. Writes in the same turn of the
-event loop share one append, and each write takes the changes of the previous one into account.
+The used amount of a ResourceQuota is an example: every creation in a namespace changes the amount. If a quota's usage
+were computed together with the object, only one of several concurrent writes would succeed, and the server would have
+to decide the other writes again. Therefore a write returns a function that computes the change of the shared object
+(`DeferredProposals`). The caller evaluates the function when it appends the write, on the state at that time. Writes in
+the same turn of the event loop share one append, and each write takes the changes of the previous one into account.
 
 Guarantees: deferred proposals are appended together with the write or not at all. Deferred proposals are computed on
 the newest known state, and the log refuses the append if that state is outdated.

@@ -167,13 +167,12 @@ class Strategy:
     """Whether the kind validates metadata itself.
 
     If the kind does not validate metadata itself, only the generic layer validates metadata, and only for objects
-    without other errors. This attribute is False if Kubernetes' `Validate` of the kind does not call
-    `ValidateObjectMeta`.
+    without other errors. The value is False if Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`.
     """
     compares_metadata = True
     """Whether the kind itself also validates changes of metadata, in addition to the generic layer.
 
-    This attribute is True if Kubernetes' `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`.
+    The value is True if Kubernetes' `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`.
     """
     name_check: NameCheck = staticmethod(subdomain_name)
     """A function that validates the names of objects; see `validation.name_formats`."""
@@ -205,7 +204,7 @@ class Strategy:
     def default_status(self, obj: Unstructured) -> None:
         """Set the defaults for a patch of the status, whose spec is the stored spec.
 
-        This method may set more defaults than others.
+        A kind may set more defaults for a patch of the status than for other writes.
         """
         self.default(obj)
 

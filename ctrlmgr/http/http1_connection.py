@@ -3,8 +3,8 @@
 Guarantees:
 - Requests are answered in order, one at a time. While the client does not read, the server starts no further request.
 - A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
-  began the request. The same time limit applies to other data between requests, such as blank lines, or the rest of a
-  body after its request was answered.
+  began the request. The time limit for a request head also applies to other data between requests, such as blank lines,
+  or the rest of a body after its request was answered.
 - Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Requests before malformed
   input are answered first. After malformed input was answered, the connection closes, and further input is ignored.
 - If the response is sent before a body that the client holds back (`Expect: 100-continue`), the connection closes,

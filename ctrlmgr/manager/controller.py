@@ -215,7 +215,7 @@ class Controller:
     def stop(self) -> None:
         """Tell the reconciler to end the components that it keeps running (`Stops`).
 
-        This method is called when all workers have ended.
+        The manager calls this method when all workers have ended.
         """
         if isinstance(self._reconciler, Stops):
             self._reconciler.on_stop()

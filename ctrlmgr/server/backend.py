@@ -166,7 +166,7 @@ class Backend:
     def call(self, calls: Sequence[Call]) -> list[Reply]:
         """Call other processes, and wait for their responses.
 
-        This method may be called on any thread except the event loop's.
+        The method may be called on any thread except that of the event loop.
         """
         if self._loop is None:
             return [Reply(problem="dial tcp: the server does not run") for _ in calls]

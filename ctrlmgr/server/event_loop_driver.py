@@ -2,8 +2,8 @@
 
 Guarantees (in addition to those that `engine.operations` requires of a driver):
 - An append is durable, or its refusal is final, before the operation that made it continues. If the outcome of an
-  append is unknown after `WRITE_PATIENCE` seconds, the operation fails with 504. Such an append may still reach the
-  log, so the client must check.
+  append is unknown after `WRITE_PATIENCE` seconds, the operation fails with 504. An append with an unknown outcome may
+  still reach the log, so the client must read the object again.
 - After a refused append, the operation reads a state that contains all events that caused the refusal.
 - A slow read continues as long as the database answers other queries. If the database does not respond to other
   queries, the read fails with 503.

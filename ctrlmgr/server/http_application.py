@@ -172,8 +172,8 @@ class App:
 def _let_go(error: BaseException | None) -> None:
     """Remove the tracebacks of an error that was sent to the client, and of the errors that caused it.
 
-    A traceback refers to the frames, and a frame can refer to the error. This reference cycle would keep all objects in
-    the frames, such as a body of megabytes, until the garbage collector runs.
+    A traceback refers to the frames, and a frame can refer to the error. A reference cycle between an error and its
+    frames would keep all objects in the frames, such as a body of megabytes, until the garbage collector runs.
     """
     while error is not None and error.__traceback__ is not None:
         error.__traceback__ = None

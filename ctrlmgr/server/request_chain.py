@@ -208,7 +208,7 @@ class Chain:
     async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
         """Return whether the request may continue after its first audit event; if not, respond with 500.
 
-        `may` is the result of the audit backends that do not wait. This method also waits for the slow audit backends.
+        `may` is the result of the audit backends that do not wait. The method waits for the slow audit backends, too.
         """
         if may and request.audit is not None:
             may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)

@@ -27,11 +27,11 @@ class Setting:
     """The command-line flag with its dashes; empty if only files and variables can set the setting."""
     metavar: str = ""
     formerly: str = ""
-    """The former key of this setting, which still works, but with a warning; empty if the key never changed."""
+    """The setting's former key, which still works with a warning; empty if the key has never changed."""
 
     @property
     def help(self) -> str:
-        """The first sentence of the description."""
+        """The first sentence of the setting's description."""
         head, stop, _ = self.text.partition(". ")
         return head + "." if stop else self.text
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.simulation.pod_fields import files_of
 
 OTHERS: Final = ""
-"""The author of changes that other pods made, and of the initial content of a volume."""
+"""The author recorded for files that other pods changed, and for the initial content of a volume."""
 
 
 class Entry(NamedTuple):

@@ -73,7 +73,7 @@ class Surroundings:
         self._clock = clock
 
     def around(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the surroundings of an object at the revision `at`.
+        """Return an object's owner, children, Events and conditions at the revision `at`.
 
         Raises `NotFound` if the object did not exist at this revision.
         """

@@ -56,7 +56,7 @@ class MutatingAdmissionPolicy(Plugin):
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
         """Create the plugin.
 
-        It converts objects between the versions of `kinds`, and its expressions query `authorizer`.
+        The plugin converts objects between the versions of `kinds`, and its expressions query `authorizer`.
         """
         self._kinds = kinds
         self._authorizer = authorizer

@@ -139,7 +139,7 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
 def _is_resized(fields: Fields) -> bool:
     """Return whether allocated amounts may count in addition to requested ones.
 
-    This is False for a new pod, which has no allocated amounts.
+    A new pod has no allocated amounts, so the value is False for a new pod.
     """
     return not (fields.get("status") or {}).keys() <= _NEW
 

@@ -1,6 +1,6 @@
 """Chooses the log that a command reads: by default that of kubectl's current cluster, if it is a ctrlmgr server.
 
-The first rule in this list that applies decides:
+The first of these rules that applies selects the cluster:
 1. `--server`, `--kubeconfig` or `--context` name a server; `--database` or `--data-dir` names a database.
 2. A variable of ctrlmgr or the settings file names a database or data directory.
 3. The variable `$KUBECONFIG` names the cluster. If the cluster in `$KUBECONFIG` is not a ctrlmgr server, the command

@@ -1,4 +1,4 @@
-"""`ctrlmgr sql`: queries the log with SQL or with ready-made questions."""
+"""`ctrlmgr sql`: queries the log with SQL or with ready-made queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="Run the SQL queries in this file; - is stdin.",
 )
 @click.option("--audit", is_flag=True, help="Query the audited requests (table `requests`) instead of the log.")
-@click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
+@click.option("--list", "listed", is_flag=True, help="List the ready-made queries.")
 @click.option("--datasette", is_flag=True, help="Print metadata of this log for Datasette (its option -m), as JSON.")
 @output_option("table", "json", "csv")
 def sql(
@@ -47,7 +47,7 @@ def sql(
 ) -> None:
     """Query the log with a ready-made QUESTION, with an SQL statement, or in an interactive shell.
 
-    docs/sql.md describes the views and the ready-made questions. The connection to the database is read-only. The
+    docs/sql.md describes the views and the ready-made queries. The connection to the database is read-only. The
     function `objects_at(REVISION)` returns the objects that existed at a revision.
 
     \b

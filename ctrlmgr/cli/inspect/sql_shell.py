@@ -24,7 +24,7 @@ from ctrlmgr.logging import escape
 
 _HELP = """\
 A query ends with a semicolon. The connection is read-only.
-  .list                     list the ready-made questions
+  .list                     list the ready-made queries
   .ask NAME [PARAM=VALUE]…  run one of them
   .views [NAME]             list the views and tables, or the columns of one
   .output table|json|csv    set the output format
@@ -128,7 +128,7 @@ def run_shell(shell: Shell, history: Path | None) -> None:
     readline.parse_and_bind("tab: complete")
     if history and history.exists():
         readline.read_history_file(history)
-    click.echo("Type SQL; .help for help, .list for ready-made questions, Ctrl-D to leave.")
+    click.echo("Type SQL; .help for help, .list for ready-made queries, Ctrl-D to leave.")
     try:
         _read(shell)
     finally:

@@ -1,4 +1,4 @@
-"""Code that `ctrlmgr sql` and its shell share: ready-made questions, and the splitting of SQL into statements."""
+"""Code that `ctrlmgr sql` and its shell share: ready-made queries, and the splitting of SQL into statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
-    """Print the result of a ready-made question; raises `click.UsageError` if the question is unknown."""
+    """Print the result of a ready-made query; raises `click.UsageError` if no query has this name."""
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser

@@ -144,9 +144,9 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
     """Return `subsets` within `CAPACITY`; if the subsets do not exceed the capacity, the same list is returned.
 
-    Ready addresses have precedence. They are removed only if their number alone exceeds the capacity; in that case, all
-    not-ready addresses are removed. Each subset keeps its proportional share of the capacity, rounded up, until the
-    capacity is reached. Within a subset, the first addresses are kept (`truncateEndpoints` in
+    Ready addresses have precedence. Ready addresses are removed only if their number alone exceeds the capacity; in
+    that case, all not-ready addresses are removed. Each subset keeps its proportional share of the capacity, rounded
+    up, until the capacity is reached. Within a subset, the first addresses are kept (`truncateEndpoints` in
     `endpoints_controller.go`).
     """
     ready, not_ready = count_addresses(subsets)

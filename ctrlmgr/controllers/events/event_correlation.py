@@ -123,7 +123,7 @@ class Correlator:
     def _combined(self, occurrence: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
         """Return the occurrence and the key of its Event.
 
-        If the occurrence's group has many messages, the occurrence is combined with the others.
+        If a group of occurrences has many different messages, all occurrences of the group become one Event.
         """
         key = (_source(occurrence), occurrence.type, occurrence.reason)
         group = self._groups.get(key)

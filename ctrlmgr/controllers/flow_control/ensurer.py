@@ -5,8 +5,8 @@ Guarantees:
 - The spec of a mandatory object is always corrected; only the number of seats, and the seats to lend, of the level
   `exempt` can be configured.
 - The spec of a suggested object is corrected if its annotation `apf.kubernetes.io/autoupdate-spec` has the value true.
-  If a suggested object lacks the annotation, the spec is corrected if it was never changed, and the annotation is set
-  accordingly.
+  If a suggested object lacks the annotation, the annotation is added, and the spec is corrected if no user has changed
+  it.
 - An object with the annotation `apf.kubernetes.io/autoupdate-spec` is deleted if Kubernetes no longer defines it.
 
 Source: Kubernetes `pkg/registry/flowcontrol/ensurer`.

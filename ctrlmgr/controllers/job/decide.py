@@ -144,7 +144,7 @@ def _desired_pods(snapshot: JobSnapshot) -> int:
 
 
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
-    """Return the active pods to delete: pods with invalid or duplicate indexes, and others, in sum `at_least`."""
+    """Return the active pods to delete: all with invalid or duplicate indexes, and more up to `at_least`."""
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active
     if snapshot.spec.is_indexed:

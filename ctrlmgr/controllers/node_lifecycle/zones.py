@@ -114,7 +114,7 @@ class TaintQueue:
 class Rates(NamedTuple):
     """The number of nodes that are tainted per second, in a healthy zone and in a partially disrupted zone.
 
-    The second rate applies to zones of more than `large` nodes.
+    The secondary rate applies to zones of more than `large` nodes.
     """
 
     normal: float

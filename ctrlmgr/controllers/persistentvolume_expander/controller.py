@@ -20,7 +20,7 @@ from ctrlmgr.manager import Controller, Watch
 
 
 class VolumeExpander:
-    """Reconciles a claim."""
+    """Reconciles one PersistentVolumeClaim."""
 
     def __init__(self, claims: Lister, volumes: Lister, recorder: Recorder) -> None:
         """Create a reconciler that reads objects from these caches."""

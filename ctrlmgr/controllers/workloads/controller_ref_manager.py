@@ -3,7 +3,8 @@
 Guarantees, as in Kubernetes (`pkg/controller/controller_ref_manager.go`):
 - An object has at most one controller, and only its controller releases it.
 - Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
-  and not from the cache. This read checks that the owner still exists with the same uid and is not terminating.
+  and not from the cache. The read of the owner checks that the owner still exists with the same uid and is not
+  terminating.
 - The patches for adoption and release contain the object's uid, so another object with the same name is neither adopted
   nor released.
 - If the object to adopt or release no longer exists, no error is raised.

@@ -1,8 +1,9 @@
 """Computes the internal fields of Go's `resource.Quantity` after parsing, because template hashes contain all of them.
 
 Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
-`pkg/api/resource/quantity.go`). These fields say whether an amount is an int64 or a decimal of any size, whether its
-string is kept, and its format. Kubernetes' clients parse amounts from JSON and from protobuf with `ParseQuantity`.
+`pkg/api/resource/quantity.go`). The fields of a Go quantity say whether the amount is an int64 or a decimal of any
+size, whether its string is kept, and its format. Kubernetes' clients parse amounts from JSON and from protobuf with
+`ParseQuantity`.
 """
 
 from __future__ import annotations

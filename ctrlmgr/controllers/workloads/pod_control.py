@@ -53,7 +53,7 @@ def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any
 def slow_start(count: int, first: int = 1) -> Iterator[int]:
     """Yield the size of each batch of a slow start.
 
-    The first size is `first`, each later size is twice as large, and the sum of all sizes is `count`.
+    The first batch has the size `first`, each later batch is twice as large, and the sum of all sizes is `count`.
     """
     size = first
     while count > 0:

@@ -1,16 +1,15 @@
 """Writes objects that are already in their final form, as the built-in controllers compute them.
 
-The full path of a write decodes a body against its schema, sets defaults, validates it and encodes it again. For an
-object in the schema's canonical form, all these steps change nothing, but take more time than the rest of the write.
-Therefore decoding, defaulting and validation are skipped for a client that promises canonical objects (`EngineClient`,
-`canonical`). Tests verify this promise by writing the controllers' objects through the full path and comparing the
-results.
+The full path of a write decodes a body against its schema, sets defaults, validates it and encodes it again. Decoding,
+defaulting and validation do not change an object in the schema's canonical form, but take more time than all other
+steps of the write. Therefore decoding, defaulting and validation are skipped for a client that promises canonical
+objects (`EngineClient`, `canonical`). Tests verify this promise by writing the controllers' objects through the full
+path and comparing the results.
 
-Guarantees, as on the full path:
-- Admission decides about every write. If admission needs the object, the write takes the full path.
-- The server sets the uid, the creation time and the deletion time; managedFields name the owners of the fields.
-- Every write is conditional on the revision that the caller read. An update that changes nothing appends nothing. A
-  terminating object is removed when it has no more finalizers.
+Guarantees, as on the full path: - Admission decides about every write. If admission needs the object, the write takes
+the full path. - The server sets the uid, the creation time and the deletion time; managedFields name the owners of the
+fields. - Every write is conditional on the revision that the caller read. An update that changes nothing appends
+nothing. A terminating object is removed when it has no more finalizers.
 """
 
 from __future__ import annotations

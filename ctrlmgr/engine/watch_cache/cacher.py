@@ -119,8 +119,8 @@ class Cacher:
     def read_missing(self) -> Sequence[Event] | State:
         """Read from the log the events that the feed has lost; the result is for `take`.
 
-        If the log was compacted, the whole state is read. This method blocks and does not change the cacher, so it may
-        run on another thread. Raises the log's errors if the events cannot be read.
+        If the log was compacted, the whole state is read. The read blocks and does not change the cacher, so it may run
+        on another thread. Raises the log's errors if the events cannot be read.
         """
         with suppress(Expired):
             if events := self._log.events_after(self.revision, limit=_BATCH):

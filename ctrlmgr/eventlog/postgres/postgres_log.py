@@ -228,7 +228,7 @@ class PostgresEventLog(SQLLog):
     def _back_off(self, delay: float) -> float:
         """Sleep for about `delay` seconds, with jitter that spreads the retries of many clients.
 
-        Return the next delay.
+        Return the delay before the next retry, in seconds.
         """
         pause(self._clock, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)

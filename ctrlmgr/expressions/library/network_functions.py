@@ -55,7 +55,7 @@ class CIDR:
 
     @property
     def base(self) -> _Address:
-        """The first address of the network."""
+        """The lowest IP address of the network."""
         free = self.address.max_prefixlen - self.length
         return type(self.address)(int(self.address) >> free << free)
 

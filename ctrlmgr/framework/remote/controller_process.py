@@ -2,9 +2,9 @@
 
 Guarantees:
 
-- These problems are reported before any write: unknown names, two controllers with one name, a kind that contradicts
-  the stored CustomResourceDefinition. A controller that needs more than an API server provides, and admission functions
-  that the API server cannot call, are also reported before any write.
+- Problems of an app are reported before any write: unknown names, two controllers with one name, a kind that
+  contradicts the stored CustomResourceDefinition. A controller that needs more than an API server provides, and
+  admission functions that the API server cannot call, are also reported before any write.
 - Of several processes with the same Lease, only one works at a time; a process that cannot renew the Lease stops.
 - A process stops in this order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """

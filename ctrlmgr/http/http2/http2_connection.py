@@ -15,8 +15,8 @@ Guarantees:
   requests nothing. A change of the initial window counts once for each response that waits for the window. Each field
   of a head beyond `_USUAL_HEAD` fields also counts as a frame that requests nothing.
 - A client is disconnected if more than `Bounds.resets` of its requests, in excess of the completed ones, end before
-  their response. Such an unanswered request was reset by the client, or by the server because the client violated the
-  protocol.
+  their response. A request stays unanswered if the client reset its stream, or if the server reset the stream because
+  the client violated the protocol.
 - The bytes and frames of a header block are limited, and so are the heads of all running requests together.
 - A stopping server sends GOAWAY at once (`announce_close`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.

@@ -80,7 +80,7 @@ class OwnedNamespaces:
         self._guessed: set[str] = set()  # namespaces that have had stand-ins
         self._uncompared: Counter[str] = Counter()
         self.held: dict[str, Sequence[Object]] = {}
-        """The first stand-ins of each namespace, by the name of the namespace."""
+        """For each namespace name, the first objects that stand in for objects missing from the recording."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
         """The first stand-ins of each namespace, if an earlier replay of the recording has found them."""
         self._is_prompt = False  # whether our controller acts when the recorded controller did, and not only at the end

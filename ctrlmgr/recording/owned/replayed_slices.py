@@ -127,7 +127,7 @@ class OwnedSlices:
     def observe(self, change: Change) -> None:
         """Let our controller act before a Service changes, if the recorded controller had acted.
 
-        This method also detects whether the recording contains Nodes.
+        While reading the state, the method also detects whether the recording contains Nodes.
         """
         obj = change.object
         if obj.resource == NODES:
@@ -180,7 +180,7 @@ class OwnedSlices:
         self._behind.clear()
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return nothing, because all slices can be compared."""
+        """Return no counts of uncompared writes, because the replay compares all EndpointSlices."""
         return ()
 
     def _learn_nodes(self, services: Iterable[Key]) -> None:

@@ -5,8 +5,8 @@ Guarantees: times never decrease; events keep the recording's order; gaps are at
 The time of an event is the first of the following that exists:
 - the `recordedAt` of the event's line;
 - in a recording without `recordedAt`, the newest timestamp in the object (its creation time, or the time of a field
-  manager). Such timestamps are whole seconds, so the events of one second are distributed evenly over the second. An
-  event without any timestamp, which is usually a deletion, has the time of the previous event;
+  manager). Timestamps in objects are whole seconds, so the events of one second are distributed evenly over the second.
+  An event without any timestamp, which is usually a deletion, has the time of the previous event;
 - if no object in the recording has a timestamp, each event happens one second after the previous event.
 """
 
