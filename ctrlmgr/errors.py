@@ -379,6 +379,15 @@ class SchemaOutdated(LogError):
     default_message = "The database schema is not this version's; run `ctrlmgr migrate`."
 
 
+class CopyUnfinished(SchemaOutdated):
+    """The database holds an unfinished copy of a log; the command that began the copy can finish it."""
+
+    default_message = (
+        "the database holds an unfinished copy of a log; run the same `ctrlmgr copy` or `ctrlmgr backup` again to "
+        "finish it"
+    )
+
+
 class QueryRefused(LogError):
     """The database refused the query."""
 

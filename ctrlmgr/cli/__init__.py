@@ -52,6 +52,8 @@ COMMANDS: Mapping[str, str] = {
     "migrate": "maintenance.migrate",
     "restore": "maintenance.restore",
     "fork": "maintenance.fork",
+    "copy": "maintenance.copy",
+    "backup": "maintenance.backup",
     "settings": "settings",
     "version": "version",
 }

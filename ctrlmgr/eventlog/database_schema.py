@@ -15,12 +15,14 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import LogUnavailable, SchemaOutdated
+from ctrlmgr.errors import CopyUnfinished, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.log_tables import log_epoch, log_head
 
 LATEST = "0005"
 """The name of the newest migration; a test compares it with the migrations folder."""
+UNFINISHED = f"unfinished copy {LATEST}"
+"""The version of a database to which a log is being copied; no program but the copy uses such a database."""
 SQLITE_SCHEMA = "sqlite.sql"
 """The file in the migrations folder with the newest SQLite schema; scripts/generate writes it from the migrations."""
 BETWEEN_STATEMENTS = ";\n\n"
@@ -52,11 +54,16 @@ def require_latest(engine: Engine) -> None:
 
 
 def require_version(found: str | None) -> None:
-    """Raise `SchemaOutdated` unless `found` is the newest schema; `found` is None if there is no schema."""
+    """Raise `SchemaOutdated` unless `found` is the newest schema; `found` is None if there is no schema.
+
+    Raises `CopyUnfinished` if the database holds an unfinished copy.
+    """
     if found == LATEST:
         return
     if found is None:
         raise SchemaOutdated("the database has no event log yet; run `ctrlmgr migrate`")
+    if found == UNFINISHED:
+        raise CopyUnfinished
     if found > LATEST:
         raise SchemaOutdated(f"the database is at schema {found}, newer than this ctrlmgr's {LATEST}; upgrade ctrlmgr")
     raise SchemaOutdated(f"the database is at schema {found}, this ctrlmgr needs {LATEST}; run `ctrlmgr migrate`")

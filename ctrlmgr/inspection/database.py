@@ -90,7 +90,11 @@ class Database(ABC):
             rows = self.query(_VERSION).rows
         except QueryRefused:
             rows = []
-        database_schema.require_version(rows[0][0] if rows else None)
+        try:
+            database_schema.require_version(rows[0][0] if rows else None)
+        except SchemaOutdated:
+            self.close()
+            raise
 
 
 def open_database(url: str, *, patience: float | None = None) -> Database:

@@ -39,7 +39,7 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
     from ctrlmgr.cli.options import configure_logging
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import migrate_log
-    from ctrlmgr.eventlog.log_fork import fork as make
+    from ctrlmgr.eventlog.copying.log_fork import fork as make
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.logging import mask
 

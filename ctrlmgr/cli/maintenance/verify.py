@@ -6,15 +6,13 @@ Guarantees: the command changes neither the log nor an anchor, because both may 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.options import DATABASE, opened_for_reading, output_option, takes_settings
+from ctrlmgr.cli.output.progress import counting
 from ctrlmgr.cli.signal_handling import Interrupted, stop_on_signal
 from ctrlmgr.errors import LogCorrupt, LogRolledBack, SettingsError
 from ctrlmgr.settings import Loaded, Settings
@@ -46,7 +44,7 @@ def verify(loaded: Loaded, output: str) -> int:
         with (
             stop_on_signal() as stop,
             opened_for_reading(loaded) as log,
-            _progress(log.head().revision) as progress,
+            counting("verifying", log.head().revision) as progress,
         ):
 
             def tell(events: int) -> None:
@@ -120,20 +118,3 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
     else:
         click.echo(f"DAMAGED: {error}")
     return ExitCode.FAILED
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on stderr if stderr is a terminal.
-
-    Yields a function that gets the number of checked events.
-    """
-    if not sys.stderr.isatty():
-        yield lambda events: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("verifying", total=total)
-        yield lambda events: bar.update(task, completed=events)

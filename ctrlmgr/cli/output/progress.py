@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for commands that read a long file; the bar is shown only on a terminal."""
+"""Progress bars on stderr, for long commands; a bar is shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -43,3 +43,17 @@ def reading(name: str, *, hidden: bool) -> Iterator[Callable[[Place], None] | No
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None, line=0)
         yield lambda at: bar.update(task, completed=at.position, total=at.size, line=at.line)
+
+
+@contextmanager
+def counting(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar if stderr is a terminal; yields a function that gets the number of events so far."""
+    if not sys.stderr.isatty():
+        yield lambda events: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda events: bar.update(task, completed=events)

@@ -12,7 +12,7 @@ import pytest
 from ctrlmgr.api.resource import PODS, Key, Revision
 from ctrlmgr.errors import Expired, Fenced, SettingsError
 from ctrlmgr.eventlog import EventType, Fence, Head, Proposal, migrate_log, open_log, verify
-from ctrlmgr.eventlog.log_fork import fork
+from ctrlmgr.eventlog.copying.log_fork import fork
 from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.inspection.database import open_database

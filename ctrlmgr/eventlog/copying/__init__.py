@@ -1,0 +1,1 @@
+"""Copies of a log in other databases: forks that continue independently, and whole copies with the same identity."""
