@@ -30,7 +30,7 @@ _NO_MATCH: Final = Verdict(Decision.NO_OPINION, "No policy matched.")
 
 
 class AbacPolicy(msgspec.Struct, frozen=True, rename="camel"):
-    """One policy: the users whom it concerns, and the requests that they may make; `*` matches everything."""
+    """One policy, with the users and the requests that it allows; `*` matches everything."""
 
     user: str = ""
     group: str = ""
