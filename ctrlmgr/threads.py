@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 import structlog
@@ -35,7 +36,9 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
     """Call `act` with each item on up to `at_once` threads, and return the results in the order of the items.
 
-    All calls have ended when `each` returns, or when it raises the first exception of `act`.
+    Each call has the context variables of the caller: the fields of log lines, and the current span. All calls have
+    ended when `each` returns, or when it raises the first exception of `act`.
     """
+    contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:
-        return [*pool.map(act, items)]
+        return [*pool.map(lambda context, item: context.run(act, item), contexts, items)]

@@ -252,4 +252,10 @@ CREATE TABLE failure (
 
 CREATE INDEX failure_last ON failure (last_at);
 
-INSERT INTO alembic_version (version_num) VALUES ('0005')
+CREATE TABLE append_trace (
+	append_id BIGINT NOT NULL, 
+	trace_context TEXT NOT NULL, 
+	PRIMARY KEY (append_id)
+);
+
+INSERT INTO alembic_version (version_num) VALUES ('0006')

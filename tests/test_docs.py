@@ -158,6 +158,7 @@ def stable(text: str) -> list[str]:
 
 FILE = re.compile(r"(?<![\w./:…@-])[\w.-]+(?:/[\w.-]+)*\.(?:py|sh|sql|jsonl|gz|json|ya?ml|toml|ini|csv|conf|db)\b")
 READERS = {
+    "tracing.yaml",
     "app.py",
     "db1.example",
     "db2.example",

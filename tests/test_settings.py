@@ -120,6 +120,7 @@ VALUES = {
     "server.join": "true",
     "server.ready_file": "ready",
     "server.profiling": "false",
+    "server.tracing_config_file": "tracing.yaml",
     "server.enable_aggregator_routing": "false",
     "server.aggregator_reject_forwarding_redirect": "false",
     "controllers.simulated_metrics": "false",

@@ -25,6 +25,7 @@ from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import ApiError
+from ctrlmgr.tracing import spans
 
 _LOOKS: Final = 1024
 """The maximum number of cached entries for each kind of write, one for each namespace and view."""
@@ -52,6 +53,13 @@ class _Step:
         self._type, self._operation = type_, operation
         self.links = tuple(links)
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
+
+    def traced(self, index: int, decide: Callable[[Attributes], Decision], attributes: Attributes) -> Operation[None]:
+        """Call a hook in a span of its own."""
+        with spans.span(f"admission {self.links[index].plugin.name}", phase=self._type):
+            waiting = decide(attributes)
+            if waiting is not None:
+                yield from waiting
 
     def by(self, there: Sequence[Registration]) -> _Step:
         """Return a copy of the step with only those hooks whose activating resources have objects."""
@@ -160,14 +168,18 @@ class Chain:
         now = self._clock.monotonic
         ends = [now()]
         decided = ends.append
+        tracing = spans.tracer is not None
         try:
             for decide, needs, _ in step.links:
                 if needs and needs.isdisjoint(attributes.fields.get("spec") or ()):
                     decided(ends[-1])
                     continue
-                waiting = decide(attributes)
-                if waiting is not None:
-                    yield from waiting
+                if tracing:
+                    yield from step.traced(len(ends) - 1, decide, attributes)
+                else:
+                    waiting = decide(attributes)
+                    if waiting is not None:
+                        yield from waiting
                 decided(now())
         except ApiError as error:
             error.refused_by = error.refused_by or step.links[len(ends) - 1].plugin.name

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 from ctrlmgr.errors import Unauthorized
 
 MASTERS = "system:masters"
+MONITORING = "system:monitoring"
 """The group whose members are allowed to make all requests."""
 
 AUTHENTICATED = "system:authenticated"

@@ -21,6 +21,7 @@ from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import Appending, EventLog
+from ctrlmgr.tracing import spans
 
 T = TypeVar("T")
 
@@ -88,7 +89,10 @@ class ControllerRunner:
         own, admission_cause = command.proposals, command.cause if cause is None else None
         late = decided(command.late, self._state) if command.late else ()
         try:
-            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause or admission_cause)
+            with spans.span("append"):
+                events = self._log.append(
+                    [*own, *late], author=command.author, fence=fence, cause=cause or admission_cause
+                )
             if admission_cause is not None:
                 self._admission_causes.end(admission_cause)
             return events[: len(own)] if late else events
@@ -101,6 +105,15 @@ class ControllerRunner:
         self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
     ) -> list[Sequence[Event] | CtrlmgrError]:
         """Submit all appends, then wait for them, so that the log commits them in one group or in few groups."""
+        with spans.span("append"):
+            found = self._appended_each(appends, cause, fence)
+        if any(isinstance(each, CtrlmgrError) and each.lost_race for each in found):
+            self._refresh()
+        return found
+
+    def _appended_each(
+        self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
+    ) -> list[Sequence[Event] | CtrlmgrError]:
         found: list[Sequence[Event] | CtrlmgrError] = []
         for each, pending in [(each, self._submitted(each, cause, fence)) for each in appends]:
             try:
@@ -110,8 +123,6 @@ class ControllerRunner:
             else:
                 if cause is None and each.cause is not None:
                     self._admission_causes.end(each.cause)
-        if any(isinstance(each, CtrlmgrError) and each.lost_race for each in found):
-            self._refresh()
         return found
 
     def _submitted(self, append: Append, cause: Cause | None, fence: Fence | None) -> Appending | CtrlmgrError:

@@ -18,6 +18,7 @@ from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.event_window import EventWindow
+from ctrlmgr.tracing import spans
 
 T = TypeVar("T")
 
@@ -81,9 +82,10 @@ class Driver:
         own = list(command.proposals)
         late = decided(command.late, self._cacher) if command.late else ()
         try:
-            events = self._log.append(
-                [*own, *late], author=command.author, fence=self._fence, cause=self._cause or command.cause
-            )
+            with spans.span("append"):
+                events = self._log.append(
+                    [*own, *late], author=command.author, fence=self._fence, cause=self._cause or command.cause
+                )
         except CtrlmgrError:
             self._refresh()
             raise

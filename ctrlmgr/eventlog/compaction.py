@@ -24,6 +24,7 @@ from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Head
 from ctrlmgr.eventlog.log_tables import (
+    append_trace,
     compaction_floor,
     event,
     log_epoch,
@@ -170,6 +171,9 @@ def _remove(connection: Connection, doomed: Any) -> None:
         .scalars()
         .all()
     )
+    # Traces matter only while an event is new, so a trace is deleted with the first event of its append.
+    appends = select(event.c.append_id).where(event.c.revision.in_(doomed))
+    connection.execute(delete(append_trace).where(append_trace.c.append_id.in_(appends)))
     connection.execute(delete(event).where(event.c.revision.in_(doomed)))
     _forget_reconciles(connection, reconciles)
 

@@ -73,6 +73,10 @@ class HistoricalLog:
         """Return the failures of the underlying log, including those after this revision."""
         return self._log.failures()
 
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return the trace contexts of the underlying log."""
+        return self._log.traces(revisions)
+
     def flush(self) -> None:
         """Return immediately, because this log has no queue."""
 

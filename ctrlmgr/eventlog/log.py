@@ -84,6 +84,12 @@ class EventLog(Protocol):
     def reconcile(self, id: int) -> Reconcile | None:
         """Return the recorded reconcile with this id; None if the log does not contain it."""
 
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return the trace contexts of those events whose appends were traced, in the order of the revisions.
+
+        The method returns only contexts that the log still has; compaction removes them with their events.
+        """
+
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:

@@ -144,6 +144,15 @@ failure = Table(
     Index("failure_last", "last_at"),
 )
 
+append_trace = Table(
+    "append_trace",
+    metadata,
+    # The trace context (W3C traceparent) in which an append was made; only appends while tracing is on have a row. The
+    # hash chain does not include this table, because a trace is not part of the history.
+    Column("append_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("trace_context", Text, nullable=False),
+)
+
 reconcile_trigger = Table(
     "reconcile_trigger",
     metadata,

@@ -60,6 +60,7 @@ class MemoryEventLog:
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
         self._failures: dict[tuple[str, str, int], Failure] = {}  # ordered by the time of the last update
+        self._traces: dict[int, str] = {}  # the trace contexts of traced appends, by the ids of the appends
         self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of all resources
         self._parents: dict[Revision, bytes] = {}  # parent hash of the first event after each compacted range
         self._head: Revision = 0
@@ -142,6 +143,8 @@ class MemoryEventLog:
             self._terms[fence.lease] = fence.term
         if pending.cause:
             self._reconciles.setdefault(pending.cause.id, Reconcile(pending.cause, None))
+        if pending.trace:
+            self._traces[pending.stamp.append_id] = pending.trace
         return events
 
     def _keep(self, events: Sequence[Event]) -> None:
@@ -196,6 +199,16 @@ class MemoryEventLog:
         """Return the recorded failures, the most recent first."""
         with self._open():
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
+
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return the trace contexts of those events whose appends were traced."""
+        with self._open():
+            if not self._traces:
+                return {}
+            wanted = frozenset(revisions)
+            after = bisect_right(self._events, min(wanted, default=0) - 1, key=_revision)
+            found = (each for each in self._events[after:] if each.revision in wanted)
+            return {each.revision: self._traces[each.append_id] for each in found if each.append_id in self._traces}
 
     def flush(self) -> None:
         """Return immediately, because this log has no queue."""

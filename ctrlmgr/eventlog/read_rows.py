@@ -5,7 +5,7 @@ The module also converts rows to events and objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, func, select
@@ -14,7 +14,16 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt, SchemaOutdated
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outcome, Reconcile
-from ctrlmgr.eventlog.log_tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
+from ctrlmgr.eventlog.log_tables import (
+    append_trace,
+    compaction_floor,
+    event,
+    failure,
+    log_head,
+    object_,
+    reconcile,
+    reconcile_trigger,
+)
 
 _NAMES: Final = 100
 """The number of objects per SELECT statement."""
@@ -46,6 +55,17 @@ def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
 def read_failures(connection: Connection) -> list[Failure]:
     """Return the recorded failures, the most recent first."""
     return [Failure(**row) for row in connection.execute(select(failure).order_by(failure.c.last_at.desc())).mappings()]
+
+
+def read_traces(connection: Connection, revisions: Collection[Revision]) -> dict[Revision, str]:
+    """Return the trace contexts of the events at `revisions` that have one, in the order of the revisions."""
+    query = (
+        select(event.c.revision, append_trace.c.trace_context)
+        .join(append_trace, append_trace.c.append_id == event.c.append_id)
+        .where(event.c.revision.in_(revisions))
+        .order_by(event.c.revision)
+    )
+    return {row.revision: row.trace_context for row in connection.execute(query)}
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:

@@ -188,6 +188,11 @@ class SQLLog(ABC):
         with self._read() as connection:
             return read_rows.read_failures(connection)
 
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return the trace contexts of those events whose appends were traced."""
+        with self._read() as connection:
+            return read_rows.read_traces(connection, revisions)
+
     def flush(self) -> None:
         """Wait until everything that was queued so far is in the log."""
         self._committer.flush()

@@ -50,6 +50,7 @@ from ctrlmgr.manager.change_priority import priority_of
 from ctrlmgr.manager.failure_records import Failures, is_expected, summary
 from ctrlmgr.manager.reconcile_metrics import reconciles
 from ctrlmgr.manager.reconcile_result import C, Reconciler, Result, StartsWith, Stops
+from ctrlmgr.manager.reconcile_spans import ReconcileSpans
 from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -135,6 +136,7 @@ class Controller:
         # The triggers of a key from deliveries that waited for the cache; the next delivery receives these triggers.
         # The queue would keep them until the delay has passed, and an earlier delivery would not have them.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
+        self._spans = ReconcileSpans(name, log)
         self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)
         self._watches: list[Watch] = []
@@ -280,7 +282,8 @@ class Controller:
         cause = self._cause(delivery, key)
         client = self._client.for_reconcile(cause)
         began = self._clock.monotonic()
-        result, message = self._reconcile(delivery, client)
+        with self._spans.of(delivery):
+            result, message = self._reconcile(delivery, client)
         duration = self._clock.monotonic() - began
         self._counts.ended(result, duration)
         if client.wrote:
@@ -349,6 +352,7 @@ class Controller:
         if result.requeue_after is None:
             log.debug("reconciled")
             return "ok"
+        self._spans.requeued(delivery.item, result.requeue_after)
         self.queue.add_after(delivery.item, result.requeue_after, unanswered, priority=delivery.priority)
         log.debug("reconciled", requeue_after=result.requeue_after)
         return "requeued"

@@ -33,8 +33,10 @@ from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
 from ctrlmgr.serve.front import KUBECONFIG
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.serve.tracing_setup import tracer_of
 from ctrlmgr.server.admin_kubeconfig import require_unclaimed
 from ctrlmgr.settings import Settings
+from ctrlmgr.tracing import spans
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +58,7 @@ def serve(
     manager = ServiceManager(os.environ)
     if not settings.server.join and settings.server.role != CONTROLLERS_ONLY:
         require_unclaimed(settings.data_path / KUBECONFIG)
-    with _opened(settings, clock, random) as event_log:
+    with spans.installed(tracer_of(settings)), _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
         # The rest is done only after settings and database were checked, because other files may not belong to ctrlmgr.
         narrow(settings.data_path, _private_files(settings))

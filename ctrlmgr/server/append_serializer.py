@@ -21,6 +21,7 @@ from ctrlmgr.engine.operations import Append
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, NotFound
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
+from ctrlmgr.tracing import spans
 
 _TOGETHER = 64
 """The maximum number of writes in one append."""
@@ -33,10 +34,12 @@ class _Waiting(NamedTuple):
     cause: Cause | None
     fence: Fence | None
     outcome: asyncio.Future[Sequence[Event]]
+    trace: str
+    """The trace context of the request or reconcile that appends; empty if tracing is off."""
 
     def can_join(self, other: _Waiting) -> bool:
-        """Return whether two appends can be combined: they have the same author, cause and fence."""
-        return (self.append.author, self.cause, self.fence) == (other.append.author, other.cause, other.fence)
+        """Return whether two appends can be combined: they have the same author, cause, fence and trace."""
+        return (self.append.author, *self[1:3], self.trace) == (other.append.author, *other[1:3], other.trace)
 
     def fail(self, error: CtrlmgrError) -> None:
         if not self.outcome.done():
@@ -67,7 +70,7 @@ class AppendSerializer:
             task = asyncio.create_task(self._work(place, waiting), name=f"appends of {place}")
             self._working.add(task)
             task.add_done_callback(self._working.discard)
-        waiting.append(_Waiting(command, cause, fence, outcome))
+        waiting.append(_Waiting(command, cause, fence, outcome, spans.current()))
         return await outcome
 
     async def _work(self, place: str, waiting: deque[_Waiting]) -> None:
@@ -90,7 +93,8 @@ class AppendSerializer:
                 return
             first = admitted[0]
             proposals = [proposal for each in admitted for proposal in each.append.proposals]
-            events = await self._submit([*proposals, *shared], first.append.author, first.cause, first.fence)
+            with spans.within(first.trace):
+                events = await self._submit([*proposals, *shared], first.append.author, first.cause, first.fence)
         except (AlreadyExists, Conflict, NotFound) as error:
             if len(together) == 1:
                 together[0].fail(error)

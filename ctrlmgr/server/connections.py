@@ -21,6 +21,7 @@ from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.server.go_http_errors import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
 from ctrlmgr.settings.kubeconfig import trusting
+from ctrlmgr.tracing import spans
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Maximum size of a response, in bytes."""
@@ -76,6 +77,8 @@ class Connections:
 
     async def _answered(self, call: Call) -> Reply:
         url, name, headers = URL(call.url), call.server_name, {**_HEADERS, **call.credentials.headers}
+        if context := spans.current():
+            headers["Traceparent"] = context
         if call.address is not None:
             host, port = call.address
             headers["Host"] = urlsplit(call.url).netloc

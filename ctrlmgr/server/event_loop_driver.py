@@ -31,6 +31,7 @@ from ctrlmgr.server.append_serializer import AppendSerializer
 from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
+from ctrlmgr.tracing import spans
 
 T = TypeVar("T")
 
@@ -172,7 +173,10 @@ class Driver:
         self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None
     ) -> Sequence[Event]:
         try:
-            return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
+            if spans.tracer is None:
+                return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
+            with spans.span("append"):
+                return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
         except RequestTimeout:
             raise
         except CtrlmgrError:

@@ -33,6 +33,7 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_chain import Chain, ChainBackend, Limits
 from ctrlmgr.server.request_deadlines import RequestDeadlines
 from ctrlmgr.server.request_ids import RequestIds
+from ctrlmgr.server.request_spans import end_request_span
 from ctrlmgr.server.resource_endpoints import Places
 
 log = structlog.get_logger(__name__)
@@ -120,6 +121,8 @@ class App:
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
+            if request.span is not None:
+                end_request_span(request)
             # the record and the request refer to each other; this breaks the reference cycle
             record, request.audit = request.audit, None
             if record is not None and self._auditing is not None:

@@ -20,6 +20,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.calls.replies import comes_again, is_passing
 from ctrlmgr.server.go_http_errors import DEADLINE
+from ctrlmgr.tracing import spans
 
 _AGAIN: Final = 10
 """The maximum number of retries of a call whose response has `Retry-After` (client-go `rest/request.go`)."""
@@ -89,9 +90,12 @@ class Caller:
 
     async def _try(self, connections: _Connections, call: Call) -> Reply:
         began = self._clock.monotonic()
-        try:
-            async with asyncio.timeout(call.timeout):
-                reply = await _answered(connections, call)
-        except TimeoutError:
-            reply = Reply(problem=DEADLINE)
+        with spans.span("call", **({"url": call.url, "method": call.method} if spans.is_on() else {})) as span:
+            try:
+                async with asyncio.timeout(call.timeout):
+                    reply = await _answered(connections, call)
+            except TimeoutError:
+                reply = Reply(problem=DEADLINE)
+            if span is not None:
+                span.add(code=reply.code, problem=reply.problem)
         return reply._replace(seconds=self._clock.monotonic() - began)

@@ -40,6 +40,7 @@ from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import Location
+from ctrlmgr.tracing.spans import ActiveSpan
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Maximum size of a request body in bytes (kube-apiserver's MaxRequestBodyBytes)."""
@@ -88,6 +89,7 @@ class Request:
         "metrics",
         "notes",
         "seat",
+        "span",
         "user",
     )
 
@@ -116,6 +118,8 @@ class Request:
         """Headers that are added to every response to the request."""
         self.audit: Record | None = None
         """The audit record of the request; None if the request is not audited."""
+        self.span: ActiveSpan | None = None
+        """The span of the request; None if tracing is off."""
         self._exchange = exchange
         self._query: dict[str, list[str]] | None = None
 

@@ -6,6 +6,7 @@
 | request info | the resource and the verb, whether or not the resource exists | 500 |
 | deadline | the maximum duration of the request (`request_deadlines`) | 400, 504 |
 | authentication | the sender | 401 |
+| tracing | the span of the request, if tracing is on | |
 | audit | the audit level; later steps add facts to the audit record, which is completed with the answer | |
 | impersonation | the user to act as, if the headers name one | 400, 403 |
 | fairness | whether the request may run now; it may have to wait | 429 |
@@ -56,8 +57,10 @@ from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_deadlines import RequestDeadlines, answer_in_time
+from ctrlmgr.server.request_spans import begin_request_span
 from ctrlmgr.server.resource_endpoints import Place
 from ctrlmgr.server.resource_handler import Call
+from ctrlmgr.tracing import spans
 
 log = structlog.get_logger(__name__)
 
@@ -176,6 +179,8 @@ class Chain:
         finally:
             if request.notes.warnings:
                 request.headers = (*request.headers, *warnings(request.notes.warnings))
+        if spans.tracer is not None:
+            request.span = begin_request_span(request, attributes)
         if self._auditing is not None:
             may = self._auditing.begin(request, attributes, sender)
             if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):

@@ -179,6 +179,16 @@ class ServerSettings:
             metavar="BOOL",
         ),
     ] = True
+    tracing_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file with the configuration of tracing (YAML or JSON, TracingConfiguration of "
+            "apiserver.config.k8s.io/v1). Without it, the server records no spans.",
+            flag="--tracing-config-file",
+            metavar="FILE",
+        ),
+    ] = ""
     feature_gates: Annotated[
         tuple[str, ...],
         NAMES,

@@ -12,6 +12,7 @@ from ctrlmgr.testing.eventlog_contract import EventLogContract, VerifiableLog
 from ctrlmgr.testing.failure_contract import FailureContract
 from ctrlmgr.testing.import_contract import ImportContract
 from ctrlmgr.testing.namespace_contract import NamespaceContract
+from ctrlmgr.testing.trace_contract import TraceContract
 
 
 @pytest.fixture
@@ -48,4 +49,8 @@ class TestImports(ImportContract):
 
 
 class TestFailures(FailureContract):
+    pass
+
+
+class TestTraces(TraceContract):
     pass

@@ -21,6 +21,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.calls.call import Call, Credentials, Reply, Tries
 from ctrlmgr.server.connections import MAX_ANSWER
 from ctrlmgr.server.outbound_calls import Caller
+from ctrlmgr.tracing import spans
+from tests.tracing.memory_tracer import MemoryTracer
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -210,6 +212,24 @@ def test_call_carries_the_user(tmp_path: Path) -> None:
     (reply,), _ = called(tmp_path, remembers, shows=True)
     assert reply.code == 200
     assert b"authorization: bearer t" in heads[-1]
+
+
+def test_a_call_passes_the_trace_on_and_is_a_span(tmp_path: Path) -> None:
+    heads: list[bytes] = []
+
+    async def hears(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await request(reader)).lower())
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+        await writer.drain()
+
+    tracer = MemoryTracer()
+    with spans.installed(tracer):
+        called(tmp_path, hears)
+    (span,) = tracer.spans
+    assert b"\r\ntraceparent: %b\r\n" % span.context.encode() in heads[0]
+    assert (span.attributes["method"], span.attributes["code"], span.error) == ("POST", 200, "")
+    called(tmp_path, hears)
+    assert b"traceparent" not in heads[1]
 
 
 def test_the_name_that_a_certificate_must_bear_can_be_another_or_none(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ctrlmgr.api.resource import NAMESPACES, Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.hash_chain import Place, Stamp, content_digest
+from ctrlmgr.tracing import spans
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +43,7 @@ class PendingAppend:
         "proposals",
         "size",
         "stamp",
+        "trace",
         "within",
     )
 
@@ -57,7 +59,8 @@ class PendingAppend:
     ) -> None:
         """Create an append with its time (µs since 1970) and its id (positive, 63 bits).
 
-        Raises `BadRequest` if there are no proposals or an ADDED proposal expects a revision.
+        The append keeps the current trace context if the trace is sampled. Raises `BadRequest` if there are no
+        proposals or an ADDED proposal expects a revision.
         """
         if not proposals:
             raise BadRequest("an append needs at least one proposal")
@@ -72,6 +75,7 @@ class PendingAppend:
             cause.id if cause else 0,
             append_id,
         )
+        self.trace = "" if spans.tracer is None else spans.sampled()
         self.places: list[Place] = []
         self.within: dict[int, Place] = {}  # maps a proposal's index to the Namespace that must be unchanged
         self.digests: list[bytes] = []

@@ -39,6 +39,7 @@ _CALL = (
 )
 _UPSERT = failure_rows.UPSERT.replace("?", "%s").encode()
 _PRUNE = failure_rows.PRUNE.encode()
+_TRACE = b"INSERT INTO append_trace (append_id, trace_context) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _ANY_REVISION = -1
 _LARGEST = 2**63 - 1
 _OK, _ALREADY_EXISTS, _NOT_FOUND, _CONFLICT, _FENCED, _NAMESPACE_CONFLICT, _NO_NAMESPACE = range(7)
@@ -149,6 +150,9 @@ class PostgresWriter:
         for failure in failure_rows.failures_of(outcomes):
             connection.execute(_UPSERT, [_storable(each) if isinstance(each, str) else each for each in failure])
             connection.execute(_PRUNE)
+        for pending in group:
+            if pending.trace:  # written first, so that a reader that sees an event also finds its trace
+                connection.execute(_TRACE, [pending.stamp.append_id, pending.trace])
         row = connection.execute(_CALL, _arguments(known, group, outcomes), binary=True).fetchone()
         if self._warning:
             raise OutcomeUnknown(f"the database confirmed an append, but with a warning: {self._warning}")

@@ -72,6 +72,7 @@ class _Group:
         self.terms: dict[str, int] = {}  # only leases that an append of this group takes over
         self.events: list[Any] = []  # the values of all rows, in one list
         self.causes: list[Cause] = []
+        self.traces: list[Any] = []  # the ids and trace contexts of traced appends, in one list
 
 
 class SQLiteWriter:
@@ -273,6 +274,8 @@ class SQLiteWriter:
             work.terms[pending.fence.lease] = pending.fence.term
         if pending.cause:
             work.causes.append(pending.cause)
+        if pending.trace:
+            work.traces += (pending.stamp.append_id, pending.trace)
         return events
 
     def _new_state(self, place: Place) -> _State:
@@ -298,6 +301,8 @@ class SQLiteWriter:
             )
         if work.causes:
             self._write_causes(work.causes)
+        if work.traces:
+            self._insert("append_trace (append_id, trace_context)", work.traces)
         if work.terms:
             newer = " ON CONFLICT (lease) DO UPDATE SET term = excluded.term"
             self._insert("lease_term (lease, term)", list(chain.from_iterable(work.terms.items())), newer)

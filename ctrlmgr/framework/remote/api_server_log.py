@@ -173,6 +173,10 @@ class RemoteLog:
         """Return no records, because an API server cannot store records of reconciles."""
         return ()
 
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return no trace contexts, because an API server does not return them."""
+        return {}
+
     def flush(self) -> None:
         """Do nothing, because there is no queue of writes."""
 

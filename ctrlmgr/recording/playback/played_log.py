@@ -117,6 +117,10 @@ class PlayedLog:
         """Return an empty list, because a recording contains no reconciles."""
         return ()
 
+    def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
+        """Return no trace contexts, because a recording contains none."""
+        return {}
+
     def flush(self) -> None:
         """Return at once, because this log has no queue."""
 

@@ -42,6 +42,8 @@ from ctrlmgr.server.proxied_request import ProxiedRequest
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_deadlines import REQUEST_TIMEOUT
 from ctrlmgr.server.routes import Location
+from ctrlmgr.tracing import spans
+from ctrlmgr.tracing.trace_context import TRACEPARENT
 
 DISCOVERY_TIMEOUT: Final = 5.0
 """Maximum duration of a request for the discovery document of a version, in seconds (`aggregatedDiscoveryTimeout`)."""
@@ -125,6 +127,8 @@ class Aggregator:
 
     def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> ForwardedRequest:
         headers = [header for header in passed_headers(request.raw_headers, request.user) if header[0] != b"audit-id"]
+        if context := spans.current():
+            headers = [*(header for header in headers if header[0] != TRACEPARENT), (TRACEPARENT, context.encode())]
         return ForwardedRequest(
             upstream,
             upstream.authority,

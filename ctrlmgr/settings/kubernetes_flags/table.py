@@ -112,7 +112,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--storage-backend": FixedFlag(("", "etcd3"), "the event log is the store, and --database names it"),
     "--storage-initialization-timeout": _NO_ETCD,
     "--storage-media-type": NoEffect("the event log stores objects as JSON"),
-    "--tracing-config-file": RefusedFlag("ctrlmgr exports no traces; use the audit log, `ctrlmgr why` and the metrics"),
     "--watch-cache": FixedFlag(_IS_TRUE, "all reads and watches use the watch cache"),
     "--watch-cache-sizes": NoEffect("one cache serves all resources; the setting watch_cache.capacity is its size"),
     # kube-controller-manager

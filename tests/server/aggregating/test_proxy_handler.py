@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ctrlmgr.tracing import spans
 from tests.server.aggregating.extension import Extension, answer, certificate_for
 from tests.server.aggregating.registering import register
 from tests.server.site import Site
+from tests.tracing.memory_tracer import MemoryTracer
 
 THINGS = "/apis/ext.example/v1/namespaces/x/things"
 
@@ -32,6 +34,14 @@ def test_the_server_receives_the_user_and_the_certificate_of_the_front_proxy(sit
     assert f"x-forwarded-uri: {THINGS}" in lines
     assert f"audit-id: {said.headers['audit-id']}" in lines
     assert ext.shown[-1] == "front-proxy-client"
+
+
+def test_the_trace_of_the_request_is_passed_on(site: Site, ext: Extension) -> None:
+    tracer = MemoryTracer()
+    with spans.installed(tracer):
+        said = site.ask(THINGS, headers={"Traceparent": f"00-{'1' * 32}-{'2' * 16}-01"})
+    (span,) = tracer.spans
+    assert [line for line in said.json[1:] if line.startswith("traceparent")] == [f"traceparent: {span.context}"]
 
 
 def test_a_body_arrives_and_a_refusal_comes_back_as_it_is(site: Site, ext: Extension) -> None:
