@@ -1,8 +1,8 @@
 """Repeats the scheduler's decision about a pod, on the state that the scheduler used.
 
 Guarantees: decisions need not be stored in the log. The state before the decision is read from the log, and the
-scheduler's own functions decide again with the default profile, so refusals and scores equal the original ones for pods
-of that profile. If the state before the decision was compacted, `Expired` is raised.
+scheduler's own functions decide again with the default profile. Refusals and scores equal the original ones for pods of
+that profile. If the state before the decision was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Resolves the plugins of a profile: which of them are enabled at which extension point, and with which weights.
 
-The guarantees are those of kube-scheduler (`mergePlugins` and `NewFramework`): what is enabled or disabled at one
+The guarantees are those of kube-scheduler: what is enabled or disabled at one
 extension point takes precedence over `multiPoint`, and `*` disables all plugins. Filters always run in the order of
 the default profile. Plugins can be chosen for `multiPoint`, `filter`, `score` and `postFilter` only: the scheduler
 always sorts its queue by priority, respects scheduling gates, and binds pods itself.
@@ -72,7 +72,7 @@ def resolved(plugins: Plugins, scheduler_name: str) -> Resolved:
     scores = _at("score", plugins.score, everywhere)
     return Resolved(
         frozenset(_at("filter", plugins.filter, everywhere)),
-        # Scores are listed in the order of the default profile, whatever the order of the configuration is.
+        # Scores are listed in the order of the default profile, regardless of the order of the configuration.
         {name: scores[name] for name in WEIGHTS if name in scores},
         frozenset(_at("postFilter", plugins.post_filter, everywhere)),
     )
