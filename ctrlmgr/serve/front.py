@@ -35,10 +35,10 @@ from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
-from ctrlmgr.server.in_flight_limits import InFlightLimits
-from ctrlmgr.server.outer_filters import OuterFilters
+from ctrlmgr.server.filters.in_flight_limits import InFlightLimits
+from ctrlmgr.server.filters.outer_filters import OuterFilters
+from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.request_chain import ChainBackend, Limits
-from ctrlmgr.server.request_deadlines import RequestDeadlines
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from ctrlmgr.server import Backend
 from ctrlmgr.server.fairness.fairness_filter import Fairness
 from ctrlmgr.server.fairness.fairness_metrics import FAIRNESS
 from ctrlmgr.server.fairness.fairness_pages import fairness_pages
-from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.filters.in_flight_limits import InFlightLimits
 from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.request_chain import Limits
 from ctrlmgr.settings.server_settings import ServerSettings

@@ -24,16 +24,16 @@ from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
-from ctrlmgr.server.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
-from ctrlmgr.server.outer_filters import OuterFilters
+from ctrlmgr.server.filters.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
+from ctrlmgr.server.filters.outer_filters import OuterFilters
+from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
+from ctrlmgr.server.filters.request_ids import RequestIds
+from ctrlmgr.server.filters.request_spans import end_request_span
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_chain import Chain, ChainBackend, Limits
-from ctrlmgr.server.request_deadlines import RequestDeadlines
-from ctrlmgr.server.request_ids import RequestIds
-from ctrlmgr.server.request_spans import end_request_span
 from ctrlmgr.server.resource_endpoints import Places
 
 log = structlog.get_logger(__name__)

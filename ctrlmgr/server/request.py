@@ -35,10 +35,10 @@ from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.http.tunnel import Side
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.in_flight_limits import FREE, Seat
+from ctrlmgr.server.filters.in_flight_limits import FREE, Seat
+from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
-from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import Location
 from ctrlmgr.tracing.spans import ActiveSpan
 

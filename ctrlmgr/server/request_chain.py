@@ -52,12 +52,12 @@ from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.long_running_authorization import RepeatedAuthorization
 from ctrlmgr.server.event_loop_driver import BatchListener
-from ctrlmgr.server.in_flight_limits import Seat
+from ctrlmgr.server.filters.in_flight_limits import Seat
+from ctrlmgr.server.filters.request_deadlines import RequestDeadlines, answer_in_time
+from ctrlmgr.server.filters.request_spans import begin_request_span
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_deadlines import RequestDeadlines, answer_in_time
-from ctrlmgr.server.request_spans import begin_request_span
 from ctrlmgr.server.resource_endpoints import Place
 from ctrlmgr.server.resource_handler import Call
 from ctrlmgr.tracing import spans

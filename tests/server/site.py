@@ -32,7 +32,7 @@ from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.container_connector import Make
 from ctrlmgr.server.fairness.fairness_filter import Fairness
-from ctrlmgr.server.outer_filters import OuterFilters
+from ctrlmgr.server.filters.outer_filters import OuterFilters
 from ctrlmgr.server.watch.watching import SHORTEST_WATCH
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds

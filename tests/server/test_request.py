@@ -16,9 +16,9 @@ from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.response_stream import ONE_WRITE
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server import request as requests
+from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query
-from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from tests.http.test_exchange import Line
 

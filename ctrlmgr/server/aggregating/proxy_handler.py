@@ -35,12 +35,12 @@ from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, Trans
 from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
 from ctrlmgr.server.aggregating.remote_openapi import RemoteOpenAPI
 from ctrlmgr.server.aggregating.user_headers import passed_headers
+from ctrlmgr.server.filters.in_flight_limits import LONG_RUNNING
+from ctrlmgr.server.filters.request_deadlines import REQUEST_TIMEOUT
 from ctrlmgr.server.go_http_errors import proxy_failure_words
-from ctrlmgr.server.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.presenting.responses import Response, text
 from ctrlmgr.server.proxied_request import ProxiedRequest
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_deadlines import REQUEST_TIMEOUT
 from ctrlmgr.server.routes import Location
 from ctrlmgr.tracing import spans
 from ctrlmgr.tracing.trace_context import TRACEPARENT

@@ -41,7 +41,7 @@ from ctrlmgr.server.fairness.queue_settings import (
     Width,
 )
 from ctrlmgr.server.fairness.seat_counts import SECONDS
-from ctrlmgr.server.in_flight_limits import Seat
+from ctrlmgr.server.filters.in_flight_limits import Seat
 
 _WAITING: Final = -1.0
 _ENDED: Final = -2.0

@@ -31,7 +31,7 @@ from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.level_state import Flow, LevelStates
 from ctrlmgr.server.fairness.queue_settings import NARROW, Width
 from ctrlmgr.server.fairness.request_width import WATCHES_PER_SEAT, ObjectStats, kept_seats, list_seats
-from ctrlmgr.server.in_flight_limits import FREE, LONG_RUNNING, READING, Overloaded, Seat
+from ctrlmgr.server.filters.in_flight_limits import FREE, LONG_RUNNING, READING, Overloaded, Seat
 from ctrlmgr.server.request import Request
 
 PATIENCE: Final = 15.0

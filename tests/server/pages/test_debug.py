@@ -11,9 +11,9 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.size_limits import DEFAULT
+from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.pages.debug import debug_pages, profile
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.testing import FakeClock

@@ -13,9 +13,9 @@ from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.size_limits import DEFAULT
+from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
+from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_deadlines import RequestDeadlines
-from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from tests.http.test_exchange import Line
 from tests.server.site import CONFIG_MAPS, Site, make, running

@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.in_flight_limits import FREE, InFlightLimits, Overloaded
+from ctrlmgr.server.filters.in_flight_limits import FREE, InFlightLimits, Overloaded
 from tests.server.site import CONFIG_MAPS, make, running
 
 PODS = Attributes("list", version="v1", resource="pods")

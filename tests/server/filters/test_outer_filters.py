@@ -10,9 +10,9 @@ import pytest
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.exchange import Exchange
-from ctrlmgr.server.outer_filters import OuterFilters
+from ctrlmgr.server.filters.outer_filters import OuterFilters
+from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from ctrlmgr.settings.server_settings import ServerSettings
 from tests.http.loopback import Client

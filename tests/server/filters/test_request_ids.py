@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from uuid import UUID
 
-from ctrlmgr.server.request_ids import RequestIds
+from ctrlmgr.server.filters.request_ids import RequestIds
 
 
 def test_each_is_another_uuid() -> None:

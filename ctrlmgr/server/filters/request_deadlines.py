@@ -21,7 +21,7 @@ from typing import Any, Final
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.golang.go_duration import MalformedDuration, parse_go_duration
-from ctrlmgr.server.in_flight_limits import LONG_RUNNING
+from ctrlmgr.server.filters.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.request import Request
 
 REQUEST_TIMEOUT: Final = 60.0
