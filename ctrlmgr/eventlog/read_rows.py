@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy.exc import DBAPIError
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.errors import LogCorrupt, SchemaOutdated
+from ctrlmgr.errors import LogCorrupt, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outcome, Reconcile
 from ctrlmgr.eventlog.log_tables import (
     append_trace,
@@ -27,6 +28,17 @@ from ctrlmgr.eventlog.log_tables import (
 
 _NAMES: Final = 100
 """The number of objects per SELECT statement."""
+_SIGNS_OF_DAMAGE: Final = ("Could not decode to UTF-8", "malformed", "not a database")
+
+
+def read_error(error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
+    """Return the error of the log that means the same as an error of the database during a read."""
+    text = str(error.orig)
+    if any(sign in text for sign in _SIGNS_OF_DAMAGE):
+        return LogCorrupt(f"the database is damaged: {text}")
+    if "no such table" in text or "does not exist" in text:
+        return SchemaOutdated()
+    return LogUnavailable(f"the event log cannot be read: {text}")
 
 
 def read_head(connection: Connection) -> Head:

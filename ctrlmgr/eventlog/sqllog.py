@@ -45,7 +45,6 @@ from ctrlmgr.eventlog.verification import Epoch, Stored
 log = structlog.get_logger(__name__)
 
 _SCAN_CHUNK = 1000
-_SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
 _IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource", "namespace", "name"))
 
 
@@ -226,12 +225,7 @@ class SQLLog(ABC):
             raise self._translated(error) from error
 
     def _translated(self, error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
-        text = str(error.orig)
-        if any(sign in text for sign in _SIGNS_OF_DAMAGE):
-            return LogCorrupt(f"the database is damaged: {text}")
-        if "no such table" in text or "does not exist" in text:
-            return SchemaOutdated()
-        return LogUnavailable(f"the event log cannot be read: {text}")
+        return read_rows.read_error(error)
 
     @cached_property
     def _events(self) -> Select[Any]:

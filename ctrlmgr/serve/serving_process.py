@@ -33,10 +33,10 @@ from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
 from ctrlmgr.serve.front import KUBECONFIG
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.serve.tracing_setup import tracer_of
 from ctrlmgr.server.admin_kubeconfig import require_unclaimed
 from ctrlmgr.settings import Settings
 from ctrlmgr.tracing import spans
+from ctrlmgr.tracing.tracing_setup import tracer_of
 
 log = structlog.get_logger(__name__)
 

@@ -48,7 +48,7 @@ class Collector(TraceServiceServicer):
     def __exit__(self, *_: object) -> None:
         self._server.stop(None).wait()
 
-    def Export(self, request: ExportTraceServiceRequest, context: Any) -> ExportTraceServiceResponse:  # noqa: N802
+    def Export(self, request: ExportTraceServiceRequest, context: Any) -> ExportTraceServiceResponse:  # noqa: N802  # the name is that of the gRPC service
         with self._grown:
             for resource in request.resource_spans:
                 for scope in resource.scope_spans:

@@ -1,1 +1,1 @@
-"""Filters around every request, as in kube-apiserver: CORS, HSTS, limits of requests and of time, request ids, spans."""
+"""Filters around every request, as in kube-apiserver: CORS, HSTS, limits of number and time, request ids, spans."""
