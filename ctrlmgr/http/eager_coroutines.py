@@ -26,11 +26,11 @@ def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> a
 
 
 async def _rest(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
-    await _resumed(work, waits_for)
+    await resumed(work, waits_for)
 
 
 @coroutine
-def _resumed(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+def resumed(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
     """Yield the awaitables of `work` to the current task, and pass their results to `work`."""
     try:
         while True:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.golang.go_duration import MalformedDuration, parse_go_duration
+from ctrlmgr.http.eager_coroutines import resumed
 from ctrlmgr.server.filters.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.request import Request
 
@@ -86,17 +87,6 @@ def _timed(
         return
     timer = start_timer()
     try:
-        while True:
-            try:
-                answer = yield waits_for
-            except GeneratorExit:
-                work.close()
-                raise
-            except BaseException as error:
-                waits_for = work.throw(error)
-            else:
-                waits_for = work.send(answer)
-    except StopIteration:
-        return
+        yield from resumed(work, waits_for)
     finally:
         timer.cancel()
