@@ -76,7 +76,8 @@ from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING
-from ctrlmgr.settings import Settings, keys, plain_value
+from ctrlmgr.server.pages.zpages import zpages
+from ctrlmgr.settings import Settings, flags, keys, plain_value
 from ctrlmgr.ui import Process, Reader, Site
 
 if TYPE_CHECKING:  # see `_simulated_metrics`
@@ -142,6 +143,7 @@ class Application(ServingProcess):
         more = {
             **limiting.pages,
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
+            **zpages(_flag_values(settings), lambda: pages.paths, clock, random),
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
         aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
@@ -414,6 +416,20 @@ def _external(settings: Settings, port: int) -> str:
     """Return the URL at which other processes reach this server."""
     address = advertised_address(settings)
     return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+
+
+def _flag_values(settings: Settings) -> dict[str, str]:
+    """Return the value of each command-line flag by the flag's name without dashes, with passwords masked."""
+    return {flag.removeprefix("--"): _flag_value(plain_value(settings, key)) for key, flag in flags().items()}
+
+
+def _flag_value(value: Any) -> str:
+    """Return a value as Go's flag library shows it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(str, value))}]"
+    return mask(str(value))
 
 
 def _shown(settings: Settings) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The feature gates that guard fields or values, and their states in this process.
+"""The feature gates that guard fields, values, pages and controllers, and their states in this process.
 
-The table contains only gates that guard a field (`engine.features.guards`) or a value (validation calls `is_on`).
-`engine.features.chosen_gates` reads `--feature-gates`.
+The table contains only gates that guard a field (`engine.features.guards`), a value (validation calls `is_on`), a page
+or a controller. `engine.features.chosen_gates` reads `--feature-gates`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from ctrlmgr.engine.features.known_gates import KNOWN_GATES
 READ: Final = (
     "CRDObservedGenerationTracking",
     "ClusterTrustBundleProjection",
+    "ComponentFlagz",
+    "ComponentStatusz",
     "ContainerRestartRules",
     "ContainerStopSignals",
     "CoordinatedLeaderElection",

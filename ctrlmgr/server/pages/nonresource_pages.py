@@ -6,6 +6,7 @@
 | `/livez`, `/readyz`, `/healthz`, `/readyz/NAME` | the checks (`?verbose`, `?exclude=NAME`) |
 | `/metrics` | Prometheus text, or OpenMetrics if the client accepts it |
 | `/metrics/slis` | the results of the checks, as metrics |
+| `/flagz`, `/statusz` | the flags and the status of this process (`zpages`) |
 | `/version`, `/api`, `/apis` and paths below | the version, and discovery documents |
 | `/openapi/v2`, `/openapi/v3` | OpenAPI documents |
 | `/NAME/…` | a mounted page |
@@ -120,14 +121,19 @@ class Pages:
     def _is_group(self, parts: Sequence[str]) -> bool:
         return len(parts) > 1 and parts[0] == "apis" and self._kinds.has_builtin(parts[1])
 
-    def _root(self) -> Response:
+    @property
+    def paths(self) -> list[str]:
+        """All URL paths that the server lists, sorted."""
         groups = [(f"/apis/{group.name}" if group.name else "/api", group.versions) for group in self._kinds.groups]
         versions = [f"{path}/{version}" for path, names in groups for version in names]
         checks = [f"/{name}/{check.name}" for name, endpoint in self._health.items() for check in endpoint.checks]
         paths = {path for path, _ in groups} | {f"/{name}" for name in self._health} | {*versions, *checks, *self._more}
         paths |= {f"/{name}" for name in self._mounts}
         paths |= {"/apis", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/version"}
-        return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
+        return sorted(paths)
+
+    def _root(self) -> Response:
+        return Response(200, msgspec.json.format(msgspec.json.encode({"paths": self.paths}), indent=2))
 
     async def _discovered(self, request: Request) -> Response:
         accept, path = request.header(b"accept").decode("latin-1"), request.location.path
