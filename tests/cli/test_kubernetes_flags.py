@@ -88,7 +88,7 @@ def test_controllers_run_alone_against_another_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--authorization-policy-file=abac.json"], "--authorization-policy-file is not supported: ctrlmgr does not "),
+        (["--egress-selector-config-file=e.yaml"], "--egress-selector-config-file is not supported: the server "),
         (["--feature-gates=Nope=true"], "--feature-gates: unrecognized feature gate: Nope"),
         (["--leader-elect-resource-lock=endpoints"], "--leader-elect-resource-lock=endpoints: "),
         (["--master=192.0.2.10"], "--master is '192.0.2.10'; it must be a URL such as https://192.0.2.10:6443"),

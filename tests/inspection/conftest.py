@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -21,7 +22,7 @@ def sqlite_story(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def postgres_story(cluster: PostgresCluster) -> Iterator[str]:
     """The URL of a PostgreSQL database with the history."""
-    with cluster.database("story", template="migrated") as url:
+    with cluster.database(f"story_{uuid4().hex}", template="migrated") as url:
         yield story.write(url)
 
 

@@ -142,5 +142,5 @@ def test_what_nodes_are_told() -> None:
     assert problems(behaviour_for("lost; slow 1m; not ready")) == []
     (problem,) = problems(behaviour_for("slow down"))
     assert problem.startswith(
-        "simulate.ctrlmgr.io/node: 'slow down' is not a valid phrase; write one of disk pressure, lost"
+        "simulate.ctrlmgr.io/node: 'slow down' is not a valid phrase; write one of attach error, disk pressure, lost"
     )

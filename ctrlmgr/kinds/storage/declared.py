@@ -15,7 +15,7 @@ _UNUSED = "no driver is called"
 
 KINDS = (
     Declaration(_V1, "CSIDriver", strategy=CSIDriverStrategy(), printer=printers.CSI_DRIVER),
-    Declaration(_V1, "CSINode", strategy=CSINodeStrategy(), printer=printers.CSI_NODE, unused=_UNUSED),
+    Declaration(_V1, "CSINode", strategy=CSINodeStrategy(), printer=printers.CSI_NODE),
     Declaration(
         _V1,
         "CSIStorageCapacity",
