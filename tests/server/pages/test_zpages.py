@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,7 +30,7 @@ STATUSZ = "as=Statusz;v=v1beta1;g=config.k8s.io"
 
 
 class FirstChoice(Random):
-    def choice(self, seq):  # type: ignore[no-untyped-def]
+    def choice(self, seq: Any) -> Any:
         return seq[0]
 
 
