@@ -53,31 +53,31 @@ def run(chain: Chain, write: Write) -> list[Any]:
     return [*chain.admit(write.attributes), *chain.validate(write.attributes)]
 
 
-def test_all_that_change_come_before_all_that_judge() -> None:
+def test_mutating_plugins_precede_validating_plugins() -> None:
     write = Write("v1/pods", {})
     assert run(Chain([Noting("a"), Noting("b")], FakeClock()), write) == []
     assert write.attributes.fields["notes"] == ["a", "b", "A", "B"]
 
 
-def test_all_that_change_are_called_once_more() -> None:
+def test_mutating_plugins_are_called_a_second_time() -> None:
     write = Write("v1/pods", {})
     run(Chain([Noting("a"), Noting("b", reinvokes=True)], FakeClock()), write)
     assert write.attributes.fields["notes"] == ["a", "b", "a", "b", "A", "B"]
 
 
-def test_a_plugin_may_wait() -> None:
+def test_a_plugin_can_be_asynchronous() -> None:
     write = Write("v1/pods", {})
     assert run(Chain([Noting("a", waits=True), Noting("b")], FakeClock()), write) == [REFRESH]
 
 
-def test_the_first_refusal_ends_it() -> None:
+def test_the_first_refusal_ends_the_chain() -> None:
     write = Write("v1/pods", {})
     with pytest.raises(Forbidden, match="a says no"):
         run(Chain([Noting("a", refuses=True), Noting("b")], FakeClock()), write)
     assert write.attributes.fields["notes"] == ["a", "b", "A"]
 
 
-def test_what_nothing_handles_costs_nothing() -> None:
+def test_a_kind_without_plugins_costs_nothing() -> None:
     chain = Chain([Noting("a")], FakeClock())
     assert not chain.handles(Resource("", "configmaps"), "", Verb.CREATE)
     write = Write("v1/configmaps", {})
@@ -100,7 +100,7 @@ ELSEWHERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r",
         ((HOOKS, HERE), ["a", "g", "n", "A", "G", "N"]),
     ],
 )
-def test_a_plugin_is_called_where_what_activates_it_exists(
+def test_a_plugin_is_called_where_its_activating_kind_exists(
     registered: Sequence[Mapping[str, Any]], notes: list[str]
 ) -> None:
     everywhere, here = Noting("g"), Noting("n")
@@ -129,7 +129,7 @@ class Counting(Objects):
         return found
 
 
-def test_what_is_there_is_looked_for_once_in_each_view() -> None:
+def test_activating_kinds_are_searched_once_per_snapshot() -> None:
     here = Noting("n")
     here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain = Chain([here], FakeClock())
@@ -143,7 +143,7 @@ def test_what_is_there_is_looked_for_once_in_each_view() -> None:
     assert [view.listed for view in views] == [1, 1]
 
 
-def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
+def test_an_object_created_during_the_search_is_found_by_the_next_search() -> None:
     here = Noting("n")
     here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain, view = Chain([here], FakeClock()), Counting()
@@ -173,13 +173,13 @@ class Needing(Noting):
         ({"runtimeClassName": "r"}, ["n", "a", "N", "A"]),
     ],
 )
-def test_a_plugin_is_called_for_specs_with_what_it_needs(spec: Mapping[str, Any], notes: list[str]) -> None:
+def test_a_plugin_is_called_for_specs_with_its_fields(spec: Mapping[str, Any], notes: list[str]) -> None:
     write = Write("v1/pods", {"spec": spec})
     run(Chain([Needing("n"), Noting("a")], FakeClock()), write)
     assert write.attributes.fields["notes"] == notes
 
 
-def test_what_it_needs_may_come_from_a_plugin_before() -> None:
+def test_a_field_can_be_set_by_an_earlier_plugin() -> None:
     class Setting(Noting):
         def admit(self, attributes: Attributes) -> Decision:
             attributes.fields["spec"]["overhead"] = {}
@@ -203,7 +203,7 @@ def test_decisions_are_timed() -> None:
     assert counted("true") == before + 1
 
 
-def test_plugins_bear_the_names_they_are_listed_with() -> None:
+def test_plugins_have_the_names_under_which_they_are_listed() -> None:
     assert [plugin.name for plugin in default_chain(KINDS, FakeClock()).plugins] == [
         entry.name
         for entry in PLUGINS

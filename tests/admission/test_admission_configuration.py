@@ -29,13 +29,13 @@ def names(on: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> list[str]:
     return [entry.name for entry in enabled(AdmissionSettings(enable_plugins=on, disable_plugins=off))]
 
 
-def test_plugins_are_called_in_kubernetes_order_whatever_order_they_are_named_in() -> None:
+def test_plugins_run_in_kubernetes_order_regardless_of_configuration_order() -> None:
     on = names(("NodeRestriction", "AlwaysPullImages", "NamespaceExists"))
     found = [on.index(each) for each in ("NamespaceExists", "LimitRanger", "NodeRestriction", "AlwaysPullImages")]
     assert found == sorted(found)
 
 
-def test_what_is_on_by_default_can_be_switched_off() -> None:
+def test_default_plugins_can_be_disabled() -> None:
     assert "PodSecurity" in names()
     assert "PodSecurity" not in names(off=("PodSecurity",))
     assert "AlwaysPullImages" not in names()
@@ -49,7 +49,7 @@ def test_what_is_on_by_default_can_be_switched_off() -> None:
         (("Priority",), ("Priority",), "both name Priority"),
     ],
 )
-def test_wrong_names_are_refused(on: tuple[str, ...], off: tuple[str, ...], problem: str) -> None:
+def test_unknown_plugin_names_are_refused(on: tuple[str, ...], off: tuple[str, ...], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         names(on, off)
 
@@ -60,7 +60,7 @@ def written(folder: Path, plugins: str, version: str = "apiserver.config.k8s.io/
     return str(file)
 
 
-def test_a_configuration_stands_in_the_file_or_in_one_that_it_names(tmp_path: Path) -> None:
+def test_a_plugin_configuration_is_inline_or_in_a_named_file(tmp_path: Path) -> None:
     (tmp_path / "limits.yaml").write_text("apiVersion: v1\nkind: Limits\nlimits: [{qps: 1}]\n", encoding="utf-8")
     inner = "- name: PodNodeSelector\n  configuration: {apiVersion: v1, kind: Limits}\n"
     found = read_configuration(written(tmp_path, f"- name: EventRateLimit\n  path: limits.yaml\n{inner}"), KNOWN)
@@ -68,7 +68,7 @@ def test_a_configuration_stands_in_the_file_or_in_one_that_it_names(tmp_path: Pa
     assert found["PodNodeSelector"].read("Limits", ("v1",), Limits).limits == []
 
 
-def test_without_a_file_nothing_is_configured() -> None:
+def test_without_a_file_plugins_have_no_configuration() -> None:
     assert read_configuration("", KNOWN) == {}
 
 
@@ -93,12 +93,12 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, plugins: str, pr
     assert "\n" not in str(refused.value)
 
 
-def test_another_kind_or_version_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_kind_or_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"admission.yaml:1: apiVersion must be .*, not 'v2'"):
         read_configuration(written(tmp_path, "  []", "v2"), KNOWN)
 
 
-def test_what_a_plugin_cannot_read_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_plugin_configuration_is_refused_with_its_line(tmp_path: Path) -> None:
     text = "- name: EventRateLimit\n  configuration:\n    apiVersion: v1\n    kind: Limits\n    limits:\n    - qps: x\n"
     found = read_configuration(written(tmp_path, text), KNOWN)["EventRateLimit"]
     with pytest.raises(SettingsError, match=r"admission.yaml:9: Expected `int`, got `str`"):
@@ -113,7 +113,7 @@ def configured(folder: Path, text: str) -> Document:
     return read_configuration(written(folder, plugins), ("PodSecurity",))["PodSecurity"]
 
 
-def test_what_holds_for_namespaces_that_say_nothing_about_pods(tmp_path: Path) -> None:
+def test_pod_security_defaults_apply_to_namespaces_without_labels(tmp_path: Path) -> None:
     text = "defaults: {enforce: baseline, warn: restricted, warn-version: v1.30}\n    exemptions: {namespaces: [infra]}"
     read = read_pod_security(configured(tmp_path, text))
     assert [str(each) for each in read.defaults] == ["baseline:latest", "privileged:latest", "restricted:v1.30"]
@@ -130,18 +130,18 @@ def test_what_holds_for_namespaces_that_say_nothing_about_pods(tmp_path: Path) -
         ("exemptions: {users: [a]}", r"admission.yaml:8: .*unknown field `users`"),
     ],
 )
-def test_a_broken_configuration_of_pod_security(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_broken_pod_security_configuration_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         read_pod_security(configured(tmp_path, text))
 
 
 @pytest.mark.parametrize("name", ["EventRateLimit", "ImagePolicyWebhook"])
-def test_a_plugin_that_cannot_do_its_work_is_not_run(name: str) -> None:
+def test_a_plugin_without_its_dependencies_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=rf"^{name} has no .*: --admission-control-config-file must "):
         new_chain(KINDS, FakeClock(), AdmissionSettings(enable_plugins=(name,)), AlwaysAllow())
 
 
-def test_the_page_lists_every_plugin_where_it_belongs() -> None:
+def test_the_page_lists_every_plugin_in_its_table() -> None:
     page = (Path(__file__).parents[2] / "docs" / "admission.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith("| NamespaceLifecycle,")]
     default, optional = ({name.strip() for name in cell.split(",")} for cell in row.strip("| ").split(" | "))
@@ -152,7 +152,7 @@ def test_the_page_lists_every_plugin_where_it_belongs() -> None:
         assert entry.name in page or entry.name.replace("Policy", "Policies") in page
 
 
-def test_how_long_pods_stay_on_nodes_that_fail_can_be_set() -> None:
+def test_toleration_seconds_of_failing_nodes_are_configurable() -> None:
     settings = AdmissionSettings(default_not_ready_toleration_seconds=5, default_unreachable_toleration_seconds=0)
     plugins = {plugin.name: plugin for plugin in new_chain(KINDS, FakeClock(), settings, AlwaysAllow()).plugins}
     made = Write("v1/pods", {"spec": {"containers": []}}).admit(plugins["DefaultTolerationSeconds"])

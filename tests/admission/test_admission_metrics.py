@@ -22,7 +22,7 @@ def ends(*took: float) -> list[float]:
 
 
 @pytest.mark.parametrize("steps", [1, 255, 256, 700])
-def test_quick_steps_are_all_there_however_many_they_are(steps: int) -> None:
+def test_fast_steps_are_all_counted(steps: int) -> None:
     operation = f"QUICK-{steps}"
     times = StepTimes("admit", operation, ["A", "B"])
     for _ in range(steps):
@@ -35,7 +35,7 @@ def test_quick_steps_are_all_there_however_many_they_are(steps: int) -> None:
     assert read("step", "bucket", operation, le="0.005") == steps
 
 
-def test_slow_steps_and_refusals_are_in_their_buckets() -> None:
+def test_slow_steps_and_refusals_are_counted_in_their_buckets() -> None:
     times = StepTimes("admit", "MIXED", ["A", "B"])
     times.count_accepted(ends(0.001, 0.001))
     times.count_accepted(ends(0.001, 0.2))
@@ -51,7 +51,7 @@ def test_slow_steps_and_refusals_are_in_their_buckets() -> None:
     assert read("step", "sum", "MIXED", rejected="true") == pytest.approx(0.061)
 
 
-def test_steps_of_one_name_are_reported_as_one() -> None:
+def test_steps_of_one_name_are_summed() -> None:
     first, second = (StepTimes("admit", "SHARED", ["A"]) for _ in range(2))
     first.count_accepted(ends(0.001))
     second.count_accepted(ends(0.002))

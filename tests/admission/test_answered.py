@@ -35,7 +35,7 @@ class Looking(Plugin):
         self.seen.append(attributes.fields["spec"].get("audiences"))
 
 
-def test_what_is_left_out_is_filled_in_after_the_half_that_changes() -> None:
+def test_defaults_are_applied_after_the_mutating_plugins() -> None:
     looking = Looking()
     stage = Stage(admission=Chain([looking], FakeClock()), kinds=KINDS)
     kind = stage.kinds.stored(ACCOUNTS)

@@ -30,7 +30,7 @@ def judge(write: Write) -> None:
         Requester("system:node:a", ("system:nodes",)),
     ],
 )
-def test_no_client_writes_the_lease_of_the_election(
+def test_clients_cannot_write_the_leader_election_lease(
     new: dict[str, object] | None, old: dict[str, object] | None, requester: Requester
 ) -> None:
     with pytest.raises(Forbidden, match="this Lease elects the leader of the control plane"):
@@ -45,11 +45,11 @@ def test_no_client_writes_the_lease_of_the_election(
         Requester("system:apiserver"),
     ],
 )
-def test_the_control_plane_and_its_administrators_do(requester: Requester) -> None:
+def test_the_control_plane_and_administrators_can_write_the_lease(requester: Requester) -> None:
     judge(Write("coordination.k8s.io/v1/leases", LEASE, LEASE, requester=requester))
 
 
-def test_other_leases_are_anyones() -> None:
+def test_other_leases_can_be_written_by_clients() -> None:
     judge(Write("coordination.k8s.io/v1/leases", OTHER, OTHER, requester=Requester("mallory")))
     assert GUARDED.handles(LEASES, "", Verb.UPDATE)
     assert not GUARDED.handles(Resource("", "pods"), "", Verb.UPDATE)

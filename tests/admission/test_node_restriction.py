@@ -54,7 +54,7 @@ def projecting(**source: Any) -> dict[str, Any]:
         (mirror(OWNER, volumes=[{"hostPath": {"path": "/"}}, {"emptyDir": {}}, {"nfs": {"server": "s"}}]), ""),
     ],
 )
-def test_nodes_make_mirror_pods_alone(pod: dict[str, Any], problem: str) -> None:
+def test_nodes_create_only_mirror_pods(pod: dict[str, Any], problem: str) -> None:
     told = decide.mirror_pod_problem("one", pod, "u")
     assert problem in told
     assert bool(problem) == bool(told)
@@ -75,7 +75,7 @@ def test_nodes_make_mirror_pods_alone(pod: dict[str, Any], problem: str) -> None
         ("node-role.kubernetes.io/control-plane", False),
     ],
 )
-def test_labels_that_steer_work_are_not_the_nodes(label: str, own: bool) -> None:
+def test_nodes_cannot_set_labels_that_steer_scheduling(label: str, own: bool) -> None:
     before: dict[str, Any] = {"metadata": {"name": "one"}}
     after = {"metadata": {"name": "one", "labels": {label: "x"}}}
     assert bool(decide.node_problem("one", after, before)) is not own
@@ -83,7 +83,7 @@ def test_labels_that_steer_work_are_not_the_nodes(label: str, own: bool) -> None
     assert bool(decide.node_problem("one", after, None)) is not own
 
 
-def test_a_token_is_for_an_audience_of_the_pods_volumes() -> None:
+def test_a_node_requests_tokens_only_for_audiences_of_its_pods_volumes() -> None:
     token = {"projected": {"sources": [{"serviceAccountToken": {"audience": "vault"}}]}}
     assert decide.mounts_token_for({"spec": {"volumes": [token]}}, "vault")
     assert not decide.mounts_token_for({"spec": {"volumes": [token]}}, "other")

@@ -78,7 +78,7 @@ def told(url: str, name: str, resource: Resource = CONFIGMAPS, namespace: str = 
         return [click.unstyle(line) for line in trees.causes(causes.why(database, newest))]
 
 
-def test_author_of_a_change_is_shown_with_its_cause(log: EventLog, url: str) -> None:
+def test_why_shows_the_author_of_a_change_with_its_cause(log: EventLog, url: str) -> None:
     stage = Stage(log=log, caller=labels_it, plugins=[plugin_of(each) for each in app.admissions])
     stage.namespace("shop")
     hook = {
@@ -101,7 +101,7 @@ def test_author_of_a_change_is_shown_with_its_cause(log: EventLog, url: str) -> 
     assert len(small) == 1
 
 
-def test_built_in_plugins_are_named_too(log: EventLog, url: str) -> None:
+def test_why_names_built_in_plugins(log: EventLog, url: str) -> None:
     stage = Stage(log=log)
     stage.namespace("shop")
     for name in ("a", "b"):
@@ -125,7 +125,7 @@ def test_built_in_plugins_are_named_too(log: EventLog, url: str) -> None:
 METADATA = {"name": "p", "namespace": "shop"}
 
 
-def test_a_refusal_knows_the_plugin() -> None:
+def test_a_refusal_names_the_plugin() -> None:
     stage = WorkedStage(refusing)
     stage.namespace("shop")
     spec = {"priorityClassName": "absent", "containers": [{"name": "c", "image": "i"}]}
@@ -146,7 +146,7 @@ def worked(stage: WorkedStage) -> Reconcile:
     return ended
 
 
-def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
+def test_a_refused_reconcile_names_the_plugin() -> None:
     stage = WorkedStage(refusing)
     stage.namespace("shop")
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}
@@ -156,7 +156,7 @@ def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
     assert ended.outcome.message == "Forbidden: there is no such class (admission plugin Priority)"
 
 
-def test_a_reconcile_whose_objects_were_changed_says_by_which_plugins() -> None:
+def test_a_reconcile_names_the_plugins_that_changed_its_objects() -> None:
     stage = WorkedStage(creating)
     stage.namespace("shop")
     stage.log_client.create(Object.from_dict({"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}))

@@ -73,7 +73,7 @@ def test_ready_changed_at_reads_the_transition_time() -> None:
     assert pod.ready_changed_at == parse_time("2026-01-02T03:04:05Z")
 
 
-def test_ready_changed_at_is_none_when_the_condition_does_not_say() -> None:
+def test_ready_changed_at_is_none_without_a_transition_time() -> None:
     assert a_pod(ready=True).view(Pod).ready_changed_at is None
     assert a_pod(ready=None).view(Pod).ready_changed_at is None
 
@@ -108,7 +108,7 @@ def test_an_endpoint_address_names_the_pod_and_its_node() -> None:
     )
 
 
-def test_a_pod_without_a_node_has_an_empty_node_name_not_none() -> None:
+def test_a_pod_without_a_node_has_an_empty_node_name() -> None:
     assert a_pod(node="").view(Pod).addresses["IPv4"].address.node_name == ""
 
 
@@ -122,7 +122,7 @@ def test_a_port_without_protocol_is_tcp() -> None:
     assert pod.named_ports == {("http", "TCP"): 8080}
 
 
-def test_sidecars_come_after_containers_and_other_init_containers_do_not_count() -> None:
+def test_sidecars_follow_containers_and_other_init_containers_are_ignored() -> None:
     def init(restart_policy: str | None, number: int, *names: str) -> dict[str, Any]:
         restart = {"restartPolicy": restart_policy} if restart_policy else {}
         return {"ports": [container_port(name, number) for name in names], **restart}
@@ -172,7 +172,7 @@ def test_a_services_primary_family(service: Object, family: str | None) -> None:
         pytest.param(a_service(type="ExternalName"), False, id="an ExternalName"),
     ],
 )
-def test_which_services_have_endpoints_from_a_controller(service: Object, selects: bool) -> None:
+def test_services_with_a_selector_have_controlled_endpoints(service: Object, selects: bool) -> None:
     assert service.view(Service).selects_endpoints is selects
 
 

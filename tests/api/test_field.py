@@ -77,7 +77,7 @@ def test_a_value_is_shown_as_go_shows_it(value: Any, shown: str) -> None:
     assert invalid(NAME, value, "").body == f"Invalid value: {shown}"
 
 
-def test_one_error_is_the_message_of_the_refusal() -> None:
+def test_one_error_is_the_message() -> None:
     refused = refuse("Lease", "coordination.k8s.io", "a", [required(NAME)])
     assert str(refused) == 'Lease.coordination.k8s.io "a" is invalid: metadata.name: Required value'
     assert refused.details is not None
@@ -85,7 +85,7 @@ def test_one_error_is_the_message_of_the_refusal() -> None:
     assert refused.details.causes == (StatusCause("FieldValueRequired", "Required value", "metadata.name"),)
 
 
-def test_errors_are_listed_as_often_as_found_but_told_once() -> None:
+def test_repeated_errors_are_listed_and_described_once() -> None:
     refused = refuse("Pod", "", "a", [required(NAME), forbidden("spec", "no"), required(NAME)])
     assert str(refused) == 'Pod "a" is invalid: [metadata.name: Required value, spec: Forbidden: no]'
     assert refused.details is not None

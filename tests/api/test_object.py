@@ -29,7 +29,7 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("metadata", METADATA.values(), ids=METADATA)
-def test_the_revision_is_spliced_in_behind_the_uid(metadata: dict[str, Any]) -> None:
+def test_the_revision_is_inserted_after_the_uid(metadata: dict[str, Any]) -> None:
     obj = Object(THINGS, body(**metadata), 42)
     wire = json.loads(obj.wire())
     assert list(wire["metadata"]) == _with_version(list(metadata))
@@ -44,7 +44,7 @@ def _with_version(fields: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("metadata", METADATA.values(), ids=METADATA)
-def test_its_body_survives_the_wire(metadata: dict[str, Any]) -> None:
+def test_a_spliced_body_decodes_to_the_same_object(metadata: dict[str, Any]) -> None:
     """After an object was sent, only one of its two forms stays in memory, which callers cannot notice."""
     stored = body(**metadata)
     obj = Object(THINGS, stored, 42)
@@ -59,7 +59,7 @@ def test_its_body_survives_the_wire(metadata: dict[str, Any]) -> None:
     assert obj.metadata.uid == "u-1"
 
 
-def test_an_owners_uid_is_not_taken_for_its_own() -> None:
+def test_an_owners_uid_is_not_mistaken_for_the_objects_uid() -> None:
     obj = Object(THINGS, body(name="a", ownerReferences=[OWNER]), 7)
     wire = json.loads(obj.wire())
     assert wire["metadata"]["resourceVersion"] == "7"
@@ -67,18 +67,18 @@ def test_an_owners_uid_is_not_taken_for_its_own() -> None:
     assert obj.body == body(name="a", ownerReferences=[OWNER])
 
 
-def test_what_is_not_stored_yet_has_no_version() -> None:
+def test_an_unstored_object_has_no_version() -> None:
     obj = Object(THINGS, body(name="a", uid="u-1"))
     assert obj.wire() == obj.body == body(name="a", uid="u-1")
 
 
 @pytest.mark.parametrize("version", ["", "abc", "-1", "1.5", "٣", "9" * 20, "9" * 5000])
-def test_a_resource_version_that_is_no_revision_counts_as_none(version: str) -> None:
+def test_an_invalid_resource_version_counts_as_none(version: str) -> None:
     fields = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": version}}
     assert Object.from_wire(json.dumps(fields).encode()).revision == 0
 
 
-def test_a_field_beside_the_metadata_is_replaced_in_its_place() -> None:
+def test_a_top_level_field_is_replaced_in_place() -> None:
     obj = Object(THINGS, body(name="a", uid="u-1"), 42)
     changed = obj.with_field("spec", {"size": 1})
     assert changed.body == body(name="a", uid="u-1").replace(b'{"uid":"x"}', b'{"size":1}')

@@ -36,6 +36,6 @@ for number in range(100):
 """
 
 
-def test_many_threads_may_be_the_first_to_read_a_kind_of_object() -> None:
+def test_several_threads_can_read_a_kind_for_the_first_time() -> None:
     done = subprocess.run([sys.executable, "-c", _READERS], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done

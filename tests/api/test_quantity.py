@@ -52,7 +52,7 @@ def test_canonical_form(text: str, written: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1K", "1ki", "1 Gi", "1e", "e", "1.2.3", "1..", "-5-3", "e-10", ".n-1", "--1", "0x1", "١", "1" * 5000]
 )
-def test_what_is_no_quantity(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse(text)
 
@@ -76,7 +76,7 @@ def test_sums(amounts: list[str], sum_: str) -> None:
 
 
 @given(st.from_regex(r"\A[+-]?[0-9]{1,12}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE]?|e-?[0-9]{1,2})\Z"))
-def test_writing_changes_no_amount(text: str) -> None:
+def test_formatting_keeps_the_amount(text: str) -> None:
     written = canonical(text)
     assert canonical(written) == written
     assert parse(written) == parse(text)
@@ -86,7 +86,7 @@ def test_writing_changes_no_amount(text: str) -> None:
     ("text", "reason"),
     [("abc", "quantities must match the regular expression "), ("1Kb", "quantities must"), ("1K", "unable to parse")],
 )
-def test_the_words_for_what_is_no_quantity(text: str, reason: str) -> None:
+def test_errors_of_invalid_quantities_have_gos_text(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         canonical(text)
 
@@ -111,7 +111,7 @@ _ADDED = [
 
 
 @given(st.lists(st.sampled_from(_ADDED), min_size=1, max_size=8))
-def test_sums_of_what_has_been_read_are_those_of_texts(amounts: list[str]) -> None:
+def test_sums_of_parsed_quantities_equal_sums_of_texts(amounts: list[str]) -> None:
     total, text = Quantity.read(amounts[0]), amounts[0]
     for each in amounts[1:]:
         total, text = total.plus(Quantity.read(each)), plus(text, each)
@@ -119,7 +119,7 @@ def test_sums_of_what_has_been_read_are_those_of_texts(amounts: list[str]) -> No
 
 
 @pytest.mark.parametrize("text", [".", "+", "-", "-0", "e3", "E", "m", "Ki", ".Ki", "e-9", "0e-30"])
-def test_what_has_no_digits_is_nothing(text: str) -> None:
+def test_a_quantity_without_digits_is_zero(text: str) -> None:
     assert (parse(text), canonical(text)) == (0, "0")
 
 
@@ -127,6 +127,6 @@ def test_what_has_no_digits_is_nothing(text: str) -> None:
     ("text", "problem"),
     [("e-10", "unable to parse numeric part of quantity"), ("-5-3", "unable to parse quantity's suffix")],
 )
-def test_what_is_wrong_with_a_quantity(text: str, problem: str) -> None:
+def test_errors_describe_an_invalid_quantity(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         canonical(text)

@@ -48,19 +48,19 @@ from ctrlmgr.errors import (
         (UnknownError("<a> & b"), b'"message":"\\u003ca\\u003e \\u0026 b","code":500}'),
     ],
 )
-def test_a_refusal_has_the_bytes_that_go_would_write(error: ApiError, wire: bytes) -> None:
+def test_a_refusal_has_the_bytes_of_go(error: ApiError, wire: bytes) -> None:
     head = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     assert status_responses.encode(status_responses.failure(error)) == head + wire + b"\n"
 
 
-def test_an_expired_page_says_how_to_go_on() -> None:
+def test_an_expired_continue_token_contains_an_inconsistent_one() -> None:
     error = Expired(3, 7, "too old", continue_token="abc")
     assert status_responses.failure(error)["metadata"] == {"continue": "abc"}
     assert str(Expired(3, 7)) == "too old resource version: 3 (7)"
     assert status_responses.failure(Expired(3, 7))["metadata"] == {}
 
 
-def test_success_names_what_is_gone() -> None:
+def test_a_deletion_status_names_the_deleted_object() -> None:
     assert status_responses.encode(status_responses.deleted(Resource("apps", "deployments"), "web", "u-1")) == (
         b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",'
         b'"details":{"name":"web","group":"apps","kind":"deployments","uid":"u-1"}}\n'
@@ -84,7 +84,7 @@ def test_success_names_what_is_gone() -> None:
         (LogCorrupt("bad"), 500, "InternalError"),
     ],
 )
-def test_every_error_becomes_one_of_the_api(error: CtrlmgrError, code: int, reason: str) -> None:
+def test_every_error_becomes_an_api_status(error: CtrlmgrError, code: int, reason: str) -> None:
     told = status_responses.api_error(error)
     assert (told.code, told.reason) == (code, reason)
     assert str(error) in str(told)

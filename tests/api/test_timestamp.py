@@ -52,7 +52,7 @@ def test_micro_times(text: str, written: str | None) -> None:
         "２026-01-02T03:04:05Z",
     ],
 )
-def test_what_is_no_time(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r'(?s)parsing time ".*"'):
         canonical_time(text)
 

@@ -25,7 +25,7 @@ def settle() -> None:
             thread.join(20)
 
 
-def test_lines_are_appended_to_what_is_there(tmp_path: Path) -> None:
+def test_lines_are_appended_to_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "audit.log"
     for _ in range(2):
         file = LogFile(str(path), Rotation(), clock=FakeClock())
@@ -35,7 +35,7 @@ def test_lines_are_appended_to_what_is_there(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_full_file_is_put_aside_and_only_so_many_are_kept(tmp_path: Path) -> None:
+def test_a_full_file_is_rotated_and_old_files_are_limited(tmp_path: Path) -> None:
     clock, other = FakeClock(), tmp_path / "audit-notes.log"
     other.write_text("not ours")
     file = LogFile(str(tmp_path / "audit.log"), Rotation(megabytes=1, backups=2), clock=clock)
@@ -49,7 +49,7 @@ def test_a_full_file_is_put_aside_and_only_so_many_are_kept(tmp_path: Path) -> N
     assert other.exists()
 
 
-def test_what_was_put_aside_is_packed_and_grows_old(tmp_path: Path) -> None:
+def test_rotated_files_are_compressed_and_expire(tmp_path: Path) -> None:
     clock = FakeClock()
     file = LogFile(str(tmp_path / "audit.log"), Rotation(megabytes=1, days=2, compress=True), clock=clock)
     for days in (0, 1, 4):
@@ -61,7 +61,7 @@ def test_what_was_put_aside_is_packed_and_grows_old(tmp_path: Path) -> None:
     assert gzip.decompress(packed.read_bytes()) == LINE
 
 
-def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"audit\.log_path: .* cannot be written: Is a directory"):
         LogFile(str(tmp_path), Rotation(), clock=FakeClock())
 
@@ -83,7 +83,7 @@ class Taken:
             assert self._came.wait_for(lambda: len(self.batches) >= count, 20)
 
 
-def test_a_batch_goes_when_it_is_full_and_what_is_left_at_the_end() -> None:
+def test_a_batch_is_sent_when_it_is_full_and_at_shutdown() -> None:
     taken = Taken()
     batches = Batches(Batching(max_size=2, max_wait=60), taken, name="batches", clock=SystemClock())
     batches.start()
@@ -94,7 +94,7 @@ def test_a_batch_goes_when_it_is_full_and_what_is_left_at_the_end() -> None:
     assert taken.batches == [[0, 1], [2, 3], [4]]
 
 
-def test_a_batch_goes_when_its_first_event_has_waited_long_enough() -> None:
+def test_a_batch_is_sent_when_its_first_event_has_waited_the_maximum() -> None:
     taken = Taken()
     batches = Batches(Batching(max_size=100, max_wait=0.01), taken, name="batches", clock=SystemClock())
     batches.start()
@@ -104,7 +104,7 @@ def test_a_batch_goes_when_its_first_event_has_waited_long_enough() -> None:
     assert taken.batches == [[1]]
 
 
-def test_what_does_not_fit_is_dropped_and_told_of() -> None:
+def test_events_above_the_buffer_size_are_dropped_and_counted() -> None:
     dropped: list[int] = []
     taken = Taken()
     batching = Batching(buffer_size=2, max_size=10, max_wait=60)
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_dropped_and_told_of() -> None:
     assert (dropped, taken.batches) == ([1, 1], [[0, 1]])
 
 
-def test_no_more_go_out_than_are_allowed() -> None:
+def test_throttling_limits_the_batches_per_second() -> None:
     clock, taken = FakeClock(), Taken()
     batches = Batches(Batching(max_size=1, qps=1, burst=2), taken, name="batches", clock=clock)
     for number in range(3):

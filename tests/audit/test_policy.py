@@ -97,6 +97,6 @@ def test_a_wrong_policy_is_refused_with_its_line(tmp_path: Path, text: str, line
     assert problem in str(refused.value)
 
 
-def test_a_policy_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_policy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         read_policy(tmp_path / "none")

@@ -22,7 +22,7 @@ def test_the_old_format_is_a_line_of_text() -> None:
     )
 
 
-def test_the_old_format_says_what_is_not_known() -> None:
+def test_the_old_format_marks_unknown_values() -> None:
     event = told(stage=Stage.REQUEST_RECEIVED, user=None)
     assert b'user="<none>" groups="<none>"' in event.text()
     assert b'response="<deferred>"' in event.text()
@@ -30,7 +30,7 @@ def test_the_old_format_says_what_is_not_known() -> None:
     assert b'as="bob" asgroups="\\"b\\""' in event.text()
 
 
-def test_what_is_too_large_goes_without_its_bodies_and_says_so() -> None:
+def test_a_too_large_event_is_sent_without_bodies_and_marked() -> None:
     event = told()
     assert len(event.line) > 2000
     small = form(largest=1000)(event)
@@ -56,11 +56,11 @@ def test_authorization_annotations_cannot_be_overwritten() -> None:
 
 @pytest.mark.parametrize("level", [Level.METADATA, Level.REQUEST_RESPONSE])
 @pytest.mark.parametrize("legacy", [False, True])
-def test_what_is_too_large_even_so_goes_nowhere(level: Level, *, legacy: bool) -> None:
+def test_an_event_that_is_too_large_without_bodies_is_dropped(level: Level, *, legacy: bool) -> None:
     assert form(legacy=legacy, largest=100)(told(level=level)) is None
 
 
-def test_a_list_is_divided_where_it_is_too_large() -> None:
+def test_a_too_large_list_of_events_is_divided() -> None:
     lines = [b"a" * 4, b"b" * 4, b"c" * 9, b"d", b"e"]
     assert [list(each) for each in portions(lines, 8)] == [lines[:2], lines[2:3], lines[3:]]
     assert list(portions(lines, None)) == [lines]

@@ -40,11 +40,11 @@ def test_the_first_header_counts() -> None:
     assert bearer_token([(b"authorization", b"Basic x"), (b"authorization", b"Bearer b")]) == (None, "")
 
 
-def test_a_space_too_many_is_warned_of() -> None:
+def test_an_additional_space_causes_a_warning() -> None:
     assert bearer_token([(b"authorization", b"Bearer  t")]) == (None, EXTRA_SPACE)
 
 
-def test_a_web_socket_may_carry_its_token_among_its_protocols() -> None:
+def test_a_web_socket_can_send_its_token_as_a_subprotocol() -> None:
     headers = [*SOCKET, (b"sec-websocket-protocol", f"v4.channel.k8s.io, {protocol(b't')}".encode())]
     assert web_socket_token(headers) == "t"
     assert web_socket_token(headers[2:]) is None
@@ -60,11 +60,11 @@ def test_a_web_socket_may_carry_its_token_among_its_protocols() -> None:
         f"a, {protocol(bytes([0xFF]))}",
     ],
 )
-def test_a_token_that_cannot_be_read_is_refused(value: str) -> None:
+def test_an_unreadable_token_is_refused(value: str) -> None:
     with pytest.raises(CredentialsRefused):
         web_socket_token([*SOCKET, (b"sec-websocket-protocol", value.encode())])
 
 
-def test_without_a_token_there_is_none() -> None:
+def test_a_request_without_a_token_has_none() -> None:
     assert web_socket_token([*SOCKET, (b"sec-websocket-protocol", b"v4.channel.k8s.io")]) is None
     assert web_socket_token(SOCKET) is None

@@ -33,7 +33,7 @@ class Numbers:
         return changed
 
 
-def test_a_change_is_taken_up_once(tmp_path: Path) -> None:
+def test_a_changed_file_is_loaded_once(tmp_path: Path) -> None:
     file = tmp_path / "n"
     file.write_text("1")
     numbers = Numbers(file)
@@ -45,7 +45,7 @@ def test_a_change_is_taken_up_once(tmp_path: Path) -> None:
     assert numbers.counted == ["success"]
 
 
-def test_what_becomes_unusable_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_file_is_logged_once_and_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "n"
     file.write_text("1")
     numbers = Numbers(file)
@@ -60,7 +60,7 @@ def test_what_becomes_unusable_is_told_once_and_changes_nothing(tmp_path: Path) 
     assert "invalid literal" in told[0]["error"]
 
 
-def test_a_file_that_another_took_the_place_of_has_changed(tmp_path: Path) -> None:
+def test_a_replaced_file_has_changed(tmp_path: Path) -> None:
     file, other = tmp_path / "n", tmp_path / "other"
     file.write_text("1")
     other.write_text("2")

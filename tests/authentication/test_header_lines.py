@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 
 
-def test_a_reader_is_asked_once_and_apart_from_others() -> None:
+def test_a_header_is_parsed_once_per_reader() -> None:
     asked: list[str] = []
 
     def names(lines: Sequence[HeaderLine]) -> list[bytes]:
@@ -26,7 +26,7 @@ def test_a_reader_is_asked_once_and_apart_from_others() -> None:
     assert HeaderLines().read(count) == 0, "other lines are read anew"
 
 
-def test_what_a_reader_refuses_is_refused_each_time() -> None:
+def test_a_refused_header_is_refused_each_time() -> None:
     def refuse(lines: Sequence[HeaderLine]) -> None:
         raise ValueError(len(lines))
 

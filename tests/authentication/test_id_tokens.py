@@ -52,18 +52,18 @@ def test_claims_become_a_user() -> None:
         ({"hd": "other"}, "Got = other, want = example.com"),
     ],
 )
-def test_claims_that_do_not_do(claims: dict[str, Any], reason: str) -> None:
+def test_invalid_claims_are_refused(claims: dict[str, Any], reason: str) -> None:
     with pytest.raises(CredentialsRefused) as refused:
         user(**claims)
     assert reason in refused.value.explanation
 
 
-def test_clocks_may_differ_a_little() -> None:
+def test_clock_skew_is_tolerated() -> None:
     assert user(nbf=NOW + 299).name == "oidc:jane"
 
 
 @pytest.mark.parametrize(("verified", "good"), [(True, True), (..., True), (False, False), ("yes", False)])
-def test_an_email_that_is_not_verified_names_no_one(verified: object, good: bool) -> None:
+def test_an_unverified_email_is_refused(verified: object, good: bool) -> None:
     issuer = ISSUER._replace(username=Mapping("email"))
     if good:
         assert user(issuer, email="a@b", email_verified=verified).name == "a@b"
@@ -72,7 +72,7 @@ def test_an_email_that_is_not_verified_names_no_one(verified: object, good: bool
             user(issuer, email="a@b", email_verified=verified)
 
 
-def test_a_key_set_is_read_as_far_as_it_can_be_used() -> None:
+def test_unusable_keys_of_a_key_set_are_skipped() -> None:
     first, second = rsa.generate_private_key(65537, 2048).public_key(), ec.generate_private_key(ec.SECP384R1())
     keys = [json_web_key(VerificationKey("a", first)), json_web_key(VerificationKey("b", second.public_key()))]
     odd = [{"kty": "oct", "k": "x"}, {"kty": "RSA", "kid": "c"}, {**keys[0], "kid": "d", "use": "enc"}]

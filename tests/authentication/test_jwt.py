@@ -41,7 +41,7 @@ def accepted(text: str, key: jwt.PrivateKey) -> bool:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_what_was_signed_is_verified_by_its_key_alone(key: jwt.PrivateKey) -> None:
+def test_a_token_is_verified_only_by_its_key(key: jwt.PrivateKey) -> None:
     made = jwt.sign(CLAIMS, key, "id")
     parsed = jwt.parse(made)
     assert parsed is not None
@@ -51,33 +51,33 @@ def test_what_was_signed_is_verified_by_its_key_alone(key: jwt.PrivateKey) -> No
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "", "HS256", "RS", "ES25", "RS1"])
 @pytest.mark.parametrize("signature", [b"", b"x" * 64, b"x" * 256])
-def test_no_key_verifies_other_algorithms(algorithm: str, signature: bytes) -> None:
+def test_a_key_does_not_verify_other_algorithms(algorithm: str, signature: bytes) -> None:
     assert not any(accepted(token({"alg": algorithm}, signature), key) for key in KEYS)
 
 
-def test_a_public_key_is_no_shared_secret() -> None:
+def test_a_public_key_is_not_accepted_as_a_shared_secret() -> None:
     pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     header: dict[str, object] = {"alg": "HS256"}
     assert not accepted(token(header, hmac.digest(pem, signed_input(header), hashlib.sha256)), RSA)
 
 
-def test_the_curve_decides_the_algorithm() -> None:
+def test_the_curve_determines_the_algorithm() -> None:
     header: dict[str, object] = {"alg": "ES256"}
     assert not accepted(token(header, signature_of(signed_input(header), CURVES[1])), CURVES[1])
 
 
-def test_extensions_that_must_be_understood_are_not() -> None:
+def test_critical_extensions_are_refused() -> None:
     header: dict[str, object] = {"alg": "RS256", "crit": ["exp"]}
     assert not accepted(token(header, signature_of(signed_input(header), RSA)), RSA)
 
 
 @pytest.mark.parametrize("text", ["", "a.b", "a.b.c.d", "a.b.c", "é.b.c", "{}", "a b.c.d", "a.b.c\n"])
-def test_what_is_no_token_is_none(text: str) -> None:
+def test_an_invalid_token_is_refused(text: str) -> None:
     assert jwt.parse(text) is None
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255))
-def test_a_changed_byte_is_noticed(place: int, change: int) -> None:
+def test_a_changed_byte_is_detected(place: int, change: int) -> None:
     made = jwt.sign(CLAIMS, CURVES[0], "id")
     header, payload, signature = (jwt.decoded(part) for part in made.split("."))
     whole = bytearray(header + payload + signature)
@@ -87,7 +87,7 @@ def test_a_changed_byte_is_noticed(place: int, change: int) -> None:
     assert not accepted(text, CURVES[0])
 
 
-def test_keys_are_read_from_whatever_holds_them() -> None:
+def test_keys_are_read_from_pem_and_certificates() -> None:
     private = RSA.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
@@ -103,7 +103,7 @@ def test_keys_are_read_from_whatever_holds_them() -> None:
         read_public_keys(b"nothing")
 
 
-def test_a_token_that_names_its_key_is_tried_with_that_one_only() -> None:
+def test_a_token_with_a_key_id_is_checked_only_with_that_key() -> None:
     keys = VerificationKeys([RSA.public_key(), CURVES[0].public_key(), RSA.public_key()])
     assert len(keys.all) == 2
     assert list(keys.candidates(key_id(RSA.public_key()))) == [RSA.public_key()]
@@ -111,7 +111,7 @@ def test_a_token_that_names_its_key_is_tried_with_that_one_only() -> None:
     assert len(keys.candidates("")) == 2
 
 
-def test_a_published_key_says_what_verifiers_need() -> None:
+def test_a_published_key_has_the_fields_verifiers_need() -> None:
     published = json_web_key(VerificationKey("a", RSA.public_key()))
     assert list(published) == ["use", "kty", "kid", "alg", "n", "e"]
     assert (published["alg"], published["e"]) == ("RS256", "AQAB")

@@ -71,7 +71,7 @@ def test_anonymous_paths_are_configured(tmp_path: Path) -> None:
         ("anonymous:\n  enabled: true\n  conditions: [{path: x}]\n", 5, "must begin with '/'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read(tmp_path, text)
     assert f"authentication.yaml:{line}: " in str(refused.value), str(refused.value)

@@ -42,7 +42,7 @@ def refused(folder: Path, mappings: dict[str, Any], **rules: Any) -> tuple[str, 
     return lines[int(place.rpartition(":")[2]) - 1].strip(), problem
 
 
-def test_all_that_can_be_an_expression_is_read(tmp_path: Path) -> None:
+def test_all_expressions_are_read(tmp_path: Path) -> None:
     issuer = read(
         tmp_path,
         {
@@ -63,7 +63,7 @@ def test_all_that_can_be_an_expression_is_read(tmp_path: Path) -> None:
     assert (of_user.expression.source, of_user.message) == ("!user.username.startsWith('system:')", "no")
 
 
-def test_a_file_that_says_the_same_again_is_the_same(tmp_path: Path) -> None:
+def test_an_equivalent_file_is_equal(tmp_path: Path) -> None:
     once, again = (read(tmp_path, {"uid": SUB}, userValidationRules=[{"expression": "true"}]) for _ in range(2))
     assert once == again
     assert once != read(tmp_path, {"uid": SUB}, userValidationRules=[{"expression": "false"}])
@@ -81,7 +81,7 @@ def test_a_file_that_says_the_same_again_is_the_same(tmp_path: Path) -> None:
         ({"uid": {"claim": "uid", **SUB}}, '"uid": {', BOTH),
     ],
 )
-def test_a_part_comes_from_a_claim_or_from_an_expression(
+def test_a_part_is_read_from_a_claim_or_an_expression(
     tmp_path: Path, mappings: dict[str, Any], line: str, problem: str
 ) -> None:
     found_line, found = refused(tmp_path, mappings)
@@ -90,7 +90,7 @@ def test_a_part_comes_from_a_claim_or_from_an_expression(
 
 
 @pytest.mark.parametrize("field", ["username", "groups", "uid"])
-def test_an_expression_that_does_not_compile_is_told_of_in_one_line(tmp_path: Path, field: str) -> None:
+def test_an_invalid_expression_is_reported_in_one_line(tmp_path: Path, field: str) -> None:
     line, problem = refused(tmp_path, {field: {"expression": "foo.bar +\nuser.name"}})
     assert line == r'"expression": "foo.bar +\nuser.name"'
     first = "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')"
@@ -119,11 +119,11 @@ def test_an_expression_that_does_not_compile_is_told_of_in_one_line(tmp_path: Pa
         ([{"key": "acme.io/a", "valueExpression": "a"}], "compilation failed: ERROR: <input>:1:1: undeclared"),
     ],
 )
-def test_extras_that_will_not_do(tmp_path: Path, extra: list[Any], problem: str) -> None:
+def test_invalid_extras_are_refused(tmp_path: Path, extra: list[Any], problem: str) -> None:
     assert refused(tmp_path, {"extra": extra})[1].startswith(problem)
 
 
-def test_a_domain_that_only_ends_like_kubernetes_own_is_anybodys(tmp_path: Path) -> None:
+def test_a_domain_that_merely_ends_like_kubernetes_own_is_allowed(tmp_path: Path) -> None:
     extra = [{"key": "x-k8s.io/a", "valueExpression": "claims.a"}]
     assert [key for key, _ in read(tmp_path, {"extra": extra}).extra] == ["x-k8s.io/a"]
 
@@ -143,7 +143,7 @@ def test_a_domain_that_only_ends_like_kubernetes_own_is_anybodys(tmp_path: Path)
         ([{"expression": "claims.a =="}], "compilation failed: ERROR: <input>:1:12: Syntax error:"),
     ],
 )
-def test_rules_of_claims_that_will_not_do(tmp_path: Path, rules: list[Any], problem: str) -> None:
+def test_invalid_claim_rules_are_refused(tmp_path: Path, rules: list[Any], problem: str) -> None:
     assert refused(tmp_path, {}, claimValidationRules=rules)[1].startswith(problem)
 
 
@@ -157,7 +157,7 @@ def test_rules_of_claims_that_will_not_do(tmp_path: Path, rules: list[Any], prob
         ([{"expression": "claims.a == 'a'"}], "compilation failed: ERROR: <input>:1:1: undeclared reference"),
     ],
 )
-def test_rules_of_users_that_will_not_do(tmp_path: Path, rules: list[Any], problem: str) -> None:
+def test_invalid_user_rules_are_refused(tmp_path: Path, rules: list[Any], problem: str) -> None:
     assert refused(tmp_path, {}, userValidationRules=rules)[1].startswith(problem)
 
 

@@ -49,7 +49,7 @@ def user_must(*sources: str) -> tuple[Rule, ...]:
     return tuple(Rule(COMPILE.rule_of_user(each), "they must") for each in sources)
 
 
-def test_a_user_is_made_by_expressions() -> None:
+def test_expressions_define_a_user() -> None:
     issuer = trusting(
         by("claims.user + '@' + claims.org"),
         groups=by("(claims.roles.split(',') + claims.teams).map(each, 'g:' + each)"),
@@ -61,7 +61,7 @@ def test_a_user_is_made_by_expressions() -> None:
     assert made == User("ann@acme", "7", ("g:a", "g:b", "g:c"), extra)
 
 
-def test_claims_and_expressions_go_together() -> None:
+def test_claims_and_expressions_can_be_combined() -> None:
     issuer = trusting(Mapping("sub", "oidc:"), groups=by("claims.role"), uid=Mapping("sub"))
     assert user(issuer, role="dev") == User("oidc:jane", "jane", ("dev",))
 
@@ -70,7 +70,7 @@ def test_claims_and_expressions_go_together() -> None:
     ("claim", "texts"),
     [("a", ("a",)), (["a", "b"], ("a", "b")), (["", "a"], ("a",)), ("", ()), ([], ()), ([""], ()), (None, ())],
 )
-def test_what_is_empty_is_left_out(claim: Any, texts: tuple[str, ...]) -> None:
+def test_empty_values_are_omitted(claim: Any, texts: tuple[str, ...]) -> None:
     issuer = trusting(groups=by("claims.x"), extra=(("acme.io/x", COMPILE.of_claims("claims.x")),))
     made = user(issuer, x=claim)
     assert made.groups == texts
@@ -94,7 +94,7 @@ def test_names_and_uids_are_one_string(claim: Any) -> None:
         user(trusting(uid=by("claims.x")), x=claim)
 
 
-def test_a_name_is_not_empty_and_a_uid_may_be() -> None:
+def test_a_name_must_not_be_empty_and_a_uid_can_be() -> None:
     assert user(trusting(uid=by("claims.x")), x="").uid == ""
     with pytest.raises(CredentialsRefused) as refused:
         user(trusting(by("claims.x")), x="")
@@ -127,13 +127,13 @@ def test_a_name_is_not_empty_and_a_uid_may_be() -> None:
         ),
     ],
 )
-def test_what_cannot_be_evaluated_says_why(issuer: TrustedIssuer, problem: str) -> None:
+def test_a_failing_expression_is_reported_with_its_reason(issuer: TrustedIssuer, problem: str) -> None:
     with pytest.raises(NoValue) as failed:
         user(issuer, l=["a"] * 200)
     assert problem in str(failed.value)
 
 
-def test_what_is_not_true_refuses_with_its_message() -> None:
+def test_a_false_rule_refuses_with_its_message() -> None:
     with pytest.raises(CredentialsRefused) as refused:
         user(trusting(claim_rules=claims_must("true", "claims.hd == 'acme'")), hd="other")
     words = "validation expression 'claims.hd == 'acme'' failed: they must"
@@ -161,7 +161,7 @@ def test_what_is_not_true_refuses_with_its_message() -> None:
         "claims.nested.list[0].x__dash__y == 1",
     ],
 )
-def test_claims_are_seen_as_there(rule: str) -> None:
+def test_has_reports_existing_claims(rule: str) -> None:
     nested = {"list": [{"n": 1, "x-y": 1}]}
     claims = {"n": 7, "flag": True, "nothing": None, "a.b": "dotted", "aud": ["there", "here"], "nested": nested}
     assert user(trusting(claim_rules=claims_must(rule)), **claims).name == "jane"
@@ -176,11 +176,11 @@ def test_claims_are_seen_as_there(rule: str) -> None:
         "has(user.uid) && has(user.groups) && has(user.extra)",
     ],
 )
-def test_what_a_user_has_not_is_there_and_empty(rule: str) -> None:
+def test_missing_user_fields_exist_and_are_empty(rule: str) -> None:
     assert user(trusting(user_rules=user_must(rule))).name == "jane"
 
 
-def test_a_users_rules_see_all_that_claims_made() -> None:
+def test_user_rules_see_all_mapped_fields() -> None:
     rules = user_must(
         "user.username == 'oidc:jane' && user.uid == '7' && user.groups == ['dev']",
         "user.extra['acme.io/team'] == ['a', 'b'] && user.extra.acme__dot__io__slash__team[1] == 'b'",
@@ -206,7 +206,7 @@ def test_a_service_account_of_another_cluster_is_named_by_its_claims() -> None:
     assert made == User("system:serviceaccount:shop:till", "7", (), {"acme.io/warn": ("1700081020",)})
 
 
-def test_rules_come_after_what_is_required_and_both_after_the_validity() -> None:
+def test_rules_follow_the_required_claims_and_both_follow_the_validity() -> None:
     issuer = trusting(by("claims.x"), required=(("hd", "a"),), claim_rules=claims_must("false"))
     with pytest.raises(CredentialsRefused) as refused:
         user(issuer, x="jane")
@@ -216,13 +216,13 @@ def test_rules_come_after_what_is_required_and_both_after_the_validity() -> None
     assert refused.value.explanation == "oidc: verify token: oidc: token is expired"
 
 
-def test_a_number_that_is_no_double_refuses_the_token() -> None:
+def test_a_number_outside_the_range_of_a_double_refuses_the_token() -> None:
     with pytest.raises(CredentialsRefused) as refused:
         user(trusting(by("claims.sub")), n=10**400)
     assert refused.value.explanation == "oidc: parse claims: int too large to convert to float"
 
 
-def test_claims_without_end_refuse_the_token() -> None:
+def test_too_deeply_nested_claims_refuse_the_token() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     payload = f'{{"sub": "jane", "aud": "here", "exp": {NOW + 60}, "x": {deep}}}'.encode()
     with pytest.raises(CredentialsRefused):

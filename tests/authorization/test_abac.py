@@ -53,7 +53,7 @@ def authorizer(folder: Path, *lines: Any) -> AbacAuthorizer:
         ({"user": "ann", "resource": "services"}, ANN, GET, False),
     ],
 )
-def test_a_policy_allows_what_it_describes(
+def test_a_policy_allows_the_requests_it_describes(
     tmp_path: Path, line: dict[str, Any], user: User, attributes: Attributes, expected: bool
 ) -> None:
     verdict = authorizer(tmp_path, "# a comment", "", line).authorize(user, attributes)
@@ -74,7 +74,7 @@ def test_policies_are_listed_as_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["{", '{"user": 1}', '{"apiVersion": "v1", "kind": "Pod"}'])
-def test_a_line_that_is_no_policy_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
+def test_an_invalid_line_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
     with pytest.raises(SettingsError, match=r"error reading policy file .*policies\.jsonl, line 2: "):
         authorizer(tmp_path, "# first", line)
 

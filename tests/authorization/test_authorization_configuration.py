@@ -54,7 +54,7 @@ def test_a_webhook_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert asked.webhook == Webhook(tmp_path / "other.kubeconfig", "v1", 300.0, 30.0, "other", 3.0, denies_unasked=True)
 
 
-def test_answers_may_not_be_believed_at_all(tmp_path: Path) -> None:
+def test_caching_of_decisions_can_be_disabled(tmp_path: Path) -> None:
     said = webhook(
         authorizedTTL="10m", cacheUnauthorizedRequests="false", failurePolicy="NoOpinion", matchConditions="[]"
     )
@@ -64,7 +64,7 @@ def test_answers_may_not_be_believed_at_all(tmp_path: Path) -> None:
     assert not asked.webhook.denies_unasked
 
 
-def test_conditions_are_read_and_are_the_same_if_they_say_the_same(tmp_path: Path) -> None:
+def test_equal_conditions_are_equal_after_parsing(tmp_path: Path) -> None:
     said = conditions("[{expression: has(request.resourceAttributes)}, {expression: request.user != 'jane'}]")
     once, again = (read(tmp_path, said)[0].webhook for _ in range(2))
     assert once is not None
@@ -74,7 +74,7 @@ def test_conditions_are_read_and_are_the_same_if_they_say_the_same(tmp_path: Pat
     assert once != read(tmp_path, conditions("[]"))[0].webhook
 
 
-def test_several_servers_may_be_asked(tmp_path: Path) -> None:
+def test_several_webhooks_can_be_configured(tmp_path: Path) -> None:
     first = webhook()
     second = first.replace("authorizers:\n", "").replace("other\n", "second\n", 1)
     names = [each.webhook.name for each in read(tmp_path, first + second) if each.webhook is not None]
@@ -126,7 +126,7 @@ def test_several_servers_may_be_asked(tmp_path: Path) -> None:
         (webhook(connectionInfo="{type: KubeConfigFile, kubeConfigFile: /none}"), 10, "there is no file /none"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read(tmp_path, text)
     assert f"authorization.yaml:{line}: " in str(refused.value)

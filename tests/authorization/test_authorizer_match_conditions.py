@@ -40,11 +40,11 @@ def met(*sources: str, asked: Attributes = PODS, user: User = JANE) -> bool:
         "!format.dns1123Label().validate(request.resourceAttributes.namespace).hasValue()",
     ],
 )
-def test_a_request_for_a_resource_is_seen_whole(source: str) -> None:
+def test_a_condition_reads_all_fields_of_a_resource_request(source: str) -> None:
     assert met(source)
 
 
-def test_selectors_are_seen_as_requirements() -> None:
+def test_selectors_are_read_as_requirements() -> None:
     one = "request.resourceAttributes.fieldSelector.requirements"
     assert met(f"{one}.exists(r, r.key == 'spec.nodeName' && r.operator == 'In' && 'n1' in r.values)", asked=SELECTED)
     two = "request.resourceAttributes.labelSelector.requirements"
@@ -61,11 +61,11 @@ def test_a_request_for_a_path_has_no_resource() -> None:
     assert str(failed.value) == f"cel evaluation error: expression '{source}' resulted in error: {problem}"
 
 
-def test_what_a_user_has_not_is_there_and_empty() -> None:
+def test_missing_user_fields_exist_and_are_empty() -> None:
     assert met("request.uid == '' && request.groups == [] && request.extra == {}", user=User("john"))
 
 
-def test_all_must_be_true_and_one_that_is_false_decides() -> None:
+def test_all_conditions_must_be_true_and_one_false_condition_decides() -> None:
     fails = "request.extra['none'][0] == 'a'"
     assert met("true", "request.user == 'jane'")
     assert not met("true", "false")
@@ -75,7 +75,7 @@ def test_all_must_be_true_and_one_that_is_false_decides() -> None:
         met("true", fails)
 
 
-def test_several_that_cannot_tell_are_told_of_together() -> None:
+def test_several_failing_conditions_are_reported_together() -> None:
     with pytest.raises(NoValue) as failed:
         met("request.extra.a[0] == ''", "request.extra.b[0] == ''")
     told = [
@@ -85,7 +85,7 @@ def test_several_that_cannot_tell_are_told_of_together() -> None:
     assert str(failed.value) == f"[{', '.join(told)}]"
 
 
-def test_what_costs_too_much_cannot_tell() -> None:
+def test_a_condition_above_the_cost_limit_fails() -> None:
     many = User("jane", "", tuple(map(str, range(300))))
     with pytest.raises(NoValue, match="operation cancelled: actual cost limit exceeded"):
         met("request.groups.all(a, request.groups.all(b, request.groups.all(c, c != '')))", user=many)
@@ -103,7 +103,7 @@ def test_what_costs_too_much_cannot_tell() -> None:
         ("authorizer.path('/').check('get').allowed()", "compilation failed: ERROR: <input>:1:1: undeclared reference"),
     ],
 )
-def test_what_is_no_condition_is_refused_in_one_line(source: str, problem: str) -> None:
+def test_an_invalid_condition_is_refused_in_one_line(source: str, problem: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # what it says is looked at
         COMPILE(source)
     assert str(refused.value).startswith(problem)

@@ -60,12 +60,12 @@ def act(wanted: User, rights: Immediate, *, user: User = JOE) -> Impersonated:
         ),
     ],
 )
-def test_whom_the_headers_ask_for(headers: list[tuple[bytes, bytes]], user: User | None) -> None:
+def test_headers_select_the_impersonated_user(headers: list[tuple[bytes, bytes]], user: User | None) -> None:
     assert wanted_user(headers) == user
 
 
 @pytest.mark.parametrize("header", [b"impersonate-uid", b"impersonate-group", b"impersonate-extra-x"])
-def test_a_part_of_a_user_needs_a_name(header: bytes) -> None:
+def test_impersonated_groups_require_a_user_name(header: bytes) -> None:
     with pytest.raises(BadRequest, match="without impersonating a user name"):
         wanted_user([(header, b"x")])
 
@@ -84,11 +84,11 @@ def test_a_part_of_a_user_needs_a_name(header: bytes) -> None:
         (User("system:serviceaccount:Bad Name:sa"), ("system:authenticated",)),
     ],
 )
-def test_the_groups_that_come_with_a_name(wanted: User, groups: tuple[str, ...]) -> None:
+def test_a_user_name_implies_groups(wanted: User, groups: tuple[str, ...]) -> None:
     assert act(wanted, AlwaysAllow()).user.groups == groups
 
 
-def test_the_old_mode_takes_a_right_for_each_part() -> None:
+def test_the_legacy_mode_requires_a_right_per_part() -> None:
     rights = [
         ("impersonate", "", "users", "", "", "bob"),
         ("impersonate", "authentication.k8s.io", "uids", "", "", "1"),
@@ -102,7 +102,7 @@ def test_the_old_mode_takes_a_right_for_each_part() -> None:
             act(wanted, Rights(*(right for right in rights if right != missing)))
 
 
-def test_a_constrained_mode_takes_the_right_to_the_verb_as_well() -> None:
+def test_a_constrained_mode_also_requires_the_right_to_the_verb() -> None:
     own = "authentication.k8s.io"
     to_act = ("impersonate-on:user-info:list", "", "pods", "", "", "")
     to_be = ("impersonate:user-info", own, "users", "", "", "bob")
@@ -114,7 +114,7 @@ def test_a_constrained_mode_takes_the_right_to_the_verb_as_well() -> None:
         act(User("bob"), Rights(to_be))
 
 
-def test_a_constrained_mode_never_gives_the_masters_group() -> None:
+def test_a_constrained_mode_never_grants_the_masters_group() -> None:
     own = "authentication.k8s.io"
     rights = [
         ("impersonate-on:user-info:list", "", "pods", "", "", ""),
@@ -127,7 +127,7 @@ def test_a_constrained_mode_never_gives_the_masters_group() -> None:
             act(User("bob", "", groups), Rights(*rights))
 
 
-def test_a_service_account_may_be_the_node_it_runs_on_and_no_other() -> None:
+def test_a_service_account_can_impersonate_only_its_own_node() -> None:
     rights = Rights(
         ("impersonate-on:associated-node:list", "", "pods", "", "", ""),
         ("impersonate:associated-node", "authentication.k8s.io", "nodes", "", "", "*"),

@@ -11,7 +11,7 @@ from bench.report import run
 PROGRAMS = [path for path in sorted(Path(__file__).parents[2].glob("bench/*.py")) if "import Claim" in path.read_text()]
 
 
-def test_help_prints_what_is_measured_and_measures_nothing(
+def test_help_describes_the_benchmark_and_measures_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--help"])
@@ -21,7 +21,7 @@ def test_help_prints_what_is_measured_and_measures_nothing(
     assert capsys.readouterr().out.startswith("Measures something.\n")
 
 
-def test_without_it_the_benchmark_runs_with_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_help_the_benchmark_runs_with_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--check"])
     with pytest.raises(SystemExit) as ended:
         run(lambda arguments: len(arguments) + 6, "Measures something.")
@@ -29,6 +29,6 @@ def test_without_it_the_benchmark_runs_with_its_arguments(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
-def test_every_benchmark_knows_help(path: Path) -> None:
+def test_every_benchmark_has_help(path: Path) -> None:
     calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
     assert calls & {"run", "argparse.ArgumentParser"}, f"{path} has no --help"

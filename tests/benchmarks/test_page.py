@@ -36,7 +36,7 @@ def test_each_claim_is_a_row(tmp_path: Path, page: Path, capsys: pytest.CaptureF
     assert "no claim" not in text
 
 
-def test_what_was_not_run_stays_as_it_was(tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_other_benchmarks_are_kept(tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran(capsys, tmp_path / "first", "workqueue", 60.0)
     ran(capsys, tmp_path / "first", "memory", 70.0)
     main(tmp_path / "first", page)
@@ -50,7 +50,7 @@ def test_what_was_not_run_stays_as_it_was(tmp_path: Path, page: Path, capsys: py
     assert rows == [ROW.format(70, "0.70", "ok"), ROW.format(80, "0.80", "ok"), ROW.format(40, "0.40", "**missed**")]
 
 
-def test_doing_it_again_changes_nothing(tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_update_changes_nothing(tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran(capsys, tmp_path / "results", "workqueue", 60.0)
     main(tmp_path / "results", page)
     before = page.read_text()
@@ -59,7 +59,7 @@ def test_doing_it_again_changes_nothing(tmp_path: Path, page: Path, capsys: pyte
     assert page.read_text() == before
 
 
-def test_a_benchmark_that_is_gone_is_gone_from_the_page(
+def test_a_removed_benchmark_is_removed_from_the_page(
     tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.write_text("# Benchmarks\n\n## python -m bench.of_old\n\n| a | b |\n")

@@ -54,7 +54,7 @@ def test_the_least_recently_used_entry_is_evicted(make: Make) -> None:
 
 
 @both
-def test_a_new_value_replaces_the_old_one_and_its_size(make: Make) -> None:
+def test_a_new_value_replaces_the_old_value_and_its_size(make: Make) -> None:
     cache = make(entries=10, size=10)
     put(cache, "a", 1, 6)
     put(cache, "b", 2, 4)
@@ -63,7 +63,7 @@ def test_a_new_value_replaces_the_old_one_and_its_size(make: Make) -> None:
 
 
 @both
-def test_what_is_too_large_is_not_cached_and_evicts_nothing(make: Make) -> None:
+def test_a_too_large_value_is_not_cached_and_evicts_nothing(make: Make) -> None:
     cache = make(entries=10, size=100, largest=10)
     put(cache, "a", 1, 10)
     put(cache, "b", 2, 11)
@@ -73,7 +73,7 @@ def test_what_is_too_large_is_not_cached_and_evicts_nothing(make: Make) -> None:
 
 
 @both
-def test_clearing_removes_all(make: Make) -> None:
+def test_clear_removes_all_entries(make: Make) -> None:
     cache = make(entries=10, size=100)
     put(cache, "a", 1, 10)
     cache.clear()
@@ -81,13 +81,13 @@ def test_clearing_removes_all(make: Make) -> None:
 
 
 @both
-def test_a_cache_needs_room(make: Make) -> None:
+def test_a_cache_needs_a_positive_size(make: Make) -> None:
     with pytest.raises(ValueError, match="room for at least one"):
         make(entries=0)
 
 
 @both
-def test_metrics_count_look_ups_and_sizes_of_all_caches_of_a_name(make: Make) -> None:
+def test_metrics_sum_lookups_and_sizes_of_all_caches_of_a_name(make: Make) -> None:
     one, other = make(entries=10, size=100), make(entries=10, size=100)
     hits, misses, entries, size = map(sample, ("hits_total", "misses_total", "entries", "size_bytes"))
     put(one, "a", 1, 7)
@@ -98,7 +98,7 @@ def test_metrics_count_look_ups_and_sizes_of_all_caches_of_a_name(make: Make) ->
     assert (sample("entries") - entries, sample("size_bytes") - size) == (2, 15)
 
 
-def test_peeking_neither_counts_nor_marks_as_used() -> None:
+def test_peek_neither_counts_nor_marks_as_used() -> None:
     cache: BoundedCache[str, int] = BoundedCache(NAME, entries=2)
     cache.put("a", 1)
     cache.put("b", 2)
@@ -109,7 +109,7 @@ def test_peeking_neither_counts_nor_marks_as_used() -> None:
     assert (cache.counts.hits, cache.counts.misses) == before
 
 
-def test_a_discarded_key_is_gone() -> None:
+def test_a_discarded_key_is_absent() -> None:
     cache: BoundedCache[str, int] = BoundedCache(NAME, entries=2, size=10)
     cache.put("a", 1, 4)
     cache.discard("a")
@@ -117,7 +117,7 @@ def test_a_discarded_key_is_gone() -> None:
     assert (cache.get("a"), len(cache), cache.size) == (None, 0, 0)
 
 
-def test_an_entry_expires_when_its_ttl_has_passed() -> None:
+def test_an_entry_expires_after_its_ttl() -> None:
     clock = FakeClock()
     cache: TTLCache[str, str] = TTLCache(NAME, entries=10, size=100, clock=clock)
     cache.put("a", "yes", 300, 5)
@@ -159,7 +159,7 @@ others = st.tuples(st.sampled_from(("get", "discard")), keys, st.just(0), st.jus
 
 
 @given(st.integers(1, 5), st.integers(1, 20), st.integers(1, 20), st.lists(puts | others, max_size=60))
-def test_it_holds_what_the_bounds_allow_of_what_was_used_last(
+def test_the_cache_holds_the_most_recently_used_entries_within_its_bounds(
     entries: int, size: int, largest: int, steps: list[tuple[str, str, int, int]]
 ) -> None:
     cache: BoundedCache[str, int] = BoundedCache(NAME, entries=entries, size=size, largest=largest)

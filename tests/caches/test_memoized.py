@@ -7,7 +7,7 @@ Numbers = tuple[int, ...]
 """A string type whose hash is the same in every run."""
 
 
-def test_results_are_kept_for_short_arguments_from_the_second_call_on() -> None:
+def test_results_are_cached_for_short_arguments_from_the_second_call_on() -> None:
     calls: list[Numbers] = []
 
     @memoized(entries=2, longest=3)
@@ -40,7 +40,7 @@ def test_the_oldest_result_is_evicted() -> None:
     assert calls == [one]
 
 
-def test_calls_are_counted_under_the_name_of_the_function() -> None:
+def test_calls_are_counted_by_function_name() -> None:
     @memoized(entries=2, longest=3)
     def counted(numbers: Numbers) -> None:
         return None
@@ -53,7 +53,7 @@ def test_calls_are_counted_under_the_name_of_the_function() -> None:
     assert REGISTRY.get_sample_value("ctrlmgr_cache_entries", name) == 1
 
 
-def test_errors_are_not_kept() -> None:
+def test_errors_are_not_cached() -> None:
     calls: list[str] = []
 
     @memoized(entries=2, longest=3)
@@ -67,6 +67,6 @@ def test_errors_are_not_kept() -> None:
     assert calls == ["abc", "abc", "abc"]
 
 
-def test_a_second_hit_filter_tells_keys_that_were_seen() -> None:
+def test_a_second_hit_filter_recognizes_repeated_keys() -> None:
     returns = SecondHitFilter(2)
     assert [returns(number) for number in (4, 4, 6, 4, 5, 5, 4)] == [False, True, False, False, False, True, True]

@@ -33,7 +33,7 @@ HOOKS = "apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfigura
         ("ValidatingAdmissionWebhook", "kind: Odd\n", ":1: kind must be WebhookAdmissionConfiguration"),
     ],
 )
-def test_serve_ends_with_the_line(plugin: str, text: str, told: str, tmp_path: Path, run: Run) -> None:
+def test_serve_exits_with_the_line(plugin: str, text: str, told: str, tmp_path: Path, run: Run) -> None:
     (tmp_path / "plugin.yaml").write_text(text, encoding="utf-8")
     file = tmp_path / "admission.yaml"
     named = f"plugins:\n- name: {plugin}\n  path: plugin.yaml\n"
@@ -53,7 +53,7 @@ def test_serve_ends_with_the_line(plugin: str, text: str, told: str, tmp_path: P
         ("a: [", ":1: not valid YAML"),
     ],
 )
-def test_the_file_itself(text: str, told: str, tmp_path: Path, run: Run) -> None:
+def test_a_missing_file_is_named(text: str, told: str, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "admission.yaml"
     file.write_text(text, encoding="utf-8")
     assert serve(run, "--admission-control-config-file", str(file)).startswith(f"error: {file}{told}")

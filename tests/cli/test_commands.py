@@ -42,32 +42,32 @@ def damage(database: str, revision: int) -> None:
 # Verify.
 
 
-def test_a_sound_log_verifies(run: Run, database: str) -> None:
+def test_verify_accepts_a_correct_log(run: Run, database: str) -> None:
     finished = run("verify", "--database", database)
     assert finished.code == 0
     assert finished.out.startswith("ok: 6 events, head 6, hash ")
 
 
-def test_a_damaged_event_is_named(run: Run, database: str) -> None:
+def test_verify_names_a_damaged_event(run: Run, database: str) -> None:
     damage(database, 3)
     finished = run("verify", "--database", database)
     assert finished.code == 1
     assert "revision 3 is damaged" in finished.out
 
 
-def test_damage_is_told_to_machines(run: Run, database: str) -> None:
+def test_verify_reports_damage_as_json(run: Run, database: str) -> None:
     damage(database, 3)
     finished = run("verify", "--database", database, "-o", "json")
     report = json.loads(finished.out)
     assert (finished.code, report["ok"], report["revision"]) == (1, False, 3)
 
 
-def test_soundness_is_told_to_machines(run: Run, database: str) -> None:
+def test_verify_reports_success_as_json(run: Run, database: str) -> None:
     report = json.loads(run("verify", "--database", database, "-o", "json").out)
     assert (report["ok"], report["events"], report["head"]["revision"]) == (True, 6, 6)
 
 
-def test_a_log_that_lost_its_newest_events_is_noticed(run: Run, database: str, tmp_path: Path) -> None:
+def test_verify_detects_lost_newest_events(run: Run, database: str, tmp_path: Path) -> None:
     copy = f"sqlite:///{tmp_path / 'older.db'}"
     assert run("migrate", "--database", copy).code == 0
     finished = run("verify", "--database", copy, "--anchor", str(file_of(database)) + "-anchor")
@@ -78,7 +78,7 @@ def test_a_log_that_lost_its_newest_events_is_noticed(run: Run, database: str, t
 # Restore.
 
 
-def test_an_older_database_goes_on_above_what_it_lost(run: Run, database: str, tmp_path: Path) -> None:
+def test_a_restored_database_continues_above_its_lost_revisions(run: Run, database: str, tmp_path: Path) -> None:
     file = file_of(database)
     anchor = file.with_name(file.name + "-anchor")
     content = json.loads(anchor.read_text())
@@ -91,7 +91,7 @@ def test_an_older_database_goes_on_above_what_it_lost(run: Run, database: str, t
     assert json.loads(anchor.read_text())["uuid"] != content["uuid"]
 
 
-def test_restoring_without_an_anchor_needs_a_number(run: Run, database: str) -> None:
+def test_restoring_without_an_anchor_requires_a_revision(run: Run, database: str) -> None:
     file = file_of(database)
     file.with_name(file.name + "-anchor").unlink()
     finished = run("restore", "--database", database, "--yes")
@@ -102,18 +102,18 @@ def test_restoring_without_an_anchor_needs_a_number(run: Run, database: str) -> 
 # Compact.
 
 
-def test_compact_forgets_what_was_superseded(run: Run, database: str) -> None:
+def test_compact_removes_superseded_events(run: Run, database: str) -> None:
     finished = run("compact", "--database", database, "--before", "6", "--resource", "configmaps", "--keep", "2")
     assert (finished.code, finished.out) == (0, "removed 1 events of configmaps superseded up to revision 6\n")
     assert run("verify", "--database", database).code == 0
 
 
-def test_compact_by_age_takes_a_duration(run: Run, database: str) -> None:
+def test_compact_by_age_accepts_a_duration(run: Run, database: str) -> None:
     finished = run("compact", "--database", database, "--older-than", "1d")
     assert finished.out == "removed 2 events of all resources superseded up to revision 6\n"
 
 
-def test_compact_by_the_rules_keeps_all_that_clients_write_by_default(run: Run, database: str) -> None:
+def test_compact_by_rules_keeps_all_events_of_clients_by_default(run: Run, database: str) -> None:
     told = [line.split() for line in run("compact", "--database", database).out.splitlines()]
     assert {(words[1], words[4]) for words in told} == {
         ("0", "leases.coordination.k8s.io"), ("0", "masterleases.internal.ctrlmgr.io"),
@@ -126,7 +126,7 @@ def test_compact_without_rules_keeps_everything(run: Run, database: str, tmp_pat
     assert "keep all events" in run("compact", "--database", database, "--settings", str(file)).out
 
 
-def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: str, tmp_path: Path) -> None:
+def test_compact_by_rules_reads_them_from_the_settings(run: Run, database: str, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text("[compaction]\nmin_revisions = 0\n[compaction.resources]\nconfigmaps = { keep = 2 }\n")
     finished = run("compact", "--database", database, "--settings", str(file))
@@ -144,7 +144,7 @@ def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: s
         pytest.param(["--older-than", "soon"], id="no duration"),
     ],
 )
-def test_compact_refuses_what_it_cannot_mean(run: Run, database: str, arguments: list[str]) -> None:
+def test_compact_refuses_invalid_arguments(run: Run, database: str, arguments: list[str]) -> None:
     finished = run("compact", "--database", database, *arguments)
     assert finished.code == 2
     assert finished.err.startswith("error: ")
@@ -152,7 +152,7 @@ def test_compact_refuses_what_it_cannot_mean(run: Run, database: str, arguments:
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
 @pytest.mark.parametrize("before", [1, 3, 5, 6])
-def test_compact_says_beforehand_what_would_go(run: Run, database: str, before: int, keep: int) -> None:
+def test_compact_dry_run_prints_the_events_to_remove(run: Run, database: str, before: int, keep: int) -> None:
     arguments = ("compact", "--database", database, "--before", str(before), "--keep", str(keep))
     told = run(*arguments, "--dry-run").out
     assert told == run(*arguments, "--dry-run").out, "nothing was removed"
@@ -160,14 +160,14 @@ def test_compact_says_beforehand_what_would_go(run: Run, database: str, before: 
     assert run(*arguments).out == told.replace("would remove", "removed")
 
 
-def test_compact_by_the_rules_says_beforehand_what_would_go(run: Run, database: str, tmp_path: Path) -> None:
+def test_compact_by_rules_dry_run_prints_the_events_to_remove(run: Run, database: str, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text("[compaction]\nmin_revisions = 0\n[compaction.resources]\nconfigmaps = { keep = 2 }\n")
     finished = run("compact", "--database", database, "--settings", str(file), "--dry-run")
     assert finished.out == "would remove 1 events of configmaps superseded up to revision 6\n"
 
 
-def test_compact_gives_room_back_to_the_disk_if_told_to(run: Run, database: str) -> None:
+def test_compact_vacuums_the_database_with_the_option(run: Run, database: str) -> None:
     kept = run("compact", "--database", database, "--before", "3", "--keep", "1")
     assert "new events use the free space; --shrink returns it to the disk" in kept.err
     finished = run("compact", "--database", database, "--before", "6", "--shrink")
@@ -177,7 +177,7 @@ def test_compact_gives_room_back_to_the_disk_if_told_to(run: Run, database: str)
     assert run("verify", "--database", database).code == 0
 
 
-def test_compact_asks_on_a_terminal(database: str) -> None:
+def test_compact_confirms_on_a_terminal(database: str) -> None:
     command = [sys.executable, "-m", "ctrlmgr", "compact", "--database", database, "--before", "6"]
     for arguments, answer, code, said in (
         ((), b"n\n", 130, b"2 events will be removed permanently"),
@@ -198,7 +198,7 @@ def test_compact_asks_on_a_terminal(database: str) -> None:
 # Migrate, settings, version.
 
 
-def test_migrate_can_be_repeated(run: Run, tmp_path: Path) -> None:
+def test_migrate_is_idempotent(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'new' / 'log.db'}"
     assert run("migrate", "--database", url).out.startswith(f"created the event log in {url}")
     assert "is up to date" in run("migrate", "--database", url).out
@@ -224,7 +224,7 @@ def test_settings_never_show_a_password(run: Run) -> None:
         assert "postgresql://u:***@h/db" in out
 
 
-def test_the_version_is_the_packages(run: Run) -> None:
+def test_the_version_equals_the_packages_version(run: Run) -> None:
     assert run("--version").out == f"ctrlmgr {__version__}\n"
     assert json.loads(run("version", "-o", "json").out)["ctrlmgr"] == __version__
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -234,7 +234,7 @@ def test_the_version_is_the_packages(run: Run) -> None:
 # Common behaviour of all commands.
 
 
-def test_looking_creates_nothing(run: Run, tmp_path: Path) -> None:
+def test_read_commands_create_no_files(run: Run, tmp_path: Path) -> None:
     finished = run("events", "--database", f"sqlite:///{tmp_path / 'none.db'}")
     assert finished.code == 3
     assert finished.err.startswith(f"error: there is no database at {tmp_path / 'none.db'}; `ctrlmgr serve` or")
@@ -242,7 +242,7 @@ def test_looking_creates_nothing(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["events", "verify", "compact --before 1", "migrate"])
-def test_a_database_that_is_away_is_code_3_in_one_line(run: Run, command: str) -> None:
+def test_an_unreachable_database_exits_with_3_and_one_line(run: Run, command: str) -> None:
     finished = run(*command.split(), "--database", "postgresql://u:hunter2@127.0.0.1:1/db")
     assert finished.code == 3, finished.err
     assert finished.err.startswith("error: ")
@@ -252,7 +252,7 @@ def test_a_database_that_is_away_is_code_3_in_one_line(run: Run, command: str) -
 
 @pytest.mark.parametrize("command", ["events", "verify", "compact --before 1", "migrate", "serve --listen 127.0.0.1:0"])
 @pytest.mark.parametrize("is_directory", [False, True], ids=["text file", "directory"])
-def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, command: str, is_directory: bool) -> None:
+def test_an_invalid_database_is_refused_in_one_line(run: Run, tmp_path: Path, command: str, is_directory: bool) -> None:
     path = tmp_path / "notes.txt"
     path.mkdir() if is_directory else path.write_text("dear diary\n" * 1000)
     path.chmod(0o700 if is_directory else 0o600)  # otherwise `serve` would restrict the mode of the directory first
@@ -280,7 +280,7 @@ def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, co
         pytest.param(["serve", "--listen", "8080"], "--listen is '8080'; it must be HOST:PORT", id="no address"),
     ],
 )
-def test_a_mistake_is_code_2_in_one_line(run: Run, arguments: list[str], message: str) -> None:
+def test_a_usage_error_exits_with_2_and_one_line(run: Run, arguments: list[str], message: str) -> None:
     finished = run(*arguments)
     assert finished.code == 2
     assert finished.err.startswith("error: ")
@@ -305,7 +305,7 @@ def test_each_error_has_an_exit_code(error: errors.CtrlmgrError, code: int) -> N
     assert cli.exit_code_of(error) == code
 
 
-def test_help_starts_quickly_because_it_imports_nothing_heavy() -> None:
+def test_help_does_not_import_heavy_modules() -> None:
     heavy = ("sqlalchemy", "alembic", "uvloop", "asyncio", "rich", "structlog", "apscheduler", "prometheus_client")
     program = "import sys; from ctrlmgr import cli; cli.run(['--help'])"
     code = f"{program}; sys.exit(str([module for module in {heavy} if module in sys.modules]))"
@@ -321,7 +321,7 @@ def test_every_command_has_help_with_an_example(run: Run) -> None:
         assert name == "version" or f"  ctrlmgr {name}" in finished.out, f"ctrlmgr {name} --help shows no example"
 
 
-def test_a_reader_that_goes_away_ends_it_in_silence(database: str) -> None:
+def test_a_closed_pipe_ends_a_command_silently(database: str) -> None:
     arguments = [*PROGRAM, "events", "--database", database, "--follow", "-o", "jsonl"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered()) as process:
         assert process.stdout is not None
@@ -333,7 +333,7 @@ def test_a_reader_that_goes_away_ends_it_in_silence(database: str) -> None:
         assert process.stderr.read() == b""
 
 
-def test_ctrl_c_ends_it_in_silence(database: str) -> None:
+def test_ctrl_c_ends_a_command_silently(database: str) -> None:
     arguments = [*PROGRAM, "events", "--database", database, "--follow", "-o", "jsonl"]
     with as_usual(signal.SIGINT):
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered())
@@ -372,7 +372,7 @@ def test_a_deleted_object_can_be_purged(run: Run, database: str) -> None:
 # Anchors that were shipped to another machine.
 
 
-def test_the_log_is_held_against_every_anchor_that_was_shipped(run: Run, database: str, tmp_path: Path) -> None:
+def test_verify_compares_the_log_with_every_shipped_anchor(run: Run, database: str, tmp_path: Path) -> None:
     file, shipped = file_of(database), tmp_path / "anchors"
     anchor = file.with_name(file.name + "-anchor").read_bytes()
     shipped.write_bytes(anchor * 3)
@@ -388,7 +388,7 @@ def test_the_log_is_held_against_every_anchor_that_was_shipped(run: Run, databas
     assert run("verify", "--database", database, "--anchor", str(tmp_path / "none")).code == 2
 
 
-def test_an_anchor_must_be_signed_where_a_key_is_named(run: Run, database: str, tmp_path: Path) -> None:
+def test_verify_requires_signed_anchors_if_a_key_is_given(run: Run, database: str, tmp_path: Path) -> None:
     sealing = Sealing(tmp_path / "my.key", makes_key=True)
     assert load_seal(sealing) is not None
     told = ("verify", "--database", database, "--anchor-key", str(sealing.key))

@@ -40,7 +40,7 @@ def log(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.param(["serve", "--controllers", "*,-endpoints-"], ["*,-endpoints-controller"], id="not a controller"),
     ],
 )
-def test_what_is_there_is_offered(words: list[str], expected: list[str]) -> None:
+def test_existing_objects_are_offered(words: list[str], expected: list[str]) -> None:
     assert set(expected) <= set(offered(*words))
     assert all(each.startswith(words[-1]) for each in offered(*words))
 
@@ -50,7 +50,7 @@ def test_every_controller_is_offered() -> None:
     assert {each.name for each in registry.ALL} <= set(offered("replay", "--controllers", ""))
 
 
-def test_without_a_log_kubernetes_kinds_are_offered_and_nothing_is_said(
+def test_without_a_log_completion_offers_kubernetes_kinds_silently(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CTRLMGR_DATABASE_URL", "sqlite:////nonexistent/log.db")

@@ -48,7 +48,7 @@ def left(environment: dict[str, str]) -> list[Path]:
     return [*Path(environment["TMPDIR"]).iterdir()]
 
 
-def test_a_command_has_a_server_with_nodes_and_its_exit_code_is_passed_on(environment: dict[str, str]) -> None:
+def test_exec_passes_on_the_exit_code_of_its_command(environment: dict[str, str]) -> None:
     folder = Path(environment["TMPDIR"]).parent
     (folder / "shop.py").write_text(APP)
     asks = f"{sys.executable} -m ctrlmgr get"
@@ -64,7 +64,7 @@ def test_a_command_has_a_server_with_nodes_and_its_exit_code_is_passed_on(enviro
     assert not left(environment)
 
 
-def test_the_workflows_of_the_page_call_it_and_keep_its_log(tmp_path: Path) -> None:
+def test_the_workflows_of_the_page_call_exec_and_keep_its_log(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "ci.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert [bool(yaml.safe_load(block)["tests" if "script" in block else "jobs"]) for block in blocks] == [True, True]
@@ -79,7 +79,7 @@ def test_the_workflows_of_the_page_call_it_and_keep_its_log(tmp_path: Path) -> N
         assert fnmatch("ctrlmgr-exec-1a2b/ctrlmgr.db", pattern)
 
 
-def test_what_failed_is_kept_and_the_printed_command_looks_at_it(environment: dict[str, str]) -> None:
+def test_a_failed_run_is_kept_and_the_printed_command_inspects_it(environment: dict[str, str]) -> None:
     waits = f"until {sys.executable} -m ctrlmgr get service kubernetes; do :; done; exit 5"
     finished = run(environment, "--keep", "--", "sh", "-c", waits)
     assert finished.returncode == 5
@@ -93,12 +93,12 @@ def test_what_failed_is_kept_and_the_printed_command_looks_at_it(environment: di
     assert str(folder) in finished.stderr
 
 
-def test_nothing_is_kept_of_success(environment: dict[str, str]) -> None:
+def test_a_successful_run_is_not_kept(environment: dict[str, str]) -> None:
     assert run(environment, "--keep", "--", "true").returncode == 0
     assert not left(environment)
 
 
-def test_mistakes_are_one_line_and_leave_nothing(environment: dict[str, str]) -> None:
+def test_usage_errors_are_one_line_and_leave_no_files(environment: dict[str, str]) -> None:
     unknown = run(environment, "--", "no-such-command")
     assert (unknown.returncode, unknown.stderr) == (127, "error: no-such-command: command not found\n")
     app = run(environment, "--app", "nowhere:app", "--", "true")
@@ -120,7 +120,7 @@ def waiting(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_a_signal_reaches_the_command_and_the_server_ends(
+def test_a_signal_reaches_the_command_and_stops_the_server(
     waiting: subprocess.Popen[str], environment: dict[str, str]
 ) -> None:
     assert waiting.stdout

@@ -45,7 +45,7 @@ def wrong_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str,
     ],
     ids=lambda each: " ".join(each[:2]),
 )
-def test_a_wrong_token_names_the_server_and_the_kubeconfig(
+def test_an_invalid_token_error_names_the_server_and_the_kubeconfig(
     wrong_token: tuple[str, Path], run: Run, tmp_path: Path, command: list[str]
 ) -> None:
     (tmp_path / "shop.py").write_text(APP)
@@ -58,7 +58,7 @@ def test_a_wrong_token_names_the_server_and_the_kubeconfig(
     assert "--kubeconfig or --context" in line
 
 
-def test_a_database_in_a_folder_that_cannot_be_written_is_named(run: Run) -> None:
+def test_an_unwritable_folder_of_a_database_is_named(run: Run) -> None:
     code, _, err = run("serve", "--data-dir", "/proc/self", "--listen", "127.0.0.1:0")
     assert (code, len(err.splitlines())) == (3, 1)
     assert "unable to open database file (/proc/self/ctrlmgr.db: No such file or directory)" in err
@@ -78,7 +78,7 @@ def test_a_settings_file_with_an_unknown_key_is_named(run: Run, tmp_path: Path, 
     assert run("serve", "--settings", str(file)) == (2, "", f"error: {file}: there is {said}\n")
 
 
-def test_a_certificate_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
+def test_an_unreadable_certificate_is_named(run: Run, tmp_path: Path) -> None:
     absent, folder = tmp_path / "absent.pem", tmp_path
     code, _, err = run("serve", "--client-ca-file", str(absent))
     assert (code, err) == (

@@ -39,7 +39,7 @@ LIKE_A_MANIFEST = (
 )
 
 
-def test_a_command_line_like_kubeadms_serves(tmp_path: Path) -> None:
+def test_serve_accepts_the_flags_of_kubeadm(tmp_path: Path) -> None:
     from ctrlmgr.clock import SystemClock
 
     given = ensure_certificates(tmp_path / "given", ["api.example.com"], clock=FakeClock(SystemClock().now()))
@@ -71,7 +71,7 @@ REPLICA_SET = {
 PODS = "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb"
 
 
-def test_controllers_run_alone_against_another_server(tmp_path: Path) -> None:
+def test_controllers_run_separately_against_another_server(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--database", "memory:", "--api-only") as server:
         cluster = Served(server)
         cluster.ask("POST", "/apis/apps/v1/namespaces/default/replicasets", REPLICA_SET)
@@ -95,7 +95,7 @@ def test_controllers_run_alone_against_another_server(tmp_path: Path) -> None:
         (["--tls-cert-file=a.crt"], "--tls-cert-file and --tls-private-key-file must be given together"),
     ],
 )
-def test_what_is_not_there_is_refused_in_one_line(
+def test_unsupported_flags_are_refused_in_one_line(
     arguments: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["serve", "--data-dir", str(tmp_path), *arguments]) == cli.ExitCode.USAGE

@@ -42,12 +42,12 @@ def settings_of(words: Sequence[str]) -> Settings:
         (["--leader-elect=true", "--controllers-only"], "controllers-only", True),
     ],
 )
-def test_roles_and_election(words: Sequence[str], role: str, elects: bool) -> None:
+def test_roles_and_election_are_configured_by_flags(words: Sequence[str], role: str, elects: bool) -> None:
     settings = settings_of(words)
     assert (settings.server.role, settings.leader_election.enabled) == (role, elects)
 
 
-def test_the_flag_that_stands_for_a_value_is_named_as_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_settings_error_names_its_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     @takes_settings(ROLE)
     def command(loaded: Loaded) -> Any:
@@ -58,13 +58,13 @@ def test_the_flag_that_stands_for_a_value_is_named_as_its_origin(monkeypatch: py
     assert command.main([], standalone_mode=False) == "environment CTRLMGR_SERVER_ROLE"
 
 
-def test_what_is_neither_true_nor_false_is_refused_in_one_line(run: Run) -> None:
+def test_an_invalid_boolean_is_refused_in_one_line(run: Run) -> None:
     finished = run("settings", "--leader-elect=maybe")
     assert finished.code == cli.ExitCode.USAGE
     assert finished.err == "error: --leader-elect is 'maybe'; it must be true or false\n"
 
 
-def test_durations_that_do_not_go_together_are_refused_before_anything_starts(run: Run) -> None:
+def test_inconsistent_durations_are_refused_before_the_start(run: Run) -> None:
     flags = ("--listen", "127.0.0.1:0", "--database", "memory:", "--leader-elect-renew-deadline", "20s")
     finished = run("serve", *flags)
     assert finished.code == cli.ExitCode.USAGE
@@ -73,6 +73,6 @@ def test_durations_that_do_not_go_together_are_refused_before_anything_starts(ru
     )
 
 
-def test_settings_show_the_election(run: Run) -> None:
+def test_settings_shows_the_election(run: Run) -> None:
     finished = run("settings", "-o", "json", "--leader-elect=false")
     assert json.loads(finished.out)[ELECTION] == {"value": False, "from": "--leader-elect"}

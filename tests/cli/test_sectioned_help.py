@@ -26,7 +26,7 @@ def asked(*arguments: str) -> str:
     return finished.output
 
 
-def test_help_describes_the_usual_options_and_names_the_rest() -> None:
+def test_help_describes_common_options_and_names_the_others() -> None:
     text = asked("--help")
     assert described(text) == [*USUAL, "--help-all", "--help"]
     more = len(serve.params) + 1 - len(USUAL) - 2  # click adds --help
@@ -44,6 +44,6 @@ def test_help_all_describes_every_option_in_the_section_of_its_setting() -> None
 
 
 @pytest.mark.parametrize("flag", USUAL)
-def test_each_usual_option_exists(flag: str) -> None:
+def test_each_common_option_exists(flag: str) -> None:
     assert isinstance(serve, SectionedCommand)
     assert any(flag in each.opts for each in serve.params if isinstance(each, click.Option))

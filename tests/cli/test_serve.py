@@ -83,7 +83,7 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Servi
             process.kill()
 
 
-def test_it_writes_a_kubeconfig_for_its_owner_only_which_stays_and_goes_on(tmp_path: Path) -> None:
+def test_serve_writes_a_kubeconfig_for_its_owner_only_and_reuses_it(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.become_ready()
         path = tmp_path / "kubeconfig"
@@ -101,7 +101,7 @@ def server_of(kubeconfig: Path) -> str:
     return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
 
 
-def test_a_second_server_in_a_directory_leaves_the_kubeconfig_of_one_that_lives(tmp_path: Path) -> None:
+def test_a_second_server_in_a_directory_keeps_the_kubeconfig_of_the_running_one(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with serving(tmp_path) as first:
         first.become_ready()
@@ -142,7 +142,7 @@ def opened(folder: Path, url: str | None = None) -> Iterator[EventLog]:
         log.close()
 
 
-def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
+def test_serve_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.become_ready()
         status, text = served.get("/readyz?verbose")
@@ -164,7 +164,7 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
     assert "stopped" in err
 
 
-def test_it_stops_on_ctrl_c(tmp_path: Path) -> None:
+def test_serve_stops_on_ctrl_c(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.become_ready()
         assert served.end(signal.SIGINT)[0] == 0
@@ -184,7 +184,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres_url"))
 
 
-def test_it_reconciles_what_other_processes_append(tmp_path: Path, database: str) -> None:
+def test_serve_reconciles_events_of_other_processes(tmp_path: Path, database: str) -> None:
     key = Key("shop", "web")
     with serving(tmp_path, "--database", database) as served, opened(tmp_path, database) as log:
         served.become_ready()
@@ -198,7 +198,7 @@ def test_it_reconciles_what_other_processes_append(tmp_path: Path, database: str
         assert cause.cause.triggers
 
 
-def test_what_happened_while_it_was_dead_is_made_good(tmp_path: Path, database: str) -> None:
+def test_a_restarted_server_reconciles_events_it_missed(tmp_path: Path, database: str) -> None:
     with serving(tmp_path, "--database", database) as served:
         served.become_ready()
         served.process.kill()
@@ -212,7 +212,7 @@ def test_what_happened_while_it_was_dead_is_made_good(tmp_path: Path, database: 
             assert served.end(signal.SIGTERM)[0] == 0
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_ends_serve_at_once(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.become_ready()
         served.process.send_signal(signal.SIGTERM)
@@ -226,7 +226,7 @@ def test_a_disabled_controller_does_not_run(tmp_path: Path) -> None:
         assert "endpoints-controller" not in served.get("/readyz?verbose")[1]
 
 
-def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
+def test_serve_applies_retention_rules(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         append(log, "ConfigMap", "a")
         before = log.events_after(0)[0].object
@@ -243,7 +243,7 @@ def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
             assert served.end(signal.SIGTERM)[0] == 0
 
 
-def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
+def test_log_lines_are_json_if_configured(tmp_path: Path) -> None:
     where = ["--listen", "127.0.0.1:0", "--database", "memory:", "--data-dir", str(tmp_path)]
     command = [sys.executable, "-m", "ctrlmgr", "serve", *where]
     with subprocess.Popen(
@@ -260,7 +260,7 @@ def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "")
 
 
-def test_of_a_log_in_memory_it_advises_what_works(tmp_path: Path) -> None:
+def test_an_error_about_a_log_in_memory_suggests_alternatives(tmp_path: Path) -> None:
     where = ["--listen", "127.0.0.1:0", "--database", "memory:", "--data-dir", str(tmp_path)]
     command = [sys.executable, "-m", "ctrlmgr", "serve", *where]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

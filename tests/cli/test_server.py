@@ -156,7 +156,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-def test_what_is_said_of_a_server_is_what_is_said_of_its_database(
+def test_a_server_and_its_database_give_the_same_output(
     run: Run, url: str, served: Served, to: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The only user of the tests' PostgreSQL is a superuser, and `sql` refuses to run queries as a superuser.
@@ -177,7 +177,7 @@ def _same(text: str) -> str:
 COUNT = ("sql", "-o", "csv", "-c", "SELECT count(*), max(revision) FROM event")
 
 
-def test_only_what_is_new_is_brought(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_only_new_events_are_transferred(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
     assert run(*COUNT, *to(TOKEN)).out.split()[1] == "7,7"
     [copy] = copies(tmp_path)
     assert (copy.stat().st_mode & 0o777, copy.parent.stat().st_mode & 0o077) == (0o600, 0)
@@ -190,7 +190,7 @@ def test_only_what_is_new_is_brought(run: Run, served: Served, to: Options, tmp_
     assert actors.out.split() == ["actor", "alice", "marked"]
 
 
-def test_how_a_reconcile_ended_is_brought_when_it_has(run: Run, served: Served, to: Options) -> None:
+def test_a_reconciles_outcome_is_transferred_after_its_end(run: Run, served: Served, to: Options) -> None:
     cause = Cause(9, "copier", "default/d", 1, 1, (7,))
     served.log.append([Proposal(EventType.ADDED, config_map("d"), 0)], author=ALICE, cause=cause)
     ask = ("sql", "-o", "csv", "-c", "SELECT coalesce(outcome, 'none') AS o FROM reconcile WHERE id = 9", *to(TOKEN))
@@ -200,7 +200,7 @@ def test_how_a_reconcile_ended_is_brought_when_it_has(run: Run, served: Served, 
     assert run(*ask).out.split() == ["o", "requeued"]
 
 
-def test_what_was_purged_or_compacted_leaves_the_copy(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_purged_and_compacted_events_leave_the_copy(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     served.log.append([Proposal(EventType.MODIFIED, secret("bmV3"), 2)], author=ALICE)
@@ -211,7 +211,7 @@ def test_what_was_purged_or_compacted_leaves_the_copy(run: Run, served: Served, 
     assert run(*COUNT, *to(TOKEN)).out.split()[1] == "4,8"
 
 
-def test_a_copy_of_another_log_is_thrown_away(run: Run, url: str, served: Served, to: Options, tmp_path: Path) -> None:
+def test_a_copy_of_another_log_is_discarded(run: Run, url: str, served: Served, to: Options, tmp_path: Path) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     with sqlite3.connect(copy) as connection:
@@ -221,14 +221,14 @@ def test_a_copy_of_another_log_is_thrown_away(run: Run, url: str, served: Served
     assert run("events", *to(TOKEN)).out == run("events", "--database", url).out
 
 
-def test_a_copy_that_is_damaged_is_made_anew(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_a_damaged_copy_is_rebuilt(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     copy.write_bytes(b"no database at all " * 1000)
     assert run(*COUNT, *to(TOKEN)).out.split()[1] == "7,7"
 
 
-def test_a_user_is_given_what_they_may_list_and_no_secret(
+def test_a_user_receives_listable_objects_without_secrets(
     run: Run, served: Served, rights: Rights, to: Options, tmp_path: Path
 ) -> None:
     out, err = run("events", "-o", "jsonl", *to("anns"))[1:]
@@ -245,7 +245,7 @@ def test_a_user_is_given_what_they_may_list_and_no_secret(
     assert "secrets" not in run("events", *to("anns")).out
 
 
-def test_a_user_is_told_which_of_their_objects_fail_and_not_why(run: Run, served: Served, to: Options) -> None:
+def test_a_user_receives_failing_objects_without_reasons(run: Run, served: Served, to: Options) -> None:
     everything = run("failures", "-o", "wide", *to(TOKEN)).out
     assert ("hidden-pod" in everything, everything.count("hush-hush")) == (True, 4)
     out = run("failures", "-o", "wide", *to("anns")).out
@@ -286,7 +286,9 @@ def test_a_kubeconfig_names_the_server_by_its_context(
         pytest.param(["--follow"], "--follow works only with --database", id="follow"),
     ],
 )
-def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, options: list[str], said: str) -> None:
+def test_mutually_exclusive_options_are_refused(
+    run: Run, served: Served, to: Options, options: list[str], said: str
+) -> None:
     done = run("events", *to(TOKEN), *options)
     assert done.code == 2
     assert said in done.err
@@ -307,7 +309,7 @@ def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, 
         ),
     ],
 )
-def test_options_that_lead_nowhere(
+def test_options_without_effect_are_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], said: str
 ) -> None:
     monkeypatch.setenv("CTRLMGR_DATA_DIR", str(tmp_path / "data"))
@@ -317,14 +319,14 @@ def test_options_that_lead_nowhere(
     assert said in done.err
 
 
-def test_refusals_say_what_to_do(run: Run, served: Served, to: Options) -> None:
+def test_refusals_contain_advice(run: Run, served: Served, to: Options) -> None:
     unknown, forbidden = run("events", *to("nobodys")), run("events", *to("passers"))
     assert "choose others with --token-file, --kubeconfig or --context" in unknown.err
     assert 'nonResourceURLs ["/ui/api/log"]' in forbidden.err
     assert all(done.code != 0 and done.err.count("\n") == 1 for done in (unknown, forbidden))
 
 
-def test_nothing_listens(run: Run, to: Options, served: Served) -> None:
+def test_an_unreachable_server_is_reported(run: Run, to: Options, served: Served) -> None:
     options = to(TOKEN)
     options[1] = "http://127.0.0.1:1"
     done = run("events", *options)

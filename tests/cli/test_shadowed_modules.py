@@ -21,7 +21,7 @@ def shops(shop: Shop, context: Context) -> None: ...
 
 
 @pytest.mark.parametrize("name", ["attr", "calendar", "click", "json", "logging", "queue", "secrets", "typing"])
-def test_python_m_finds_its_own_modules(tmp_path: Path, name: str) -> None:
+def test_python_m_finds_its_modules(tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.py").write_text(APP)
     command = [sys.executable, "-m", "ctrlmgr", "crd", f"{name}.py"]
     done = subprocess.run(
@@ -32,7 +32,7 @@ def test_python_m_finds_its_own_modules(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["operator", "types"])
-def test_exec_starts_beside_modules_that_python_itself_needs(
+def test_exec_starts_beside_modules_that_shadow_the_standard_library(
     run: Run, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

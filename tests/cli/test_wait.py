@@ -18,7 +18,7 @@ from ctrlmgr.testing import FakeClock
 SERVE = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", "--database", "memory:"]
 
 
-def test_a_script_waits_for_the_server_that_it_started(
+def test_a_script_waits_for_the_server_it_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, file, log = tmp_path / "data", tmp_path / "ready", tmp_path / "log"
@@ -47,7 +47,7 @@ def test_a_script_waits_for_the_server_that_it_started(
     assert "cannot be reached" in reason
 
 
-def test_the_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_names_the_missing_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "none"
     assert cli.run(["wait", "--timeout", "0s", "--data-dir", str(missing)]) == 1
     assert f"there is no kubeconfig at {missing}/kubeconfig" in capsys.readouterr().err
@@ -60,7 +60,7 @@ def test_the_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFix
     assert "which does not answer" in capsys.readouterr().err
 
 
-def test_it_asks_again_until_the_time_is_over() -> None:
+def test_wait_retries_until_the_timeout() -> None:
     clock, asked = FakeClock(), []
 
     def ask() -> str:

@@ -73,7 +73,7 @@ def another_cluster() -> Iterator[str]:
         server.server_close()
 
 
-def test_the_kubeconfig_of_serve_leads_to_its_log_while_it_is_stopped(
+def test_the_kubeconfig_of_serve_leads_to_its_log_after_the_server_stops(
     run: Run, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = run("get", "configmaps", "-A", "-o", "name", "--database", database).out
@@ -85,7 +85,7 @@ def test_the_kubeconfig_of_serve_leads_to_its_log_while_it_is_stopped(
         assert run(*command).out == run(*command, "--database", database).out != ""
 
 
-def test_the_default_kubeconfig_counts_if_serve_wrote_its_entry(run: Run, database: str, tmp_path: Path) -> None:
+def test_the_default_kubeconfig_is_used_if_serve_wrote_its_entry(run: Run, database: str, tmp_path: Path) -> None:
     (tmp_path / "home" / ".kube").mkdir(parents=True)
     default = tmp_path / "home" / ".kube" / "config"
     default.write_text(pointing(tmp_path, NOBODY).read_text())
@@ -95,7 +95,7 @@ def test_the_default_kubeconfig_counts_if_serve_wrote_its_entry(run: Run, databa
     assert run("events").out == run("events", "--database", database).out
 
 
-def test_a_server_is_asked_whose_file_is_not_here(
+def test_a_server_without_local_files_is_queried(
     run: Run, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with page(database) as served:
@@ -111,7 +111,7 @@ def test_a_server_is_asked_whose_file_is_not_here(
         assert run("events", "-o", "jsonl").out == wanted
 
 
-def test_a_database_that_is_named_is_read_whatever_kubectl_asks(
+def test_an_explicit_database_overrides_the_kubeconfig(
     run: Run, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(pointing(tmp_path, NOBODY)))
@@ -121,7 +121,7 @@ def test_a_database_that_is_named_is_read_whatever_kubectl_asks(
     assert run("events").code == 0
 
 
-def test_another_cluster_is_not_asked_and_that_is_said(
+def test_another_cluster_is_not_queried_and_is_reported(
     run: Run, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = tmp_path / "states"
@@ -138,7 +138,7 @@ def test_another_cluster_is_not_asked_and_that_is_said(
 
 
 @pytest.mark.parametrize("command", [("get", "pods"), ("failures",), ("ui", "--no-open")])
-def test_a_server_that_does_not_answer_is_named_and_what_to_do(
+def test_a_server_that_does_not_answer_is_named_with_advice(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(pointing(tmp_path, NOBODY)))
@@ -150,7 +150,7 @@ def test_a_server_that_does_not_answer_is_named_and_what_to_do(
     assert f"$KUBECONFIG: there is no kubeconfig at {tmp_path / 'gone'}" in run(*command).err
 
 
-def test_what_is_not_found_names_the_log(run: Run, database: str) -> None:
+def test_a_not_found_error_names_the_log(run: Run, database: str) -> None:
     log = f"{database} (6 revisions)"
     for command in (["get", "cm/none"], ["why", "cm/none"], ["history", "cm/none"], ["get", "widgets"]):
         done = run(*command, "--database", database)

@@ -17,7 +17,7 @@ def written(made: Made, certificate: Path, key: Path) -> None:
     key.write_bytes(made.key_pem)
 
 
-def test_what_becomes_unusable_is_counted_and_the_last_good_one_stays(tmp_path: Path) -> None:
+def test_an_invalid_file_is_counted_and_the_last_valid_one_is_used(tmp_path: Path) -> None:
     certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
     first, second = authority("one"), authority("other one")
     written(first, certificate, key)
@@ -34,7 +34,7 @@ def test_what_becomes_unusable_is_counted_and_the_last_good_one_stays(tmp_path: 
     assert failures("controllers.cluster_signing_cert_file") == before + 1, "once for each change"
 
 
-def test_a_pair_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_pair_is_refused(tmp_path: Path) -> None:
     certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
     certificate.write_bytes(authority("one").pem)
     key.write_bytes(authority("other").key_pem)

@@ -128,7 +128,7 @@ def seconds_of(certificate: x509.Certificate) -> float:
     return (certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds()
 
 
-def test_a_certificate_is_good_at_its_authority_for_whom_it_names(stage: SigningStage) -> None:
+def test_an_issued_certificate_authenticates_its_subject(stage: SigningStage) -> None:
     carol = stage.signed(asked(CLIENT_SIGNER, request(subject("carol", ["qa", "developers"])), CLIENT))
     now = stage.clock.now() / 1_000_000
     leaf = vouch([carol.public_bytes(Encoding.DER)], [stage.root.certificate], now).leaf
@@ -138,20 +138,20 @@ def test_a_certificate_is_good_at_its_authority_for_whom_it_names(stage: Signing
     assert carol.public_key() == KEY.public_key()
 
 
-def test_nothing_is_signed_before_it_is_approved(stage: SigningStage) -> None:
+def test_an_unapproved_request_is_not_signed(stage: SigningStage) -> None:
     stage.create(CSRS, asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
     stage.work()
     assert stage.written() == []
 
 
-def test_requests_for_other_signers_are_left_alone(stage: SigningStage) -> None:
+def test_requests_for_other_signers_are_ignored(stage: SigningStage) -> None:
     stage.create(CSRS, asked("example.com/own", request(subject("carol")), CLIENT))
     stage.approve()
     stage.work()
     assert stage.written() == []
 
 
-def test_what_is_signed_is_signed_once(stage: SigningStage) -> None:
+def test_a_request_is_signed_once(stage: SigningStage) -> None:
     stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
     stage.patch(f"{CSRS}/one", {"metadata": {"labels": {"a": "b"}}})
     stage.work()
@@ -161,22 +161,20 @@ def test_what_is_signed_is_signed_once(stage: SigningStage) -> None:
 @pytest.mark.parametrize(
     ("asked_for", "lasts"), [(None, YEAR), (600, 900), (3600, 3900), (8 * 3600, 8 * 3600), (2 * YEAR, YEAR)]
 )
-def test_it_lasts_as_long_as_was_asked_for_within_limits(
-    stage: SigningStage, asked_for: int | None, lasts: int
-) -> None:
+def test_the_requested_duration_is_used_within_limits(stage: SigningStage, asked_for: int | None, lasts: int) -> None:
     certificate = stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT, asked_for))
     assert seconds_of(certificate) == lasts
     assert certificate.not_valid_before_utc.timestamp() == stage.clock.now() // 1_000_000 - 300
 
 
-def test_it_never_outlives_its_authority() -> None:
+def test_a_certificate_never_outlives_its_authority() -> None:
     ends = datetime.fromtimestamp(SigningStage().clock.now() // 1_000_000, UTC) + timedelta(hours=1)
     root = make(subject("short"), is_authority=True, begins=ends - timedelta(days=9), ends=ends)
     stage = SigningStage(root)
     assert stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT)).not_valid_after_utc == ends
 
 
-def test_an_authority_whose_time_is_over_signs_nothing() -> None:
+def test_an_expired_authority_signs_nothing() -> None:
     ends = datetime.fromtimestamp(SigningStage().clock.now() // 1_000_000, UTC) - timedelta(hours=1)
     stage = SigningStage(make(subject("over"), is_authority=True, begins=ends - timedelta(days=9), ends=ends))
     stage.create(CSRS, asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
@@ -186,7 +184,7 @@ def test_an_authority_whose_time_is_over_signs_nothing() -> None:
     assert stage.written() == []
 
 
-def test_extensions_are_what_the_signer_decides(stage: SigningStage) -> None:
+def test_the_signer_determines_the_extensions(stage: SigningStage) -> None:
     names = [x509.DNSName("n1.example.com"), x509.IPAddress(ip_address("192.0.2.1"))]
     certificate = stage.signed(asked(KUBELET_SERVING_SIGNER, request(NODE, *names), SERVING))
     found = {each.oid: each for each in certificate.extensions}
@@ -247,7 +245,7 @@ def test_csr_cannot_request_an_authority_or_a_uid(stage: SigningStage) -> None:
         ),
     ],
 )
-def test_what_a_signer_does_not_give_fails_and_says_why(
+def test_a_request_that_the_signer_refuses_fails_with_a_reason(
     stage: SigningStage, signer: str, wanted: str, usages: list[str], reason: str
 ) -> None:
     assert stage.failure(asked(signer, wanted, usages)).startswith(reason)
@@ -261,7 +259,7 @@ def test_the_legacy_signer_signs_anything() -> None:
     assert [each.dotted_string for each in usage] == ["2.5.29.37.0", "1.3.6.1.5.5.7.3.3"]
 
 
-def test_the_files_of_an_authority_are_followed_and_the_last_good_ones_kept(tmp_path: Path) -> None:
+def test_changed_files_of_an_authority_are_loaded_and_invalid_ones_ignored(tmp_path: Path) -> None:
     certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
     with pytest.raises(SettingsError):
         AuthorityFiles(certificate, key)
@@ -301,14 +299,14 @@ class ApprovingStage(WorkedStage):
         return str(conditions[0]["message"]) if conditions else ""
 
 
-def test_a_bootstrapper_that_may_ask_for_nodes_is_approved() -> None:
+def test_a_bootstrapper_with_the_right_to_request_node_certificates_is_approved() -> None:
     stage = ApprovingStage()
     stage.rights = {("system:bootstrap:abcdef", "nodeclient")}
     stage.ask("system:bootstrap:abcdef")
     assert stage.message == "Auto approving kubelet client certificate after SubjectAccessReview."
 
 
-def test_a_node_may_renew_its_own_and_no_others() -> None:
+def test_a_node_can_renew_only_its_own_certificate() -> None:
     stage = ApprovingStage()
     stage.rights = {("system:node:n1", "selfnodeclient"), ("system:node:n2", "selfnodeclient")}
     stage.ask("system:node:n1")
@@ -319,7 +317,7 @@ def test_a_node_may_renew_its_own_and_no_others() -> None:
     assert stage.message == ""
 
 
-def test_rights_that_come_later_do() -> None:
+def test_rights_granted_later_are_considered() -> None:
     stage = ApprovingStage()
     stage.ask("system:bootstrap:abcdef")
     assert stage.message == ""
@@ -332,7 +330,7 @@ def test_rights_that_come_later_do() -> None:
     ("signer", "whose"),
     [(CLIENT_SIGNER, NODE), (KUBELET_CLIENT_SIGNER, subject("system:node:n1", ["system:masters"]))],
 )
-def test_nothing_else_is_approved(signer: str, whose: x509.Name) -> None:
+def test_other_requests_are_not_approved(signer: str, whose: x509.Name) -> None:
     stage = ApprovingStage()
     stage.rights = {("a", "nodeclient"), ("a", "selfnodeclient")}
     stage.ask("a", signer, whose)
@@ -374,7 +372,7 @@ def test_csrs_are_deleted_after_their_retention_time(decided: str, stays: int, g
     assert not stage.is_there_after(goes - stays)
 
 
-def test_what_is_approved_stays_until_it_has_its_certificate() -> None:
+def test_an_approved_request_is_kept_until_it_is_signed() -> None:
     stage = CleaningStage()
     stage.decide("Approved")
     stage.work()

@@ -62,7 +62,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_it_says_how_clients_are_known(stage: Stage) -> None:
+def test_the_config_map_describes_client_authentication(stage: Stage) -> None:
     data = stage.data
     assert (data["client-ca-file"], data["requestheader-client-ca-file"]) == (ONE, PROXY)
     lists = {key.removeprefix("requestheader-"): json.loads(data[key]) for key in data if not key.endswith("file")}
@@ -75,7 +75,7 @@ def test_it_says_how_clients_are_known(stage: Stage) -> None:
     }
 
 
-def test_what_others_say_is_kept(stage: Stage) -> None:
+def test_entries_of_other_clients_are_kept(stage: Stage) -> None:
     said = {"client-ca-file": TWO, "requestheader-username-headers": '["X-User"]', "more": "x"}
     stage.patch(PATH, {"data": said})
     stage.work()
@@ -85,7 +85,7 @@ def test_what_others_say_is_kept(stage: Stage) -> None:
     assert data["more"] == "x"
 
 
-def test_it_comes_back_and_follows_its_files(stage: Stage) -> None:
+def test_the_config_map_is_recreated_and_follows_its_files(stage: Stage) -> None:
     stage.delete(PATH)
     stage.work()
     assert stage.data["client-ca-file"] == ONE
@@ -94,7 +94,7 @@ def test_it_comes_back_and_follows_its_files(stage: Stage) -> None:
     assert stage.data["client-ca-file"] == ONE + TWO
 
 
-def test_an_authority_whose_time_is_over_is_left_out(stage: Stage) -> None:
+def test_an_expired_authority_is_omitted(stage: Stage) -> None:
     now = datetime.fromtimestamp(stage.clock.now() // 1_000_000, UTC)
     over = make(subject("over"), is_authority=True, begins=now - timedelta(days=9), ends=now - timedelta(days=1))
     stage.patch(PATH, {"data": {"client-ca-file": over.pem.decode()}})
@@ -102,7 +102,7 @@ def test_an_authority_whose_time_is_over_is_left_out(stage: Stage) -> None:
     assert stage.data["client-ca-file"] == ONE
 
 
-def test_without_proxies_nothing_is_said_of_them() -> None:
+def test_without_proxies_their_entries_are_omitted() -> None:
     stage = Stage()
     stage.own = ClusterAuthentication(client_ca=ONE)
     stage.namespace("kube-system")

@@ -42,7 +42,7 @@ def rules(stage: WorkedStage, name: str) -> Any:
     return stage.send("GET", f"{ROLES}/{name}").body.get("rules")
 
 
-def test_rules_come_from_the_roles_selected_by_name_each_once(stage: WorkedStage) -> None:
+def test_rules_are_collected_from_selected_roles_in_name_order_without_duplicates(stage: WorkedStage) -> None:
     stage.create(ROLES, role("all", aggregationRule=selecting("a")))
     stage.create(ROLES, role("z", rule("pods"), rule("secrets"), labels=("a",)))
     stage.create(ROLES, role("b", rule("services"), rule("pods"), labels=("a",)))
@@ -51,7 +51,7 @@ def test_rules_come_from_the_roles_selected_by_name_each_once(stage: WorkedStage
     assert rules(stage, "all") == [rule("services"), rule("pods"), rule("secrets")]
 
 
-def test_selectors_are_taken_in_their_order(stage: WorkedStage) -> None:
+def test_selectors_are_evaluated_in_order(stage: WorkedStage) -> None:
     stage.create(ROLES, role("x", rule("pods"), labels=("a",)))
     stage.create(ROLES, role("y", rule("nodes"), labels=("b",)))
     stage.create(ROLES, role("all", aggregationRule=selecting("b", "a")))
@@ -59,7 +59,7 @@ def test_selectors_are_taken_in_their_order(stage: WorkedStage) -> None:
     assert rules(stage, "all") == [rule("nodes"), rule("pods")]
 
 
-def test_chains_come_to_rest_and_no_role_is_made_of_itself(stage: WorkedStage) -> None:
+def test_chains_converge_and_no_role_aggregates_itself(stage: WorkedStage) -> None:
     stage.create(ROLES, role("top", labels=("top", "mid"), aggregationRule=selecting("top")))
     stage.create(ROLES, role("mid", labels=("top",), aggregationRule=selecting("mid")))
     stage.create(ROLES, role("low", rule("pods"), labels=("mid",)))
@@ -71,7 +71,7 @@ def test_chains_come_to_rest_and_no_role_is_made_of_itself(stage: WorkedStage) -
     assert rules(stage, "top") == [rule("pods")]
 
 
-def test_what_goes_from_a_role_goes_from_those_made_of_it(stage: WorkedStage) -> None:
+def test_a_removed_rule_is_removed_from_aggregated_roles(stage: WorkedStage) -> None:
     stage.create(ROLES, role("all", aggregationRule=selecting("a")))
     stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
     stage.work()
@@ -89,7 +89,7 @@ def test_changed_rules_are_corrected(stage: WorkedStage) -> None:
     assert rules(stage, "all") == [rule("pods")]
 
 
-def test_rules_that_a_role_was_given_stay_while_it_selects_none(stage: WorkedStage) -> None:
+def test_rules_of_a_role_are_kept_while_its_selectors_match_nothing(stage: WorkedStage) -> None:
     stage.create(ROLES, role("all", rule("secrets"), aggregationRule=selecting("a")))
     stage.work()
     assert rules(stage, "all") == [rule("secrets")]
@@ -98,7 +98,7 @@ def test_rules_that_a_role_was_given_stay_while_it_selects_none(stage: WorkedSta
     assert rules(stage, "all") == [rule("pods")]
 
 
-def test_rules_are_applied_by_name_and_the_rest_stays(stage: WorkedStage) -> None:
+def test_rules_are_applied_and_other_fields_are_kept(stage: WorkedStage) -> None:
     stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
     stage.create(ROLES, role("all", labels=("mine",), aggregationRule=selecting("a")))
     stage.work()
@@ -109,7 +109,7 @@ def test_rules_are_applied_by_name_and_the_rest_stays(stage: WorkedStage) -> Non
     assert found["aggregationRule"] == selecting("a")
 
 
-def test_what_is_right_is_not_written(stage: WorkedStage) -> None:
+def test_correct_rules_are_not_written(stage: WorkedStage) -> None:
     stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
     stage.create(ROLES, role("all", rule("pods"), aggregationRule=selecting("a")))
     stage.create(ROLES, role("empty", aggregationRule=selecting("none")))
@@ -118,7 +118,7 @@ def test_what_is_right_is_not_written(stage: WorkedStage) -> None:
     assert stage.written() == []
 
 
-def test_expressions_select_too_and_other_fields_of_rules_are_kept(stage: WorkedStage) -> None:
+def test_match_expressions_select_and_unknown_fields_of_rules_are_kept(stage: WorkedStage) -> None:
     paths = {"verbs": ["get"], "nonResourceURLs": ["/healthz"]}
     named = {**rule("configmaps"), "resourceNames": ["a", "b"]}
     expression = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}

@@ -57,7 +57,9 @@ def revisions(log: MemoryEventLog) -> list[int]:
         pytest.param(Retention(), {"min_age": 0, "min_revisions": 80}, -70, id="a log that is too short"),
     ],
 )
-def test_an_event_goes_only_when_everything_agrees(rule: Retention, settings: dict[str, float], newest: int) -> None:
+def test_an_event_is_removed_only_if_all_conditions_hold(
+    rule: Retention, settings: dict[str, float], newest: int
+) -> None:
     clock = FakeClock()
     rules = CompactionSettings(min_age=settings["min_age"], min_revisions=int(settings["min_revisions"]))
     assert newest_to_compact(a_log(clock), rule, rules, now=clock.now()) == newest
@@ -72,7 +74,7 @@ def test_only_the_rules_resource_is_compacted() -> None:
     assert revisions(log) == [2, 4, 6, 7, 8, 9, 10]
 
 
-def test_a_short_log_is_left_alone() -> None:
+def test_a_short_log_is_not_compacted() -> None:
     clock = FakeClock()
     log = a_log(clock)
     assert compact_by_rule(log, CONFIG_MAPS, Retention(), CompactionSettings(), now=clock.now()) == (0, 0)
@@ -94,7 +96,7 @@ def test_the_reconciler_compacts_the_resource_its_key_names() -> None:
     assert revisions(log) == [2, 4, 6, 8, 9, 10]
 
 
-def test_what_secrets_were_goes_by_time_alone() -> None:
+def test_the_history_of_secrets_is_removed_by_age_alone() -> None:
     clock = FakeClock()
     log = a_log(clock)
     settings = CompactionSettings(min_age=0.0, secrets_for=3 * MINUTE)
@@ -116,13 +118,13 @@ def test_what_secrets_were_goes_by_time_alone() -> None:
         (CompactionSettings(resources={"secrets": Retention(keep=5)}), True),
     ],
 )
-def test_secrets_are_forgotten_unless_that_is_turned_off(settings: CompactionSettings, forgets: bool) -> None:
+def test_the_history_of_secrets_is_removed_unless_disabled(settings: CompactionSettings, forgets: bool) -> None:
     log = a_log(FakeClock())
     due = CompactionReconciler(log, settings, clock=FakeClock()).due()
     assert due.count(Key("", "secrets")) == forgets
 
 
-def test_the_api_keeps_revisions_as_young_as_the_interval_and_the_log_keeps_all() -> None:
+def test_the_api_keeps_revisions_within_the_interval_and_the_log_keeps_all() -> None:
     clock = FakeClock()
     log = a_log(clock)
     client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
@@ -135,7 +137,7 @@ def test_the_api_keeps_revisions_as_young_as_the_interval_and_the_log_keeps_all(
     assert oldest_for_clients(log) == 8
 
 
-def test_compactions_of_the_api_alone_write_nothing_further() -> None:
+def test_compactions_of_the_api_alone_write_no_further_event() -> None:
     clock = FakeClock()
     log = a_log(clock)
     client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")

@@ -54,7 +54,7 @@ def stage(gift: Gift) -> WorkedStage:
     return stage
 
 
-def test_others_are_left_alone(stage: WorkedStage, gift: Gift) -> None:
+def test_other_objects_are_unchanged(stage: WorkedStage, gift: Gift) -> None:
     stage.create(gift.collection, {"metadata": {"name": "mine"}})
     stage.patch(f"{gift.collection}/mine", {"metadata": {"labels": {"a": "b"}}})
     stage.delete(f"{gift.collection}/mine")
@@ -62,14 +62,14 @@ def test_others_are_left_alone(stage: WorkedStage, gift: Gift) -> None:
     assert len(stage.written()) == 1
 
 
-def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage, gift: Gift) -> None:
+def test_nothing_is_created_in_a_terminating_namespace(stage: WorkedStage, gift: Gift) -> None:
     stage.delete("/api/v1/namespaces/a")
     stage.delete(gift.path)
     stage.work()
     assert stage.names(gift.resource) == []
 
 
-def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage, gift: Gift) -> None:
+def test_a_namespace_deleted_before_the_cache_knows_is_no_failure(stage: WorkedStage, gift: Gift) -> None:
     stage.delete(gift.path)
     stage.hear()
     stage.delete("/api/v1/namespaces/a")

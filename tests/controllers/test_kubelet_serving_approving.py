@@ -90,7 +90,7 @@ def test_a_request_for_exactly_the_nodes_addresses_is_approved(stage: ServingSta
     assert stage.decided == ["Approved"]
 
 
-def test_a_hostname_that_is_an_address_is_requested_as_one(stage: ServingStage) -> None:
+def test_a_hostname_that_is_an_address_is_an_address(stage: ServingStage) -> None:
     stage.add_node(addresses=[{"type": "Hostname", "address": "192.0.2.7"}])
     stage.ask(names=[x509.IPAddress(ip_address("192.0.2.7"))])
     assert stage.decided == ["Approved"]
@@ -120,7 +120,7 @@ def test_other_names_wait_for_an_administrator(stage: ServingStage, names: Seque
     ],
     ids=["another node", "a user", "not in the group", "in another's name", "other group", "client", "other signer"],
 )
-def test_a_request_of_another_kind_is_left_alone(stage: ServingStage, asked: dict[str, Any]) -> None:
+def test_a_request_of_another_kind_is_ignored(stage: ServingStage, asked: dict[str, Any]) -> None:
     stage.add_node()
     stage.add_node("n2")
     stage.ask(**asked)

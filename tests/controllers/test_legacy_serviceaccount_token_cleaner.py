@@ -47,7 +47,7 @@ def days(stage: WorkedStage, count: int) -> None:
         stage.pass_by(DAY)
 
 
-def test_what_has_gone_out_of_use_is_invalidated_and_then_removed(stage: WorkedStage) -> None:
+def test_an_unused_token_is_invalidated_and_then_removed(stage: WorkedStage) -> None:
     hold(stage)
     days(stage, 9)
     assert labels(stage) == {}
@@ -59,12 +59,12 @@ def test_what_has_gone_out_of_use_is_invalidated_and_then_removed(stage: WorkedS
     assert labels(stage) is None
 
 
-def test_since_when_use_is_noted_is_noted(stage: WorkedStage) -> None:
+def test_the_start_of_tracking_is_recorded(stage: WorkedStage) -> None:
     stage.work()
     assert stage.send("GET", TRACKING).body["data"] == {"since": day(stage.clock.now())}
 
 
-def test_one_that_is_used_stays(stage: WorkedStage) -> None:
+def test_a_used_token_is_kept(stage: WorkedStage) -> None:
     hold(stage)
     for _ in range(30):
         stage.patch(f"{SECRETS}/t", {"metadata": {"labels": {LAST_USED: day(stage.clock.now())}}})
@@ -73,19 +73,19 @@ def test_one_that_is_used_stays(stage: WorkedStage) -> None:
 
 
 @pytest.mark.parametrize("used", ["yesterday", "2026-13-01"])
-def test_one_whose_use_cannot_be_read_stays(stage: WorkedStage, used: str) -> None:
+def test_a_token_with_an_unreadable_use_is_kept(stage: WorkedStage, used: str) -> None:
     hold(stage, **{LAST_USED: used})
     days(stage, 30)
     assert labels(stage) == {LAST_USED: used}
 
 
-def test_one_that_was_made_by_hand_stays(stage: WorkedStage) -> None:
+def test_a_manually_created_token_is_kept(stage: WorkedStage) -> None:
     hold(stage, "by-hand")
     days(stage, 30)
     assert labels(stage, "by-hand") == {}
 
 
-def test_one_that_a_pod_mounts_stays(stage: WorkedStage) -> None:
+def test_a_mounted_token_is_kept(stage: WorkedStage) -> None:
     volume = {"name": "v", "secret": {"secretName": "t"}}
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
     stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "p"}, "spec": spec})

@@ -104,7 +104,7 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def test_a_namespace_goes_with_its_content_and_nothing_else_does(cluster: Cluster) -> None:
+def test_a_namespace_is_deleted_with_only_its_content(cluster: Cluster) -> None:
     cluster.config_map("a")
     cluster.create("services", "Service", "s", spec={"ports": [{"port": 80}]})
     cluster.config_map("kept", "other")
@@ -118,12 +118,12 @@ def test_a_namespace_goes_with_its_content_and_nothing_else_does(cluster: Cluste
     assert [event.type for event in address] == [EventType.DELETED]  # released together with its Service
 
 
-def test_an_empty_namespace_goes(cluster: Cluster) -> None:
+def test_an_empty_namespace_is_deleted(cluster: Cluster) -> None:
     cluster.doom()
     assert cluster.get("doomed") is None
 
 
-def test_it_is_left_alone_for_its_grace(cluster: Cluster) -> None:
+def test_a_new_deletion_waits_for_the_grace_period(cluster: Cluster) -> None:
     cluster.config_map("a")
     cluster.delete("doomed")
     cluster.settle()
@@ -134,7 +134,7 @@ def test_it_is_left_alone_for_its_grace(cluster: Cluster) -> None:
     assert cluster.get("doomed") is None
 
 
-def test_its_grace_ends_whenever_it_began(cluster: Cluster) -> None:
+def test_the_grace_period_begins_with_the_deletion(cluster: Cluster) -> None:
     cluster.stage.clock.step(0.001471)
     begun = cluster.stage.clock.monotonic()
     cluster.delete("doomed")
@@ -145,7 +145,7 @@ def test_its_grace_ends_whenever_it_began(cluster: Cluster) -> None:
     assert cluster.get("doomed") is None
 
 
-def test_one_that_is_not_deleted_is_left_alone(cluster: Cluster) -> None:
+def test_an_active_namespace_is_unchanged(cluster: Cluster) -> None:
     cluster.config_map("a")
     head = cluster.stage.log.head().revision
     cluster.settle()
@@ -153,7 +153,7 @@ def test_one_that_is_not_deleted_is_left_alone(cluster: Cluster) -> None:
     assert cluster.stage.log.head().revision == head
 
 
-def test_what_a_finalizer_holds_is_waited_for_and_said(cluster: Cluster) -> None:
+def test_a_finalizer_is_awaited_and_reported(cluster: Cluster) -> None:
     cluster.config_map("free")
     cluster.config_map("held", finalizers=["example.com/hold"])
     cluster.doom()
@@ -191,7 +191,7 @@ def test_what_a_finalizer_holds_is_waited_for_and_said(cluster: Cluster) -> None
     assert cluster.get("doomed") is None
 
 
-def test_pods_go_before_anything_else(cluster: Cluster) -> None:
+def test_pods_are_deleted_first(cluster: Cluster) -> None:
     cluster.config_map("a")
     cluster.pod("p", node="node-1", grace=30)
     cluster.doom()
@@ -205,7 +205,7 @@ def test_pods_go_before_anything_else(cluster: Cluster) -> None:
     assert cluster.get("doomed") is None
 
 
-def test_a_pod_that_outstays_its_grace_is_said(cluster: Cluster) -> None:
+def test_a_pod_past_its_grace_period_is_reported(cluster: Cluster) -> None:
     cluster.pod("p", node="node-1", grace=8)
     cluster.doom()
     assert cluster.conditions()[CONDITIONS[2]][0] == "False"
@@ -218,13 +218,13 @@ def test_a_pod_that_outstays_its_grace_is_said(cluster: Cluster) -> None:
     )
 
 
-def test_a_pod_on_no_node_is_not_waited_for(cluster: Cluster) -> None:
+def test_a_pod_without_a_node_is_not_awaited(cluster: Cluster) -> None:
     cluster.pod("p")
     cluster.doom()
     assert cluster.get("doomed") is None
 
 
-def test_a_pod_s_finalizer_is_waited_for_without_complaint(cluster: Cluster) -> None:
+def test_a_pods_finalizer_is_awaited_without_a_report(cluster: Cluster) -> None:
     cluster.pod("p", finalizers=["example.com/pod"])
     cluster.doom()
     assert {status for status, _, _ in cluster.conditions().values()} == {"False"}
@@ -256,7 +256,7 @@ def test_recreated_namespace_keeps_its_content(cluster: Cluster) -> None:
     assert cluster.get("doomed/configmaps/fresh") is not None
 
 
-def test_a_thousand_objects_of_many_kinds_go(cluster: Cluster) -> None:
+def test_a_thousand_objects_of_many_kinds_are_deleted(cluster: Cluster) -> None:
     for number in range(250):
         cluster.config_map(f"c{number}")
         cluster.create("secrets", "Secret", f"s{number}")

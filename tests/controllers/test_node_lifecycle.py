@@ -41,7 +41,7 @@ def condition(type: str, status: str, beat: str = CREATED) -> dict[str, str]:
 READY = condition("Ready", "True")
 
 
-def test_a_node_that_never_said_anything_has_the_longer_grace() -> None:
+def test_a_node_without_a_status_has_the_longer_grace_period() -> None:
     found = judge(node(), None, "", START + 20 * SECOND, GRACE)
     assert (found.observed, found.current, found.conditions) == ("Unknown", None, None)
     found = judge(node(), found.health, "", START + 20 * SECOND + 1, GRACE)
@@ -55,7 +55,7 @@ def test_a_node_that_never_said_anything_has_the_longer_grace() -> None:
     assert {each["reason"] for each in found.conditions or ()} == {"NodeStatusNeverUpdated"}
 
 
-def test_a_silent_node_is_unknown_and_what_it_said_of_its_network_stays() -> None:
+def test_a_silent_node_is_unknown_and_keeps_its_network_condition() -> None:
     raw = [READY, condition("NetworkUnavailable", "False"), condition("DiskPressure", "Unknown")]
     health = Health(Condition("Ready", "True", CREATED), START)
     assert judge(node(*raw), health, "", START + 10 * SECOND, GRACE, raw).conditions is None
@@ -81,7 +81,7 @@ def test_a_silent_node_is_unknown_and_what_it_said_of_its_network_stays() -> Non
         pytest.param(CREATED, "2025-01-01T00:00:00.000000Z", START, id="an older lease"),
     ],
 )
-def test_what_counts_is_when_we_hear_of_it(beat: str, renewed: str, heard: int) -> None:
+def test_the_time_of_observation_counts(beat: str, renewed: str, heard: int) -> None:
     health = Health(Condition("Ready", "True", CREATED), START, "2026-01-01T00:00:01.000000Z")
     assert (
         judge(node(condition("Ready", "True", beat)), health, renewed, START + 9 * SECOND, GRACE).health.heard_at
@@ -89,7 +89,7 @@ def test_what_counts_is_when_we_hear_of_it(beat: str, renewed: str, heard: int) 
     )
 
 
-def test_a_node_seen_for_the_first_time_is_given_its_time() -> None:
+def test_a_newly_observed_node_gets_the_full_grace_period() -> None:
     found = judge(node(READY), None, "", START + 3600 * SECOND, GRACE)
     assert (found.current, found.health.heard_at) == ("True", START + 3600 * SECOND)
 
@@ -120,19 +120,17 @@ def test_a_node_seen_for_the_first_time_is_given_its_time() -> None:
         ),
     ],
 )
-def test_taints_say_what_conditions_say(
-    conditions: list[dict[str, str]], spec: dict[str, Any], change: TaintChange
-) -> None:
+def test_taints_follow_conditions(conditions: list[dict[str, str]], spec: dict[str, Any], change: TaintChange) -> None:
     assert condition_taint_change(node(*conditions, **spec)) == change
 
 
-def test_a_taint_that_comes_carries_the_time_and_others_stay() -> None:
+def test_a_new_taint_has_a_time_and_others_are_kept() -> None:
     before = [{"key": "mine", "value": "x", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}]
     after = with_taints(before, TaintChange((("new", "NoExecute"),), (("k", "NoSchedule"),)), START)
     assert after == [before[0], {"key": "new", "effect": "NoExecute", "timeAdded": CREATED}]
 
 
-def test_former_labels_follow() -> None:
+def test_deprecated_labels_follow_the_current_ones() -> None:
     labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows", "beta.kubernetes.io/arch": "arm64"}
     assert label_changes(labels) == {"beta.kubernetes.io/os": "linux"}
 
@@ -167,14 +165,14 @@ NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
         ({"a": FULL, "b": FULL}, {"a": FULL, "b": PARTIAL}, {"a": 0.1, "b": 0.0}, False, True),
     ],
 )
-def test_how_fast_nodes_are_given_up(
+def test_the_eviction_rate_of_a_zone(
     before: dict[str, ZoneState], now: dict[str, ZoneState], rates: dict[str, float], entered: bool, left: bool
 ) -> None:
     found = passage(before, now, {"a": 5, "b": 5}, RATES)
     assert (dict(found.rates), found.entered, found.left) == (rates, entered, left)
 
 
-def test_a_large_zone_goes_on_slowly() -> None:
+def test_a_large_disrupted_zone_is_evicted_slowly() -> None:
     assert (RATES.of(PARTIAL, 51), RATES.of(PARTIAL, 50), RATES.of(FULL, 50)) == (0.01, 0.0, 0.1)
 
 
@@ -187,7 +185,7 @@ def test_a_bucket_holds_one_token() -> None:
     assert bucket.wait() is None
 
 
-def test_nodes_are_given_up_once_and_in_turn() -> None:
+def test_nodes_are_evicted_once_in_order() -> None:
     queue, given = TaintQueue(1.0, 0.0), list[str]()
 
     def give_up(name: str) -> bool:
@@ -260,7 +258,7 @@ class Scene:
 GIVEN_UP = [("unreachable", "NoExecute"), ("unreachable", "NoSchedule")]
 
 
-def test_a_silent_node_is_tainted_and_its_pods_are_not_ready_until_it_is_back() -> None:
+def test_a_silent_node_is_tainted_and_its_pods_are_not_ready_until_it_recovers() -> None:
     scene = Scene()
     scene.pass_by(9, "one")
     assert scene.taints("two") == []
@@ -274,7 +272,7 @@ def test_a_silent_node_is_tainted_and_its_pods_are_not_ready_until_it_is_back() 
     assert scene.taints("two") == []
 
 
-def test_a_node_that_says_it_is_not_ready_is_tainted_as_such_and_the_taint_changes_with_it() -> None:
+def test_a_node_that_reports_not_ready_is_tainted_not_ready() -> None:
     scene = Scene()
     scene.beat("two", "False")
     scene.pass_by(3, "one", "two")
@@ -283,13 +281,13 @@ def test_a_node_that_says_it_is_not_ready_is_tainted_as_such_and_the_taint_chang
     assert scene.taints("two") == GIVEN_UP
 
 
-def test_while_no_node_is_ready_none_is_given_up() -> None:
+def test_no_node_is_evicted_while_none_is_ready() -> None:
     scene = Scene()
     scene.pass_by(20)
     assert [scene.taints(name) for name in ("one", "two")] == [[("unreachable", "NoSchedule")]] * 2
 
 
-def test_a_pod_that_comes_to_a_silent_node_is_marked_too() -> None:
+def test_a_new_pod_on_a_silent_node_is_marked_not_ready() -> None:
     scene = Scene()
     scene.pass_by(14, "one")
     spec = {"nodeName": "two", "containers": [{"name": "c", "image": "i"}]}
@@ -310,14 +308,14 @@ def test_a_cordoned_node_is_tainted_at_once() -> None:
     assert scene.taints("one") == []
 
 
-def test_a_node_that_goes_is_told_of() -> None:
+def test_a_deleted_node_is_reported() -> None:
     scene = Scene()
     scene.stage.delete("/api/v1/nodes/two")
     scene.pass_by(2, "one")
     assert scene.context.told.reasons() == ["RegisteredNode", "RegisteredNode", "RemovingNode"]
 
 
-def test_a_pod_that_comes_to_a_node_that_is_ready_is_no_work() -> None:
+def test_a_new_pod_on_a_ready_node_causes_no_work() -> None:
     scene = Scene()
     spec = {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}
     scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})

@@ -41,7 +41,9 @@ def volume(source: str = "csi", uid: str = "u", annotations: Thing | None = None
         (claim("2Gi", "1Gi"), None, None),
     ],
 )
-def test_whom_a_claim_that_asks_for_more_waits_for(asks: Thing, has: Thing | None, expected: Expansion | None) -> None:
+def test_the_expansion_of_a_claim_waits_for_its_driver(
+    asks: Thing, has: Thing | None, expected: Expansion | None
+) -> None:
     assert expansion(asks, has) == expected
 
 

@@ -76,11 +76,11 @@ def removed(*pods: Object, gone: tuple[str, ...] = (), threshold: int = KEPT) ->
         pytest.param(pod("p", "Succeeded", node="gone"), ("gone",), "orphaned", id="the same, having ended"),
     ],
 )
-def test_why_a_pod_goes(pod: Object, gone: tuple[str, ...], reason: str) -> None:
+def test_reasons_to_delete_a_pod(pod: Object, gone: tuple[str, ...], reason: str) -> None:
     assert removed(pod, gone=gone) == ({"p": reason} if reason else {})
 
 
-def test_of_the_pods_that_have_ended_the_evicted_and_the_oldest_go() -> None:
+def test_evicted_and_oldest_terminated_pods_are_deleted_first() -> None:
     later, latest = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
     pods = [
         pod("old-b", "Failed"),
@@ -98,7 +98,7 @@ def test_of_the_pods_that_have_ended_the_evicted_and_the_oldest_go() -> None:
     assert removed(*pods, threshold=0) == {}, "there is no threshold"
 
 
-def test_the_status_of_a_pod_whose_node_is_gone_says_so() -> None:
+def test_the_status_of_a_pod_on_a_deleted_node_is_failed() -> None:
     before = pod("p").to_dict()
     before["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "False"}]
     status = failure(Object.from_dict(before), "orphaned", NOW)["status"]
@@ -154,7 +154,7 @@ def counted(reason: str) -> float:
     return REGISTRY.get_sample_value("pod_gc_collector_force_delete_pods_total", labels) or 0.0
 
 
-def test_pods_of_a_node_that_is_gone_go_after_forty_seconds(stage: WorkedStage) -> None:
+def test_pods_of_a_deleted_node_are_deleted_after_forty_seconds(stage: WorkedStage) -> None:
     add_node(stage, "there")
     run(stage, "staying", on="there")
     run(stage, "orphaned", on="gone")
@@ -169,7 +169,7 @@ def test_pods_of_a_node_that_is_gone_go_after_forty_seconds(stage: WorkedStage) 
     assert counted("orphaned") == before + 1
 
 
-def test_a_node_that_comes_back_in_time_keeps_its_pods(stage: WorkedStage) -> None:
+def test_a_node_that_returns_in_time_keeps_its_pods(stage: WorkedStage) -> None:
     run(stage, "p", on="late")
     wait(stage, QUARANTINE)
     add_node(stage, "late")
@@ -191,7 +191,7 @@ def test_restarted_waiter_waits_again(stage: WorkedStage) -> None:
     assert stage.names(PODS) == []
 
 
-def test_a_node_the_cache_does_not_know_yet_is_there(stage: WorkedStage) -> None:
+def test_a_node_missing_in_the_cache_is_read(stage: WorkedStage) -> None:
     run(stage, "p", on="late")
     wait(stage, QUARANTINE)
     add_node(stage, "late")
@@ -200,7 +200,7 @@ def test_a_node_the_cache_does_not_know_yet_is_there(stage: WorkedStage) -> None
     assert stage.names(PODS) == ["p"]
 
 
-def test_a_pod_that_was_never_placed_goes_at_once_unless_it_is_held(stage: WorkedStage) -> None:
+def test_an_unscheduled_pod_in_deletion_is_deleted_at_once_without_finalizers(stage: WorkedStage) -> None:
     run(stage, "held", finalizers=["example.com/hold"])
     stage.delete(f"{PODS_OF_A}/held")
     wait(stage, PERIOD)
@@ -212,7 +212,7 @@ def test_a_pod_that_was_never_placed_goes_at_once_unless_it_is_held(stage: Worke
     assert stage.names(PODS) == []
 
 
-def test_a_pod_on_a_node_that_was_given_up_goes_without_its_grace(stage: WorkedStage) -> None:
+def test_a_pod_on_an_out_of_service_node_is_deleted_without_its_grace_period(stage: WorkedStage) -> None:
     stage.create("/api/v1/nodes", {"metadata": {"name": "out"}, "spec": {"taints": [TAINT]}})
     run(stage, "p", on="out")
     wait(stage, PERIOD)
@@ -222,7 +222,7 @@ def test_a_pod_on_a_node_that_was_given_up_goes_without_its_grace(stage: WorkedS
     assert stage.names(PODS) == []
 
 
-def test_more_ended_pods_than_are_kept_go(stage: WorkedStage) -> None:
+def test_terminated_pods_above_the_threshold_are_deleted(stage: WorkedStage) -> None:
     add_node(stage, "there")
     for number in range(KEPT + 2):
         run(stage, f"p-{number}", on="there")

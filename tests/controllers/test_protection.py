@@ -51,7 +51,7 @@ def is_there(stage: WorkloadStage, name: str = "data") -> bool:
     return stage.send("GET", stage.path(CLAIMS, name)).code == 200
 
 
-def test_a_claim_that_no_pod_uses_goes_at_once(stage: WorkloadStage) -> None:
+def test_an_unused_claim_is_deleted_at_once(stage: WorkloadStage) -> None:
     stage.create(CLAIMS, claim())
     stage.create("pods", pod({"persistentVolumeClaim": {"claimName": "other"}}))
     stage.work()
@@ -62,7 +62,7 @@ def test_a_claim_that_no_pod_uses_goes_at_once(stage: WorkloadStage) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
-def test_a_claim_stays_while_a_pod_on_a_node_has_it(stage: WorkloadStage, phase: str) -> None:
+def test_a_claim_is_kept_while_a_scheduled_pod_uses_it(stage: WorkloadStage, phase: str) -> None:
     stage.create(CLAIMS, claim())
     stage.report(stage.create("pods", pod(DATA)), phase)
     stage.delete(CLAIMS, "data")
@@ -82,7 +82,7 @@ def test_a_pod_without_a_node_does_not_keep_a_claim(stage: WorkloadStage) -> Non
 
 
 @pytest.mark.parametrize("owned", [True, False])
-def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(stage: WorkloadStage, owned: bool) -> None:
+def test_the_claim_of_an_ephemeral_volume_belongs_to_its_pod(stage: WorkloadStage, owned: bool) -> None:
     created = stage.create("pods", pod(SCRATCH))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "db", "uid": created["metadata"]["uid"], "controller": owned}
     stage.create(CLAIMS, claim("db-v", ownerReferences=[owner]))

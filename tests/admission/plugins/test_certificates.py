@@ -67,7 +67,7 @@ def written(plugin: Plugin, new: dict[str, Any], old: dict[str, Any] | None, sub
         ((), False),
     ],
 )
-def test_approving_takes_the_right_to_the_signer(rights: tuple[tuple[str, str], ...], is_allowed: bool) -> None:
+def test_approving_requires_the_right_to_the_signer(rights: tuple[tuple[str, str], ...], is_allowed: bool) -> None:
     said = written(CertificateApproval(Only(*rights)), request(status=APPROVED), request(), "approval")
     assert said == ("" if is_allowed else f'user not permitted to approve requests with signerName "{SIGNER}"')
     assert not written(CertificateApproval(Only()), request(status=APPROVED), request(), "status")
@@ -83,9 +83,7 @@ def test_approving_takes_the_right_to_the_signer(rights: tuple[tuple[str, str], 
         ({}, {"certificate": "", "conditions": []}, False),
     ],
 )
-def test_signing_takes_the_right_where_something_is_signed(
-    old: dict[str, Any], new: dict[str, Any], is_asked: bool
-) -> None:
+def test_signing_requires_the_right_to_the_signer(old: dict[str, Any], new: dict[str, Any], is_asked: bool) -> None:
     said = written(CertificateSigning(Only()), request(status=new), request(status=old), "status")
     assert said == (f'user not permitted to sign requests with signerName "{SIGNER}"' if is_asked else "")
     allowed = CertificateSigning(Only(("sign", "example.com/*")))

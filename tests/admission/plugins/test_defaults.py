@@ -32,7 +32,7 @@ def added(*keys: str) -> list[dict[str, Any]]:
         ([{"key": NOT_READY, "effect": "PreferNoSchedule"}], (NOT_READY, UNREACHABLE)),
     ],
 )
-def test_pods_outlive_a_short_failure_of_their_node(given: list[dict[str, Any]], more: tuple[str, ...]) -> None:
+def test_pods_tolerate_a_failing_node_for_a_short_time(given: list[dict[str, Any]], more: tuple[str, ...]) -> None:
     states: tuple[dict[str, Any] | None, ...] = (None, {"spec": {}})
     for old in states:
         made = Write("v1/pods", {"spec": {"tolerations": given}}, old).admit(DefaultTolerationSeconds())
@@ -59,7 +59,7 @@ CLASSES = [("old", "1", "true"), ("newer", "3", "true"), ("new", "3", "true"), (
         ({"annotations": {"volume.beta.kubernetes.io/storage-class": ""}}, {}, None),
     ],
 )
-def test_a_claim_is_of_the_newest_default_class(
+def test_a_claim_gets_the_newest_default_class(
     metadata: dict[str, Any], spec: dict[str, Any], named: str | None
 ) -> None:
     classes = [of_class("StorageClass", *each) for each in CLASSES]
@@ -69,7 +69,7 @@ def test_a_claim_is_of_the_newest_default_class(
     assert "storageClassName" not in changed.admit(DefaultStorageClass())["spec"]
 
 
-def test_the_old_mark_of_a_default_class_counts() -> None:
+def test_the_beta_annotation_of_a_default_class_counts() -> None:
     old = of_class("StorageClass", "old", "1", "true", beta=True)
     made = Write("v1/persistentvolumeclaims", {"spec": {}}, None, old).admit(DefaultStorageClass())
     assert made["spec"]["storageClassName"] == "old"
@@ -83,7 +83,7 @@ def test_the_old_mark_of_a_default_class_counts() -> None:
         ({"annotations": {"kubernetes.io/ingress.class": "x"}}, {}, None),
     ],
 )
-def test_an_ingress_is_of_the_newest_default_class(
+def test_an_ingress_gets_the_newest_default_class(
     metadata: dict[str, Any], spec: dict[str, Any], named: str | None
 ) -> None:
     classes = [of_class("IngressClass", *each) for each in CLASSES]

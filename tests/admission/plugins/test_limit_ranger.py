@@ -34,7 +34,7 @@ def refusal(write: Write) -> str:
 DEFAULTS = {"type": "Container", "default": {"cpu": "2", "memory": "1Gi"}, "defaultRequest": {"cpu": "1"}}
 
 
-def test_containers_get_what_they_leave_out_and_the_pod_says_so() -> None:
+def test_containers_get_default_limits_and_the_pod_lists_them() -> None:
     fields = pod(asking("a", cpu="3"), {"name": "b"}, initContainers=[asking("i", {"cpu": "1"}, memory="1Mi")])
     given = Write("v1/pods", fields, None, limit_range(DEFAULTS)).admit(LimitRanger())
     main, init = given["spec"]["containers"], given["spec"]["initContainers"]
@@ -47,7 +47,7 @@ def test_containers_get_what_they_leave_out_and_the_pod_says_so() -> None:
     )
 
 
-def test_nothing_is_given_to_a_pod_that_is_updated() -> None:
+def test_an_updated_pod_gets_no_defaults() -> None:
     write = Write("v1/pods", pod({"name": "c"}), pod({"name": "c"}), limit_range(DEFAULTS))
     assert write.admit(LimitRanger())["spec"]["containers"] == [{"name": "c"}]
 
@@ -108,11 +108,11 @@ def test_nothing_is_given_to_a_pod_that_is_updated() -> None:
         ),
     ],
 )
-def test_pods_outside_of_the_limits_are_refused(limit: dict[str, Any], fields: dict[str, Any], problem: str) -> None:
+def test_pods_outside_the_limits_are_refused(limit: dict[str, Any], fields: dict[str, Any], problem: str) -> None:
     assert refusal(Write("v1/pods", fields, None, limit_range(limit))) == problem
 
 
-def test_claims_are_measured_when_they_are_made_and_when_they_grow() -> None:
+def test_claims_are_checked_at_creation_and_at_expansion() -> None:
     def claim(amount: str) -> dict[str, Any]:
         return {"spec": {"resources": {"requests": {"storage": amount}}}}
 
@@ -126,7 +126,7 @@ def test_claims_are_measured_when_they_are_made_and_when_they_grow() -> None:
     Write(path, claim("5Gi"), None, limits).admit(LimitRanger())
 
 
-def test_each_range_judges_for_itself_and_what_is_going_is_let_go() -> None:
+def test_each_limit_range_is_checked_and_pods_in_deletion_are_exempt() -> None:
     ranges = [limit_range({"type": "Container", "max": {"cpu": most}}, name=most) for most in ("5", "2")]
     assert refusal(Write("v1/pods", pod(asking(cpu="3")), None, *ranges)).endswith("is 2, but limit is 3")
     going = {**pod(asking()), "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}

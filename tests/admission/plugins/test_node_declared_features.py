@@ -54,7 +54,7 @@ def pod(generation: int, **resources: Any) -> dict[str, Any]:
         ({}, {}, False),
     ],
 )
-def test_resources_of_a_pod_as_a_whole(old: dict[str, Any], new: dict[str, Any], is_needed: bool) -> None:
+def test_pod_level_resources_need_a_feature(old: dict[str, Any], new: dict[str, Any], is_needed: bool) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     write = Write("v1/pods", pod(2, **new), pod(1, **old), node, subresource="resize")
     if not is_needed:
@@ -68,9 +68,7 @@ def test_resources_of_a_pod_as_a_whole(old: dict[str, Any], new: dict[str, Any],
     ("policy", "cpu", "is_needed"),
     [({}, "2", True), ({}, "1", False), ({"restartPolicy": "Always"}, "2", False)],
 )
-def test_resources_of_containers_that_end_before_the_others_start(
-    policy: dict[str, Any], cpu: str, is_needed: bool
-) -> None:
+def test_resources_of_init_containers_need_a_feature(policy: dict[str, Any], cpu: str, is_needed: bool) -> None:
     def asking(amount: str) -> list[dict[str, Any]]:
         return [{"name": "i", **policy, "resources": {"requests": {"cpu": amount}}}]
 
@@ -84,7 +82,7 @@ def test_resources_of_containers_that_end_before_the_others_start(
         write.admit(NodeDeclaredFeatureValidator())
 
 
-def test_a_node_that_is_not_there() -> None:
+def test_a_missing_node_is_no_error() -> None:
     refused = resized(placed(node="gone"))
     assert (refused.code, refused.message) == (403, 'pods "p" is forbidden: node "gone" not found')
 
@@ -98,14 +96,14 @@ def test_a_node_that_is_not_there() -> None:
         pytest.param(placed(node=""), "/resize", None, id="a pod that is on no node"),
     ],
 )
-def test_nothing_is_asked_of_the_node_by(stage: Stage, subresource: str, body: dict[str, Any] | None) -> None:
+def test_no_feature_is_required_by(stage: Stage, subresource: str, body: dict[str, Any] | None) -> None:
     if body is None:
         resources = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
         body = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
     assert stage.send("PATCH", f"{PODS}/p{subresource}", body, media_type=MERGE).code == 200
 
 
-def test_plugins_without_work_are_of_kinds_that_are_not_served() -> None:
+def test_plugins_without_effect_handle_kinds_that_are_not_served() -> None:
     """ClusterTrustBundles, PodGroups and the fields for JobValidation are behind feature gates that are off in
     Kubernetes 1.36.
     """

@@ -41,7 +41,7 @@ def admitted(spec: Mapping[str, Any], *accounts: Mapping[str, Any]) -> dict[str,
     return made
 
 
-def test_a_pod_finds_a_token_in_every_container() -> None:
+def test_every_container_mounts_a_token() -> None:
     spec = admitted({"initContainers": [{"name": "i"}]})
     assert spec["serviceAccountName"] == spec["serviceAccount"] == "default"
     [volume] = spec["volumes"]
@@ -58,7 +58,7 @@ def test_a_pod_finds_a_token_in_every_container() -> None:
     ("pod", "of_account", "mounts"),
     [(None, None, True), (None, False, False), (True, False, True), (False, True, False)],
 )
-def test_the_pod_decides_before_its_account_whether_there_is_a_token(
+def test_the_pods_automount_setting_overrides_its_accounts(
     pod: bool | None, of_account: bool | None, mounts: bool
 ) -> None:
     spec = {} if pod is None else {"automountServiceAccountToken": pod}
@@ -66,7 +66,7 @@ def test_the_pod_decides_before_its_account_whether_there_is_a_token(
     assert ("volumes" in admitted(spec, account(**fields))) is mounts
 
 
-def test_what_a_pod_mounts_itself_stays() -> None:
+def test_a_mount_of_the_pod_itself_is_kept() -> None:
     own = {"containers": [{"name": "c", "volumeMounts": [OWN]}], "volumes": [{"name": "own"}]}
     assert admitted(own)["volumes"] == [{"name": "own"}]
     spec = admitted({"volumes": [{"name": "kube-api-access-mine"}]})
@@ -74,7 +74,7 @@ def test_what_a_pod_mounts_itself_stays() -> None:
     assert spec["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-mine"
 
 
-def test_image_pull_secrets_are_the_accounts_unless_the_pod_has_its_own() -> None:
+def test_a_pod_without_image_pull_secrets_gets_its_accounts() -> None:
     pulling = account(imagePullSecrets=[{"name": "a"}, {"name": "b"}])
     assert admitted({}, pulling)["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
     assert admitted({"imagePullSecrets": [{"name": "c"}]}, pulling)["imagePullSecrets"] == [{"name": "c"}]
@@ -99,7 +99,7 @@ def env_from(name: str) -> dict[str, Any]:
         ({"initContainers": [{"name": "i", **env_from("no")}]}, "init container i with envFrom referencing"),
     ],
 )
-def test_an_account_may_be_strict_about_secrets(spec: dict[str, Any], place: str) -> None:
+def test_an_account_can_enforce_mountable_secrets(spec: dict[str, Any], place: str) -> None:
     with pytest.raises(Forbidden) as refused:
         admitted({"serviceAccountName": "strict", **spec}, STRICT)
     assert str(refused.value) == (
@@ -109,13 +109,13 @@ def test_an_account_may_be_strict_about_secrets(spec: dict[str, Any], place: str
     admitted({"serviceAccountName": "strict", "containers": [{"name": "c", **env("ok"), **env_from("ok")}]}, STRICT)
 
 
-def test_and_about_image_pull_secrets() -> None:
+def test_an_account_can_enforce_its_image_pull_secrets() -> None:
     spec = {"serviceAccountName": "strict", "imagePullSecrets": [{"name": "pull"}, {"name": "no"}]}
     with pytest.raises(Forbidden, match=r'imagePullSecrets\[1\]\.name="no" is not allowed .* that imagePullSecret'):
         admitted(spec, STRICT)
 
 
-def test_ephemeral_containers_are_held_to_it_too() -> None:
+def test_mountable_secrets_are_enforced_for_ephemeral_containers() -> None:
     old = {"spec": {"serviceAccountName": "strict", "containers": [{"name": "c", **env("no")}]}}
     for name in "ok", "no":
         new = {"spec": {**old["spec"], "ephemeralContainers": [{"name": "e", **env(name)}]}}
@@ -148,7 +148,7 @@ def test_a_mirror_pod_has_no_account_and_no_secrets(spec: dict[str, Any], proble
     assert Write("v1/pods", {"metadata": metadata, "spec": {}}).admit(PLUGIN)["spec"] == {}
 
 
-def test_an_account_must_be_there() -> None:
+def test_a_pod_with_a_missing_account_is_refused() -> None:
     with pytest.raises(Forbidden) as refused:
         admitted({"serviceAccountName": "gone"})
     assert str(refused.value) == (
@@ -183,18 +183,18 @@ def waiting(made_at: int) -> tuple[dict[str, Any], int]:
     return write.attributes.fields, waits
 
 
-def test_the_default_account_is_waited_for() -> None:
+def test_creation_waits_for_the_default_account() -> None:
     pod, waits = waiting(4)
     assert pod["spec"]["serviceAccountName"] == "default"
     assert waits == 3
 
 
-def test_but_not_for_ever() -> None:
+def test_the_wait_for_the_default_account_is_limited() -> None:
     with pytest.raises(Forbidden, match='serviceaccount "default" not found'):
         waiting(1000)
 
 
-def test_the_volume_that_is_mounted_is_valid_by_the_rules_for_all() -> None:
+def test_the_token_volume_is_valid() -> None:
     """The plugin's injected volume is not validated again for each pod; a volume with an additional
     field is validated.
     """

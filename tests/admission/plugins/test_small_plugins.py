@@ -24,24 +24,24 @@ def namespace(name: str = "default", phase: str = "Active") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_some_namespaces_are_immortal(name: str) -> None:
+def test_protected_namespaces_cannot_be_deleted(name: str) -> None:
     with pytest.raises(Forbidden) as refused:
         Write("v1/namespaces", None, namespace(name)).admit(NamespaceLifecycle())
     assert str(refused.value) == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
     assert refused.value.details == StatusDetails(name=name, kind="namespaces")
 
 
-def test_others_are_not() -> None:
+def test_other_namespaces_can_be_deleted() -> None:
     assert Write("v1/namespaces", None, namespace("kube-node-lease")).admit(NamespaceLifecycle()) == {}
 
 
-def test_a_write_relies_on_its_namespace() -> None:
+def test_a_write_depends_on_its_namespace() -> None:
     write = Write("v1/configmaps", {}, None, {**namespace(), "metadata": {"name": "default", "resourceVersion": "7"}})
     write.admit(NamespaceLifecycle())
     assert write.attributes.within == 7
 
 
-def test_nothing_is_made_where_nothing_can_be() -> None:
+def test_nothing_is_created_in_a_terminating_namespace() -> None:
     with pytest.raises(NotFound):
         Write("v1/configmaps", {}).admit(NamespaceLifecycle())
     with pytest.raises(NamespaceTerminating):
@@ -57,7 +57,7 @@ def test_a_new_node_is_tainted_as_not_ready_once() -> None:
         assert made["spec"]["taints"] == taints
 
 
-def test_what_is_in_use_is_protected() -> None:
+def test_claims_and_volumes_get_a_protection_finalizer() -> None:
     made = Write("v1/persistentvolumeclaims", {"metadata": {"finalizers": ["a/b"]}})
     assert made.admit(StorageObjectInUseProtection())["metadata"]["finalizers"] == [
         "a/b",
@@ -72,7 +72,7 @@ NODE = {
 }
 
 
-def test_a_binding_and_a_pod_on_a_node_get_its_topology() -> None:
+def test_bindings_and_pods_on_a_node_get_its_topology_labels() -> None:
     pod = Write("v1/pods", {"spec": {"nodeName": "n"}}, None, NODE).admit(PodTopologyLabels())
     target = {"kind": "Node", "name": "n"}
     binding = {"metadata": {"labels": {"topology.kubernetes.io/zone": "mine"}}, "target": target}
@@ -89,7 +89,7 @@ def priority_class(name: str, **rest: Any) -> dict[str, Any]:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, **rest}
 
 
-def test_there_is_one_default_priority_class() -> None:
+def test_a_second_default_priority_class_is_refused() -> None:
     path, there = "scheduling.k8s.io/v1/priorityclasses", priority_class("a", value=1, globalDefault=True)
     with pytest.raises(Forbidden) as refused:
         Write(path, priority_class("b", value=2, globalDefault=True), None, there).admit(Priority())
@@ -97,7 +97,7 @@ def test_there_is_one_default_priority_class() -> None:
     Write(path, there, there, there).admit(Priority())
 
 
-def test_the_default_class_is_looked_for_again_when_classes_come_and_go() -> None:
+def test_the_default_priority_class_follows_changes_of_classes() -> None:
     plugin, cluster = Priority(), Objects()
     low = Object.from_dict(priority_class("low", value=1, globalDefault=True))
     high = Object.from_dict(priority_class("high", value=9, globalDefault=True))
@@ -144,14 +144,14 @@ def test_a_runtime_class_adds_overhead_and_scheduling() -> None:
         ),
     ],
 )
-def test_a_pod_and_its_runtime_class_agree(spec: dict[str, Any], problem: str) -> None:
+def test_a_pod_that_contradicts_its_runtime_class_is_refused(spec: dict[str, Any], problem: str) -> None:
     found = runtime_class(overhead={"podFixed": {"cpu": "100m"}}, scheduling={"nodeSelector": {"rt": "h"}})
     with pytest.raises(Forbidden) as refused:
         Write("v1/pods", {"spec": spec}, None, found).admit(RuntimeClass())
     assert problem in str(refused.value)
 
 
-def test_a_claim_grows_if_its_class_lets_it() -> None:
+def test_a_claim_can_grow_only_if_its_class_allows() -> None:
     def claim(size: str) -> dict[str, Any]:
         spec = {"storageClassName": "s", "resources": {"requests": {"storage": size}}}
         return {"spec": spec, "status": {"phase": "Bound"}}

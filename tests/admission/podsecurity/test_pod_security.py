@@ -34,7 +34,7 @@ def audited(write: Write) -> dict[str, str]:
     return {key.removeprefix(PREFIX): value for key, value in write.attributes.annotations.items()}
 
 
-def test_a_pod_is_kept_out_and_nothing_warned_of() -> None:
+def test_a_violating_pod_is_refused_without_a_warning() -> None:
     write = Write("v1/pods", pod(), None, namespace(enforce="baseline", warn="baseline", audit="baseline"))
     with pytest.raises(Forbidden) as refused:
         write.admit(PodSecurity())
@@ -44,14 +44,14 @@ def test_a_pod_is_kept_out_and_nothing_warned_of() -> None:
     assert audited(write) == {"enforce-policy": "baseline:latest", "audit-violations": violations}
 
 
-def test_a_pod_is_warned_of_by_the_version_that_is_asked_for() -> None:
+def test_a_warning_names_the_requested_version() -> None:
     write = Write("v1/pods", pod(), None, namespace(warn="baseline", warn_version="v1.20"))
     write.admit(PodSecurity())
     assert write.attributes.warnings == [f'would violate PodSecurity "baseline:v1.20": {FOUND}']
     assert audited(write) == {"enforce-policy": "privileged:latest"}
 
 
-def test_warn_is_as_strict_as_enforce_by_default() -> None:
+def test_warn_defaults_to_the_level_of_enforce() -> None:
     """If a namespace has no label `warn`, the level of `enforce` also applies to warnings, so pod templates whose pods
     would be refused cause warnings.
     """
@@ -74,7 +74,7 @@ def test_warn_is_as_strict_as_enforce_by_default() -> None:
         (pod(annotations={SECCOMP: "unconfined"}), pod(annotations={SECCOMP: "unconfined", "a": "b"}), False),
     ],
 )
-def test_a_changed_pod_is_looked_at_where_the_change_matters(
+def test_an_update_is_checked_only_if_a_checked_field_changes(
     old: dict[str, Any], new: dict[str, Any], is_looked_at: bool
 ) -> None:
     write = Write("v1/pods", new, old, namespace(enforce="baseline"))
@@ -93,20 +93,20 @@ def test_a_changed_pod_is_looked_at_where_the_change_matters(
         (PodSecurityConfiguration(runtime_classes=frozenset({"safe"})), "runtimeClass"),
     ],
 )
-def test_what_is_exempt_is_let_in(configuration: PodSecurityConfiguration, reason: str) -> None:
+def test_exempt_requests_are_allowed(configuration: PodSecurityConfiguration, reason: str) -> None:
     fields = pod({**PRIVILEGED, "runtimeClassName": "safe"})
     write = Write("v1/pods", fields, None, namespace(enforce="restricted"), requester=Requester("alice"))
     write.admit(PodSecurity(configuration))
     assert audited(write) == {"exempt": reason}
 
 
-def test_a_namespace_that_says_nothing_is_held_to_the_default() -> None:
+def test_a_namespace_without_labels_gets_the_default_level() -> None:
     configuration = PodSecurityConfiguration(Policy(enforce=LevelVersion("baseline", 30)))
     with pytest.raises(Forbidden, match=r'violates PodSecurity "baseline:v1\.30"'):
         Write("v1/pods", pod(), None, namespace()).admit(PodSecurity(configuration))
 
 
-def test_labels_that_cannot_be_read_are_refused_unless_they_were_there() -> None:
+def test_invalid_labels_are_refused_unless_they_existed_before() -> None:
     wrong = namespace(enforce="odd", warn_version="1.2")
     said = f'metadata.labels[{PREFIX}enforce]: Invalid value: "odd": must be one of privileged, baseline, restricted'
     with pytest.raises(Invalid, match=said.replace("[", r"\[").replace(".", r"\.")):
@@ -150,7 +150,7 @@ def owned(name: str, uid: str, spec: dict[str, Any] | None = None) -> dict[str, 
         ),
     ],
 )
-def test_stricter_labels_name_the_pods_that_would_be_kept_out(
+def test_stricter_labels_warn_about_existing_pods(
     old: dict[str, str], new: dict[str, str], warnings: list[str]
 ) -> None:
     fine = {"containers": [{"name": "c", "image": "i"}]}

@@ -95,7 +95,7 @@ PROBE = {"livenessProbe": {"httpGet": {"host": "h"}}, "lifecycle": {"preStop": {
             'privileged (container "e" must not set securityContext.privileged=true)'),
     ],
 )  # fmt: skip
-def test_what_baseline_keeps_out(spec: dict[str, Any], said: str) -> None:
+def test_baseline_refuses_violations(spec: dict[str, Any], said: str) -> None:
     assert found("baseline", spec) == said
     assert found("privileged", spec) == ""
 
@@ -138,13 +138,13 @@ def test_what_baseline_keeps_out(spec: dict[str, Any], said: str) -> None:
         ),
     ],
 )
-def test_what_restricted_keeps_out_besides(changed: dict[str, Any], spec: dict[str, Any], said: str) -> None:
+def test_restricted_refuses_further_violations(changed: dict[str, Any], spec: dict[str, Any], said: str) -> None:
     pod = {**of(container(**{**CONFINED, **changed})), **spec}
     assert found("restricted", pod) == said
     assert found("restricted", of(container(**CONFINED))) == ""
 
 
-def test_what_a_pod_says_for_its_containers() -> None:
+def test_the_pods_security_context_applies_to_its_containers() -> None:
     rest = container(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]})
     own = secured(runAsNonRoot=True, seccompProfile={"type": "Localhost"})
     assert found("restricted", {**of(rest), **own}) == ""
@@ -178,7 +178,7 @@ def test_what_a_pod_says_for_its_containers() -> None:
         ("restricted", "non-default", of(container(capabilities={"add": ["NET_RAW"]})), {}, 0, 21),
     ],
 )
-def test_rules_come_and_go_with_versions(
+def test_rules_depend_on_the_version(
     level: str, rule: str, spec: dict[str, Any], annotations: dict[str, str], first: int, last: int
 ) -> None:
     for version in (*range(40), LATEST):
@@ -186,7 +186,7 @@ def test_rules_come_and_go_with_versions(
         assert (f", {rule}" in f", {said}") is (first <= version <= last), (version, said)
 
 
-def test_there_are_the_rules_of_kubernetes() -> None:
+def test_all_rules_of_kubernetes_exist() -> None:
     assert len(BASELINE_STANDARDS) + len(RESTRICTED_STANDARDS) == 19
     assert list(BASELINE_STANDARDS) == sorted(BASELINE_STANDARDS)
     assert list(RESTRICTED_STANDARDS) == sorted(RESTRICTED_STANDARDS)

@@ -11,7 +11,7 @@ from tests.admission.policies.governed import RULE, Governed, causes
 LABEL = "Object{metadata: Object.metadata{labels: Object.metadata.labels{added: 'yes'}}}"
 
 
-def test_a_policy_changes_what_is_written() -> None:
+def test_a_policy_mutates_a_write() -> None:
     governed = Governed()
     assert governed.mutating(LABEL).warnings == ()
     answer = governed.create(metadata={"labels": {"have": "it"}})
@@ -19,7 +19,7 @@ def test_a_policy_changes_what_is_written() -> None:
     assert answer.body["metadata"]["labels"] == {"have": "it", "added": "yes"}
 
 
-def test_each_mutation_sees_what_those_before_it_made() -> None:
+def test_each_mutation_sees_the_results_of_earlier_mutations() -> None:
     governed = Governed()
     path = "'/metadata/labels/' + jsonpatch.escapeKey('a/b')"
     second = f"[JSONPatch{{op: 'add', path: {path}, value: object.metadata.labels.added}}]"
@@ -84,7 +84,7 @@ REFUSED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("mutation", "problem"), REFUSED)
-def test_a_change_that_cannot_be_made_refuses_the_write_or_is_passed_over(mutation: str, problem: str) -> None:
+def test_a_failing_mutation_refuses_or_is_ignored_by_the_failure_policy(mutation: str, problem: str) -> None:
     governed = Governed()
     governed.mutating(mutation)
     answer = governed.create(data={"a": "1"})
@@ -96,7 +96,7 @@ def test_a_change_that_cannot_be_made_refuses_the_write_or_is_passed_over(mutati
     assert tolerant.create(data={"a": "1"}).body["data"] == {"a": "1"}
 
 
-def test_what_is_replaced_as_a_whole_is_not_applied() -> None:
+def test_an_atomic_list_cannot_be_applied() -> None:
     governed = Governed()
     pods = {"resourceRules": [{**RULE, "operations": ["CREATE"], "resources": ["pods"]}]}
     governed.mutating(
@@ -108,7 +108,7 @@ def test_what_is_replaced_as_a_whole_is_not_applied() -> None:
     assert answer.message.endswith("may not mutate atomic arrays, maps or structs: .spec.tolerations")
 
 
-def test_what_no_longer_is_such_an_object_is_an_internal_error() -> None:
+def test_a_mutation_to_an_invalid_object_is_an_internal_error() -> None:
     governed = Governed()
     governed.mutating("[JSONPatch{op: 'add', path: '/data', value: 'text'}]")
     answer = governed.create()
@@ -122,7 +122,7 @@ def append(value: str) -> str:
     return f"[JSONPatch{{op: 'add', path: '/data', value: {{'order': {before} + '{value}'}}}}]"
 
 
-def test_a_policy_that_wants_that_is_asked_again_after_a_later_change() -> None:
+def test_a_policy_is_reinvoked_after_a_later_mutation_if_it_requests_that() -> None:
     governed = Governed()
     governed.mutating(append("a"), name="a", reinvocationPolicy="IfNeeded")
     governed.mutating(append("b"), name="b")
@@ -142,7 +142,7 @@ def test_conditions_and_parameters() -> None:
     assert "data" not in governed.create("free").body
 
 
-def test_expressions_of_mutations_make_what_they_are_for() -> None:
+def test_mutation_expressions_return_the_required_type() -> None:
     answer = Governed().stage.send(
         "POST",
         "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",

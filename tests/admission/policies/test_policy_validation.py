@@ -18,7 +18,7 @@ def denied(message: str, policy: str = "p", binding: str = "p") -> str:
     return f"ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {message}"
 
 
-def test_what_a_policy_denies_is_not_stored_and_says_which_policy() -> None:
+def test_a_denied_write_is_not_stored_and_names_the_policy() -> None:
     governed = Governed()
     assert governed.policy(IS_ONE).warnings == ()
     assert governed.bind().warnings == ()
@@ -30,7 +30,7 @@ def test_what_a_policy_denies_is_not_stored_and_says_which_policy() -> None:
     assert governed.create(data={"a": "1"}).code == 201
 
 
-def test_a_policy_without_a_binding_is_not_in_effect() -> None:
+def test_a_policy_without_a_binding_has_no_effect() -> None:
     governed = Governed()
     governed.policy("false")
     governed.bind(policy="another")
@@ -48,7 +48,7 @@ def test_a_policy_without_a_binding_is_not_in_effect() -> None:
         ({"messageExpression": "string(object.data.nope)"}, f"failed expression: {IS_ONE}"),
     ],
 )
-def test_a_failure_is_told_by_the_first_message_that_there_is(validation: dict[str, Any], message: str) -> None:
+def test_a_denial_contains_the_first_available_message(validation: dict[str, Any], message: str) -> None:
     governed = Governed()
     if validation.get("messageExpression") == "object.data.nope":
         validation = {"messageExpression": "string(object.data.nope)"}
@@ -58,7 +58,7 @@ def test_a_failure_is_told_by_the_first_message_that_there_is(validation: dict[s
 
 
 @pytest.mark.parametrize(("reason", "code"), [("Invalid", 422), ("Forbidden", 403), ("RequestEntityTooLarge", 413)])
-def test_a_reason_decides_on_the_code(reason: str, code: int) -> None:
+def test_the_reason_determines_the_status_code(reason: str, code: int) -> None:
     governed = Governed()
     governed.policy({"expression": "false", "reason": reason})
     governed.bind()
@@ -66,7 +66,7 @@ def test_a_reason_decides_on_the_code(reason: str, code: int) -> None:
     assert (answer.code, answer.body["reason"]) == (code, reason)
 
 
-def test_an_expression_without_a_value_denies_or_is_passed_over() -> None:
+def test_a_failing_expression_denies_or_is_ignored_by_the_failure_policy() -> None:
     governed = Governed()
     governed.policy("object.data.nope == '1'")
     governed.bind()
@@ -79,7 +79,7 @@ def test_an_expression_without_a_value_denies_or_is_passed_over() -> None:
     assert causes(tolerant.create("y", data={"a": "2"})) == [denied(f"failed expression: {IS_ONE}")]
 
 
-def test_variables_are_evaluated_when_they_are_asked_for() -> None:
+def test_variables_are_evaluated_lazily() -> None:
     governed = Governed()
     variables = [
         {"name": "n", "expression": "int(object.data.n)"},
@@ -98,7 +98,7 @@ def test_variables_are_evaluated_when_they_are_asked_for() -> None:
     assert causes(governed.create("y", data={"n": "3"})) == [denied(message)]
 
 
-def test_a_policy_sees_the_request_the_namespace_and_rights() -> None:
+def test_a_policy_reads_the_request_the_namespace_and_rights() -> None:
     governed = Governed()
     governed.policy(
         "namespaceObject.metadata.name == 'shop' && namespaceObject.metadata.labels.size() > 0",
@@ -135,7 +135,7 @@ MATCHES: list[tuple[dict[str, Any], dict[str, Any] | None, bool]] = [
 
 
 @pytest.mark.parametrize(("match", "narrowed", "applies"), MATCHES)
-def test_a_policy_is_for_what_it_and_its_binding_match(
+def test_a_policy_applies_if_its_rules_and_its_binding_match(
     match: dict[str, Any], narrowed: dict[str, Any] | None, applies: bool
 ) -> None:
     governed = Governed()
@@ -145,7 +145,7 @@ def test_a_policy_is_for_what_it_and_its_binding_match(
     assert governed.create(metadata={"labels": {"a": "b"}}).code == (422 if applies else 201)
 
 
-def test_rules_name_objects_and_exclude_others() -> None:
+def test_rules_select_and_exclude_objects_by_name() -> None:
     governed = Governed()
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"]}
     match = {
@@ -157,7 +157,7 @@ def test_rules_name_objects_and_exclude_others() -> None:
     assert [governed.create(name).code for name in ("x", "y", "z")] == [422, 201, 201]
 
 
-def test_a_binding_warns_and_notes_instead() -> None:
+def test_a_binding_can_warn_and_audit_instead_of_denying() -> None:
     governed = Governed()
     governed.policy({"expression": IS_ONE, "message": "a is not 1"}, {"expression": "false", "message": "never <&>"})
     governed.bind("Warn", "Audit")
@@ -175,7 +175,7 @@ def test_a_binding_warns_and_notes_instead() -> None:
     }
 
 
-def test_audit_annotations_are_noted_once_whatever_the_actions() -> None:
+def test_audit_annotations_are_recorded_once_for_all_actions() -> None:
     governed = Governed()
     annotations = [
         {"key": "a", "valueExpression": "'a=' + object.data.a"},
@@ -192,7 +192,7 @@ def test_audit_annotations_are_noted_once_whatever_the_actions() -> None:
     assert "no such key: data" in failed.message
 
 
-def test_policies_have_no_say_in_policies() -> None:
+def test_policies_do_not_apply_to_policies() -> None:
     governed = Governed()
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     governed.policy("false", matchConstraints={"resourceRules": [rule]})
@@ -235,7 +235,7 @@ REFERENCES: list[tuple[dict[str, Any] | None, int, str]] = [
 
 
 @pytest.mark.parametrize(("reference", "size", "message"), REFERENCES)
-def test_a_binding_names_the_parameters(reference: dict[str, Any] | None, size: int, message: str) -> None:
+def test_a_binding_selects_the_parameters(reference: dict[str, Any] | None, size: int, message: str) -> None:
     governed = limited()
     more: dict[str, Any] = {"paramRef": reference} if reference is not None else {}
     governed.bind(**more)
@@ -246,7 +246,7 @@ def test_a_binding_names_the_parameters(reference: dict[str, Any] | None, size: 
         assert causes(answer) == [denied(message)]
 
 
-def test_a_kind_of_parameters_that_there_is_not_fails_the_policy() -> None:
+def test_a_missing_kind_of_parameters_fails_the_policy() -> None:
     governed = Governed()
     governed.policy("true", paramKind={"apiVersion": "nope.example.com/v1", "kind": "Nope"})
     governed.bind()
@@ -255,7 +255,7 @@ def test_a_kind_of_parameters_that_there_is_not_fails_the_policy() -> None:
     assert causes(governed.create()) == [message]
 
 
-def test_a_policy_that_costs_too_much_denies() -> None:
+def test_a_policy_above_the_cost_limit_denies() -> None:
     governed = Governed()
     costly = "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, size(d) > 0))))"
     governed.policy(costly)

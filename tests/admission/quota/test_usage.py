@@ -31,7 +31,7 @@ def pod(*containers: dict[str, Any], status: dict[str, Any] | None = None, **spe
     return {"metadata": {}, "spec": {"containers": list(containers), **spec}, "status": status or {}}
 
 
-def test_sums_are_written_as_kubernetes_writes_them() -> None:
+def test_sums_are_formatted_like_kubernetes() -> None:
     assert added({"memory": "0", "cpu": "500m"}, {"memory": "64Mi", "cpu": "500m", "pods": "1"}) == {
         "memory": "64Mi",
         "cpu": "1",
@@ -48,7 +48,7 @@ def test_differences_are_never_negative() -> None:
     }
 
 
-def test_amounts_compare_whatever_they_are_written_in() -> None:
+def test_quantities_compare_across_notations() -> None:
     assert larger({"cpu": "1", "a": "1"}, {"cpu": "1500m", "b": "2"}) == {"cpu": "1500m", "a": "1", "b": "2"}
     assert printed({"pods": "1", "cpu": "0.5"}) == "cpu=500m,pods=1"
 
@@ -103,7 +103,7 @@ def test_amounts_compare_whatever_they_are_written_in() -> None:
         ),
     ],
 )
-def test_what_a_pod_uses(fields: dict[str, Any], used: dict[str, str]) -> None:
+def test_usage_of_a_pod(fields: dict[str, Any], used: dict[str, str]) -> None:
     assert of(PODS).usage(fields, NOW) == used
 
 
@@ -117,7 +117,7 @@ def resizing(reason: str = "") -> dict[str, Any]:
     return pod(asking("a", "1"), status=status)
 
 
-def test_a_pod_that_is_being_resized_uses_the_most_of_what_it_asks_for_and_has() -> None:
+def test_a_resizing_pod_uses_the_maximum_of_requests_and_allocation() -> None:
     assert of(PODS).usage(resizing(), NOW)["cpu"] == "1"
     assert of(PODS).usage(resizing("Infeasible"), NOW)["cpu"] == "300m"
 
@@ -131,7 +131,7 @@ def test_a_pod_that_is_being_resized_uses_the_most_of_what_it_asks_for_and_has()
         ("Deferred", {"cpu": "9"}, {"cpu": "9", "memory": "2Gi"}),
     ],
 )
-def test_a_pod_that_asks_as_a_whole_is_resized_as_a_whole(
+def test_a_resizing_pod_with_pod_level_resources_uses_their_maximum(
     reason: str, asked: dict[str, str], used: dict[str, str]
 ) -> None:
     status = {
@@ -145,7 +145,7 @@ def test_a_pod_that_asks_as_a_whole_is_resized_as_a_whole(
     assert found["limits.cpu"] == "5"
 
 
-def test_a_pod_that_should_have_gone_uses_nothing() -> None:
+def test_a_pod_past_its_grace_period_uses_nothing() -> None:
     gone = {**pod(asking("a", "1")), "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
     for grace, is_counted in ((30, False), (90, True)):
         gone["metadata"]["deletionGracePeriodSeconds"] = grace
@@ -172,7 +172,7 @@ def test_scopes_of_pods(scope: str, operator: str, values: tuple[str, ...], spec
     assert of(PODS).in_scope(Requirement(scope, operator, values), pod({"name": "a"}, **spec)) is is_in
 
 
-def test_pods_that_look_beyond_their_namespace() -> None:
+def test_cross_namespace_affinity_is_a_scope() -> None:
     term = {"topologyKey": "zone", "namespaces": ["other"]}
     affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": term}]}}
     requirement = Requirement("CrossNamespacePodAffinity", "Exists")
@@ -180,7 +180,7 @@ def test_pods_that_look_beyond_their_namespace() -> None:
     assert not of(PODS).in_scope(requirement, pod({"name": "a"}))
 
 
-def test_containers_must_say_what_a_quota_limits() -> None:
+def test_containers_must_request_the_limited_resources() -> None:
     fields = pod(asking("b", "1"), {"name": "a"})
     said = of(PODS).problem(["limits.cpu", "requests.cpu", "pods"], fields)
     assert said == "must specify limits.cpu for: a,b; requests.cpu for: a"
@@ -196,13 +196,13 @@ def test_containers_must_say_what_a_quota_limits() -> None:
         ({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}, "1", "1"),
     ],
 )
-def test_what_a_service_uses(spec: dict[str, Any], ports: str, balancers: str) -> None:
+def test_usage_of_a_service(spec: dict[str, Any], ports: str, balancers: str) -> None:
     used = of(SERVICES).usage({"spec": {**spec, "ports": [{"port": 1, "nodePort": 30001}, {"port": 2}]}}, NOW)
     assert used["services"] == used["count/services"] == "1"
     assert (used["services.nodeports"], used["services.loadbalancers"]) == (ports, balancers)
 
 
-def test_what_a_claim_uses() -> None:
+def test_usage_of_a_persistent_volume_claim() -> None:
     spec = {"resources": {"requests": {"storage": "1500m"}}, "storageClassName": "gold"}
     assert of(CLAIMS).usage({"spec": spec}, NOW) == {
         "persistentvolumeclaims": "1",
@@ -215,7 +215,7 @@ def test_what_a_claim_uses() -> None:
     assert of(CLAIMS).usage(allocated, NOW)["requests.storage"] == "2Gi"
 
 
-def test_what_a_claim_of_devices_uses() -> None:
+def test_usage_of_a_resource_claim() -> None:
     requests = [
         {"exactly": {"deviceClassName": "gpu", "count": 2}},
         {"exactly": {"deviceClassName": "nic", "allocationMode": "All"}},
@@ -228,13 +228,13 @@ def test_what_a_claim_of_devices_uses() -> None:
     }
 
 
-def test_all_other_kinds_are_counted_but_for_those_that_do_not_last() -> None:
+def test_all_other_kinds_are_counted_except_ephemeral_ones() -> None:
     assert of(Resource("", "configmaps")).usage({}, NOW) == {"count/configmaps": "1", "configmaps": "1"}
     assert of(Resource("example.com", "widgets")).usage({}, NOW) == {"count/widgets.example.com": "1"}
     assert EVALUATORS.of(Resource("", "events")) is None
 
 
-def test_of_quotas_that_are_made_in_one_second_the_first_refuses() -> None:
+def test_the_first_of_several_quotas_of_one_second_refuses() -> None:
     stage = Stage()
     stage.namespace("shop")
     for name in ("zero", "no", "all"):

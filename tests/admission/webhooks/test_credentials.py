@@ -36,7 +36,7 @@ def users(*names: str) -> HookCredentials:
         ("https://hooks.example.com/x", ("*.other.com",), None),
     ],
 )
-def test_the_most_exact_name_wins(url: str, names: tuple[str, ...], chosen: str | None) -> None:
+def test_the_most_specific_host_name_wins(url: str, names: tuple[str, ...], chosen: str | None) -> None:
     found = users(*names).of(url)
     assert found == (ANONYMOUS if chosen is None else ({"authorization": f"Bearer {chosen}"}, b""))
 
@@ -51,7 +51,7 @@ def configured(folder: Path, user: dict[str, Any], **more: Any) -> Document:
 
 
 @pytest.mark.parametrize("plugin", ["Mutating", "Validating"])
-def test_a_webhook_is_told(tmp_path: Path, plugin: str) -> None:
+def test_a_webhook_receives_its_credentials(tmp_path: Path, plugin: str) -> None:
     (tmp_path / "token").write_text("one")
     configured(tmp_path, {"tokenFile": "token"})
     listed = [{"name": f"{plugin}AdmissionWebhook", "path": "hooks.yaml"}]
@@ -101,7 +101,7 @@ def test_a_webhook_is_told(tmp_path: Path, plugin: str) -> None:
         ({"exec": {"command": "x"}}, {}, "user '*.invalid' has a credential plugin"),
     ],
 )
-def test_what_cannot_be_used_is_refused(
+def test_invalid_credentials_are_refused(
     tmp_path: Path, user: dict[str, Any], more: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(SettingsError) as refused:

@@ -46,7 +46,7 @@ def refused(kind: str, code: int) -> str:
         pytest.param(patch(NOWHERE), "apiserver_internal_error", 0, id="changes what is not there"),
     ],
 )
-def test_calls_are_counted_by_how_they_end(answer: Any, kind: str, code: int) -> None:
+def test_calls_are_counted_by_result(answer: Any, kind: str, code: int) -> None:
     hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name})
     assert hooked.create("x").code >= 400
@@ -60,14 +60,14 @@ def test_calls_are_counted_by_how_they_end(answer: Any, kind: str, code: int) ->
         (lambda _: Reply(problem="EOF"), {'fail_open_count{type="admit"} 1.0', asked(503, rejected=False)}),
     ],
 )
-def test_calls_that_stop_nothing_are_counted_too(answer: Any, expected: set[str]) -> None:
+def test_ignored_failures_are_counted(answer: Any, expected: set[str]) -> None:
     hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name, "failurePolicy": "Ignore"})
     assert hooked.create("x").code == 201
     assert counted(name) == expected
 
 
-def test_times_bear_the_names_of_kubernetes() -> None:
+def test_metrics_have_kubernetes_names() -> None:
     hooked, name = Hooked(m=allow()), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name})
     hooked.create("x")

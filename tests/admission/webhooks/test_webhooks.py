@@ -23,7 +23,7 @@ def label(key: str, value: str) -> dict[str, Any]:
 LABELS = {"op": "add", "path": "/metadata/labels", "value": {"seen": "1"}}
 
 
-def test_a_denial_is_told_in_the_hooks_words_and_nothing_is_stored() -> None:
+def test_a_denial_contains_the_hooks_message_and_nothing_is_stored() -> None:
     hooked = Hooked(no=deny(message="because", code=418, reason="Odd"))
     hooked.configure("validating", "c", {"name": "no.example.com"})
     answer = hooked.create("x")
@@ -32,7 +32,7 @@ def test_a_denial_is_told_in_the_hooks_words_and_nothing_is_stored() -> None:
     assert hooked.stage.send("GET", "/api/v1/namespaces/shop/configmaps/x").code == 404
 
 
-def test_a_hook_is_asked_once_about_what_it_denies() -> None:
+def test_a_denying_hook_is_called_once() -> None:
     """The engine does not call the webhook again if other writes intervene between two attempts of a write."""
 
     def slowly(request: Any) -> Any:
@@ -46,7 +46,7 @@ def test_a_hook_is_asked_once_about_what_it_denies() -> None:
     assert hooked.paths == ["no"]
 
 
-def test_validating_hooks_see_the_whole_object_and_mutating_ones_what_was_sent() -> None:
+def test_validating_hooks_receive_the_stored_object_and_mutating_hooks_the_request() -> None:
     hooked = Hooked(m=patch(LABELS), v=allow(warnings=["careful"]))
     hooked.configure("mutating", "c", {"name": "m.example.com"})
     hooked.configure("validating", "c", {"name": "v.example.com"})
@@ -75,7 +75,7 @@ def test_access_review_contains_the_user_and_the_request() -> None:
     assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", **options}
 
 
-def test_a_change_has_earlier_hooks_asked_again_once_if_they_want_that() -> None:
+def test_a_mutation_reinvokes_earlier_hooks_once_if_they_request_that() -> None:
     hooked = Hooked(a=patch(LABELS), b=patch(label("b", "1")), c=patch(label("c", "1")))
     wants, never = {"reinvocationPolicy": "IfNeeded"}, {"reinvocationPolicy": "Never"}
     hooked.configure(
@@ -105,7 +105,7 @@ def test_a_change_has_earlier_hooks_asked_again_once_if_they_want_that() -> None
     ],
 )
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_a_hook_that_cannot_be_asked_fails_the_write_or_not(reply: Reply, problem: str, policy: str) -> None:
+def test_an_unreachable_hook_fails_the_write_or_is_ignored(reply: Reply, problem: str, policy: str) -> None:
     hooked = Hooked(v=lambda request: reply)
     hooked.configure("validating", "c", {"name": "v.example.com", "failurePolicy": policy})
     answer = hooked.create("x")
@@ -124,14 +124,14 @@ def test_a_hook_that_cannot_be_asked_fails_the_write_or_not(reply: Reply, proble
         ({"allowed": True, "patchType": "JSONPatch"}, "validating webhook may not return response.patchType"),
     ],
 )
-def test_an_answer_to_another_question_is_none(response: dict[str, Any], problem: str) -> None:
+def test_a_response_with_another_uid_is_refused(response: dict[str, Any], problem: str) -> None:
     hooked = Hooked(v=lambda request: response)
     hooked.configure("validating", "c", {"name": "v.example.com"})
     answer = hooked.create("x")
     assert f"received invalid webhook response: {problem}" in answer.message
 
 
-def test_a_dry_run_asks_hooks_that_have_no_side_effects() -> None:
+def test_a_dry_run_calls_only_hooks_without_side_effects() -> None:
     hooked = Hooked(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"
@@ -172,14 +172,14 @@ def test_a_dry_run_asks_hooks_that_have_no_side_effects() -> None:
         ({"objectSelector": {"matchLabels": {"l": "2"}}}, False),
     ],
 )
-def test_a_hook_is_asked_about_what_it_selects(hook: dict[str, Any], asked: bool) -> None:
+def test_a_hook_is_called_for_selected_objects(hook: dict[str, Any], asked: bool) -> None:
     hooked = Hooked(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com", **hook})
     assert hooked.create("x", metadata={"labels": {"l": "1"}}).code == 201
     assert bool(hooked.paths) is asked
 
 
-def test_a_hook_gets_the_version_its_rules_name() -> None:
+def test_a_hook_receives_the_version_of_its_rules() -> None:
     rules = [
         {
             "apiGroups": ["autoscaling"],
@@ -213,7 +213,7 @@ def test_webhook_configurations_bypass_webhooks() -> None:
     assert hooked.create("x").code == 201
 
 
-def test_a_deleted_collection_is_asked_about_object_by_object_without_names() -> None:
+def test_a_deletecollection_calls_hooks_for_each_object_without_names() -> None:
     hooked = Hooked(v=allow())
     for name in ("a", "b"):
         hooked.create(name)
@@ -249,7 +249,7 @@ def test_a_deleted_collection_is_asked_about_object_by_object_without_names() ->
         ),
     ],
 )
-def test_a_patch_that_cannot_be_taken_says_why(operations: Any, code: int, problem: str) -> None:
+def test_an_inapplicable_patch_is_refused_with_its_reason(operations: Any, code: int, problem: str) -> None:
     hooked = Hooked(m=lambda request: patched(operations))
     hooked.create("there", data={"a": "1"})
     hooked.configure("mutating", "c", {"name": "m.example.com"})
@@ -261,7 +261,7 @@ def test_a_patch_that_cannot_be_taken_says_why(operations: Any, code: int, probl
     assert hooked.stage.send("GET", f"{MAPS}/x").code == 404
 
 
-def test_hooks_that_change_a_scale_see_what_was_sent_and_those_that_check_it_the_whole() -> None:
+def test_mutating_hooks_of_a_scale_receive_the_request_and_validating_hooks_the_scale() -> None:
     hooked = Hooked(m=allow(), v=allow())
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
@@ -285,7 +285,7 @@ def test_hooks_that_change_a_scale_see_what_was_sent_and_those_that_check_it_the
     assert hooked.asked[-2][1]["object"]["metadata"]["uid"] == made["uid"], "a patch is made of what is there"
 
 
-def test_a_scale_is_shown_as_a_scale() -> None:
+def test_hooks_receive_a_scale_as_a_scale() -> None:
     hooked = Hooked(m=patch({"op": "replace", "path": "/spec/replicas", "value": 5}))
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
@@ -300,7 +300,7 @@ def test_a_scale_is_shown_as_a_scale() -> None:
     assert asked["oldObject"]["spec"] == {"replicas": 1}
 
 
-def test_bindings_are_asked_about_by_the_url_that_is_used() -> None:
+def test_hooks_of_bindings_receive_the_resource_of_the_url() -> None:
     hooked = Hooked(a=allow())
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert hooked.stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
@@ -312,7 +312,7 @@ def test_bindings_are_asked_about_by_the_url_that_is_used() -> None:
     assert asked == [("bindings", None), ("pods", "binding")]
 
 
-def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
+def test_a_dry_run_calls_hooks_once_despite_a_conflict() -> None:
     hooked = Hooked()
     others = iter(range(9))
 
@@ -360,7 +360,7 @@ MERGE_PATCH = "application/merge-patch+json"
         ),
     ],
 )
-def test_other_writes_do_not_have_hooks_asked_again(method: str, path: str, body: dict[str, Any], code: int) -> None:
+def test_an_unrelated_write_does_not_call_hooks_again(method: str, path: str, body: dict[str, Any], code: int) -> None:
     hooked = Hooked()
     hooked.create("there")
     hooked.answers["a"] = meanwhile_in(hooked, lambda number: hooked.stage.namespace(f"other-{number}"))
@@ -369,7 +369,7 @@ def test_other_writes_do_not_have_hooks_asked_again(method: str, path: str, body
     assert hooked.paths == ["a"]
 
 
-def test_a_creation_that_loses_its_name_meanwhile_is_asked_about_once() -> None:
+def test_a_creation_that_conflicts_calls_hooks_once() -> None:
     hooked = Hooked()
     made = meanwhile_in(hooked, lambda number: hooked.create("x") if not number else None)
     hooked.answers["a"] = made
@@ -378,7 +378,7 @@ def test_a_creation_that_loses_its_name_meanwhile_is_asked_about_once() -> None:
     assert (answer.code, answer.body["reason"], hooked.paths) == (409, "AlreadyExists", ["a"])
 
 
-def test_an_update_of_what_has_changed_meanwhile_is_asked_about_again() -> None:
+def test_an_update_that_conflicts_calls_hooks_again() -> None:
     hooked = Hooked()
     hooked.create("x", metadata={"labels": {"marked": "yes"}})
 
@@ -398,7 +398,7 @@ def test_an_update_of_what_has_changed_meanwhile_is_asked_about_again() -> None:
 @pytest.mark.parametrize(
     ("selector", "is_asked"), [({}, True), ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False)]
 )
-def test_a_hook_that_looks_at_labels_is_not_asked_about_connections(selector: dict[str, Any], is_asked: bool) -> None:
+def test_a_hook_with_an_object_selector_is_not_called_for_connections(selector: dict[str, Any], is_asked: bool) -> None:
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}]
     webhook = {"name": "a.example.com", "rules": rules, "objectSelector": selector, "admissionReviewVersions": ["v1"]}
     kind = "ValidatingWebhookConfiguration"
@@ -411,7 +411,7 @@ def test_a_hook_that_looks_at_labels_is_not_asked_about_connections(selector: di
     assert (invocation_of(hook, write, KINDS) is not None) is is_asked
 
 
-def test_a_service_is_judged_as_kubernetes_stores_it() -> None:
+def test_hooks_receive_a_service_as_kubernetes_stores_it() -> None:
     hooked = Hooked(a=allow())
     hooked.configure("validating", "c", {"name": "a.example.com"})
     spec = {"type": "ExternalName", "externalName": "x.invalid", "internalTrafficPolicy": "Cluster"}
@@ -438,14 +438,14 @@ def condition(expression: str) -> dict[str, Any]:
         ("object.data.nope == 'x' || request.name == 'x'", True),
     ],
 )
-def test_a_hook_is_asked_if_its_conditions_are_met(kind: str, expression: str, is_asked: bool) -> None:
+def test_a_hook_is_called_if_its_match_conditions_are_true(kind: str, expression: str, is_asked: bool) -> None:
     hooked = Hooked(v=allow())
     hooked.configure(kind, "c", {"name": "v.example.com", **condition(expression)})
     assert hooked.create("x").code == 201
     assert hooked.paths == (["v"] if is_asked else [])
 
 
-def test_a_condition_without_a_value_fails_the_write_or_has_the_hook_not_asked() -> None:
+def test_a_failing_match_condition_fails_the_write_or_skips_the_hook() -> None:
     hooked = Hooked(v=allow())
     hook = {"name": "v.example.com", **condition("object.data.nope == 'x'")}
     hooked.configure("validating", "c", {**hook, "failurePolicy": "Ignore"})
@@ -457,14 +457,14 @@ def test_a_condition_without_a_value_fails_the_write_or_has_the_hook_not_asked()
     assert answer.message == f'configmaps "y" is forbidden: {problem}'
 
 
-def test_one_false_condition_decides_whatever_became_of_others() -> None:
+def test_one_false_match_condition_decides() -> None:
     hooked = Hooked(v=allow())
     conditions = [{"name": "a", "expression": "object.data.nope == 'x'"}, {"name": "b", "expression": "false"}]
     hooked.configure("validating", "c", {"name": "v.example.com", "matchConditions": conditions})
     assert (hooked.create("x").code, hooked.paths) == (201, [])
 
 
-def test_conditions_that_cost_too_much_fail_the_write() -> None:
+def test_match_conditions_above_the_cost_limit_fail_the_write() -> None:
     hooked = Hooked(v=allow())
     costly = "[1,2,3,4,5,6,7,8,9].all(a, object.data.all(b, object.data.all(c, object.data.all(d, size(d) > 0))))"
     hooked.configure("validating", "c", {"name": "v.example.com", **condition(costly)})
@@ -473,7 +473,7 @@ def test_conditions_that_cost_too_much_fail_the_write() -> None:
     assert "operation cancelled: actual cost limit exceeded" in answer.message
 
 
-def test_a_condition_that_does_not_compile_is_refused_where_it_stands() -> None:
+def test_an_invalid_match_condition_is_refused_with_its_path() -> None:
     answer = Hooked().configure("mutating", "c", {"name": "v.example.com", **condition("foo == 1")})
     assert answer.code == 422
     (cause,) = answer.body["details"]["causes"]

@@ -34,7 +34,7 @@ def new_cluster() -> RbacIndex:
 
 
 @pytest.mark.parametrize("controller", registry.ALL, ids=lambda each: each.name)
-def test_each_has_a_role_and_is_no_administrator(controller: ControllerDescriptor[Any]) -> None:
+def test_each_controller_has_a_role_without_administrator_rights(controller: ControllerDescriptor[Any]) -> None:
     user, index = controller.as_user, new_cluster()
     common = {grant.role for grant in index.grants(user._replace(name="no one"), "kube-system")}
     own = {grant.role for place in PLACES for grant in index.grants(user, place)} - common
@@ -58,7 +58,7 @@ def test_each_has_a_role_and_is_no_administrator(controller: ControllerDescripto
         ("serviceaccount-token-controller", "create", "v1/secrets", True),
     ],
 )
-def test_it_may_do_what_is_in_its_role(controller: str, verb: str, path: str, allowed: bool) -> None:
+def test_a_controller_has_the_rights_of_its_role(controller: str, verb: str, path: str, allowed: bool) -> None:
     rights, target = rights_of(account_of(controller)), Target(find_kind(path), "shop", "")
     if allowed:
         rights.check(verb, target)
@@ -67,7 +67,7 @@ def test_it_may_do_what_is_in_its_role(controller: str, verb: str, path: str, al
             rights.check(verb, target)
 
 
-def test_a_right_is_decided_once_until_roles_change() -> None:
+def test_a_right_is_cached_until_roles_change() -> None:
     asked, generation = [], [1]
     allows = rights_of(account_of("namespace-controller"))
     assert isinstance(allows, UserRights)

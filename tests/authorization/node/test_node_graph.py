@@ -147,7 +147,7 @@ def leads_to(world: World, node: str, wanted: Reference) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_follows_changes_answers_as_what_is_built_afresh(seed: int) -> None:
+def test_an_incrementally_updated_graph_equals_a_new_one(seed: int) -> None:
     random, world, graph = Random(seed), World(), NodeGraph()
     for _ in range(60):
         for _ in range(4):
@@ -158,7 +158,7 @@ def test_what_follows_changes_answers_as_what_is_built_afresh(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_equal_a_full_scan(seed: int) -> None:
+def test_decisions_equal_a_full_scan(seed: int) -> None:
     random, world, graph, led = Random(seed), World(), NodeGraph(), 0
     for _ in range(15):
         for _ in range(5):
@@ -172,7 +172,7 @@ def test_answers_equal_a_full_scan(seed: int) -> None:
     assert led > 20
 
 
-def test_nothing_is_left_of_what_has_gone() -> None:
+def test_deleted_objects_leave_no_edges() -> None:
     random, world, graph = Random(1), World(), NodeGraph()
     for _ in range(200):
         changed(random, world, graph)
@@ -181,7 +181,7 @@ def test_nothing_is_left_of_what_has_gone() -> None:
     assert vars(graph) == vars(NodeGraph())
 
 
-def test_of_a_pod_whose_node_does_not_ask_the_newest_is_kept() -> None:
+def test_the_newest_event_of_a_pod_is_kept_if_its_node_sends_no_request() -> None:
     key, spec = Key("a", "p"), {"nodeName": "n", "serviceAccountName": "s"}
     pod = {"apiVersion": "v1", "kind": "Pod"}
     first, second = (

@@ -32,5 +32,5 @@ PODS = PolicyRule(("get", "list"), ("",), ("pods",))
         ([PolicyRule(('a"b',), ("",), ("pods",))], ['{APIGroups:[""], Resources:["pods"], Verbs:["a\\"b"]}']),
     ],
 )
-def test_what_is_lacking_is_told_as_kubernetes_tells_it(wanted: list[PolicyRule], lacking: list[str]) -> None:
+def test_missing_rights_are_listed_like_kubernetes(wanted: list[PolicyRule], lacking: list[str]) -> None:
     assert [each.describe() for each in compacted(covers([], wanted))] == lacking

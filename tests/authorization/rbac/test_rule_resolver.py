@@ -36,7 +36,7 @@ def changed(world: RbacObjects, index: RbacIndex, random: Random) -> None:
         index.apply(obj.resource, obj.key, obj)
 
 
-def test_ten_thousand_answers_are_those_of_a_naive_evaluator() -> None:
+def test_ten_thousand_decisions_equal_a_naive_evaluator() -> None:
     random, world, index, allowed = Random(1), RbacObjects(), RbacIndex(), 0
     authorizer = RbacAuthorizer(index)
     for number in range(QUESTIONS):
@@ -50,7 +50,7 @@ def test_ten_thousand_answers_are_those_of_a_naive_evaluator() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_follows_changes_equals_what_is_built_afresh(seed: int) -> None:
+def test_an_incrementally_updated_resolver_equals_a_new_one(seed: int) -> None:
     random, world, index = Random(seed), RbacObjects(), RbacIndex()
     for _ in range(40):
         for _ in range(5):
@@ -64,7 +64,7 @@ def test_what_follows_changes_equals_what_is_built_afresh(seed: int) -> None:
             assert one.authorize(user, asked) == other.authorize(user, asked)
 
 
-def test_a_role_that_is_not_there_is_told_of() -> None:
+def test_a_missing_role_is_reported() -> None:
     index = RbacIndex()
     binding = {
         "kind": "ClusterRoleBinding",
@@ -89,7 +89,7 @@ def test_a_role_that_is_not_there_is_told_of() -> None:
         (User("ann"), Attributes("list", labels=(Requirement("a", "In", ("x" * 100_000,)),))),
     ],
 )
-def test_memory_is_not_filled_by_large_questions(user: User, asked: Attributes) -> None:
+def test_large_requests_do_not_fill_memory(user: User, asked: Attributes) -> None:
     index = RbacIndex()
     authorizer = RbacAuthorizer(index)
     assert authorizer.authorize(user, asked).decision is Decision.NO_OPINION
@@ -97,7 +97,7 @@ def test_memory_is_not_filled_by_large_questions(user: User, asked: Attributes) 
     assert index._grants.size < 10_000
 
 
-def test_a_role_is_found_among_very_many_groups() -> None:
+def test_a_role_is_found_among_many_groups() -> None:
     groups = tuple(f"group-{number}" for number in range(100_000))
     index = RbacIndex()
     role = {"metadata": {"name": "all"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}

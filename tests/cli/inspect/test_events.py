@@ -34,24 +34,24 @@ def test_events_are_filtered(run: Run, database: str, arguments: list[str], expe
     assert revisions(run("events", "--database", database, "-o", "jsonl", *arguments)) == expected
 
 
-def test_follow_goes_on_until_the_limit(run: Run, database: str) -> None:
+def test_follow_continues_until_the_limit(run: Run, database: str) -> None:
     assert revisions(run("events", "--database", database, "-o", "jsonl", "--follow", "--limit", "6"))[-1] == 6
 
 
-def test_a_table_has_a_line_an_event(run: Run, database: str) -> None:
+def test_a_table_has_one_line_per_event(run: Run, database: str) -> None:
     lines = run("events", "--database", database).out.splitlines()
     assert lines[0].split() == ["REVISION", "TIME", "TYPE", "RESOURCE", "KEY", "ACTOR"]
     assert lines[3].split() == ["3", "2026-01-02T03:04:05.000000Z", "MODIFIED", "configmaps", "default/a", "alice"]
     assert len(lines) == 7
 
 
-def test_what_others_named_cannot_drive_the_terminal(run: Run, database: str) -> None:
+def test_control_characters_of_stored_names_are_escaped(run: Run, database: str) -> None:
     out = run("events", "--database", database, "-n", "other").out
     assert "\x1b" not in out
     assert r"mallory\x1b[31m\n" in out
 
 
-def test_wide_shows_what_triggered_a_controllers_write(run: Run, database: str) -> None:
+def test_wide_shows_the_trigger_of_a_controllers_write(run: Run, database: str) -> None:
     lines = run("events", "--database", database, "-o", "wide", "--after", "5").out.splitlines()
     assert lines[0].split()[-4:] == ["PREVIOUS", "TERM", "ATTEMPT", "TRIGGERS"]
     assert lines[1].split()[-4:] == ["-", "-", "2", "1,3"]
@@ -76,13 +76,13 @@ def test_json_is_one_document(run: Run, database: str) -> None:
     }
 
 
-def test_json_and_follow_exclude_each_other(run: Run, database: str) -> None:
+def test_json_and_follow_are_mutually_exclusive(run: Run, database: str) -> None:
     finished = run("events", "--database", database, "-o", "json", "-f")
     assert finished.code == 2
     assert "use -o jsonl" in finished.err
 
 
-def test_what_compaction_left_is_shown_with_a_word_of_warning(run: Run, database: str) -> None:
+def test_a_compacted_log_is_shown_with_a_warning(run: Run, database: str) -> None:
     assert run("compact", "--database", database, "--before", "4").code == 0
     finished = run("events", "--database", database, "-o", "jsonl")
     assert revisions(finished) == [2, 4, 5, 6]
@@ -92,7 +92,7 @@ def test_what_compaction_left_is_shown_with_a_word_of_warning(run: Run, database
 
 
 @pytest.mark.parametrize("resource", ["Pods", "v1/pods", ""])
-def test_what_is_no_resource_is_refused(run: Run, database: str, resource: str) -> None:
+def test_an_unknown_resource_is_refused(run: Run, database: str, resource: str) -> None:
     finished = run("events", "--database", database, "--resource", resource)
     assert finished.code == 2
     assert "is not a resource; write plural or plural.group" in finished.err
@@ -116,7 +116,7 @@ def test_the_newest_events_are_shown(run: Run, database: str, arguments: list[st
     assert revisions(run("events", "--database", database, "-o", "jsonl", *arguments)) == expected
 
 
-def test_a_tail_is_found_far_from_the_end(run: Run, tmp_path: Path) -> None:
+def test_a_tail_is_found_far_before_the_end(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'long.db'}"
     log = open_log(url, clock=FakeClock(), random=random.Random(1), migrate=True)
     log.append([Proposal(EventType.ADDED, secret(f"s-{number}"), 0) for number in range(3)], author=Author("a"))
@@ -125,11 +125,11 @@ def test_a_tail_is_found_far_from_the_end(run: Run, tmp_path: Path) -> None:
     assert revisions(run("events", "--database", url, "-o", "jsonl", "--tail", "2", "--resource", "secrets")) == [2, 3]
 
 
-def test_tail_and_limit_exclude_each_other(run: Run, database: str) -> None:
+def test_tail_and_limit_are_mutually_exclusive(run: Run, database: str) -> None:
     finished = run("events", "--database", database, "--tail", "1", "--limit", "1")
     assert (finished.code, "exclude each other" in finished.err) == (2, True)
 
 
-def test_what_is_no_moment_is_refused(run: Run, database: str) -> None:
+def test_an_invalid_time_is_refused(run: Run, database: str) -> None:
     finished = run("events", "--database", database, "--since", "yesterday")
     assert (finished.code, "is not a moment" in finished.err) == (1, True)

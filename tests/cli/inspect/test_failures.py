@@ -51,7 +51,7 @@ def url(tmp_path: Path) -> str:
     return found
 
 
-def test_what_fails_now_is_a_table(run: Run, url: str) -> None:
+def test_current_failures_are_a_table(run: Run, url: str) -> None:
     header, row = run("failures", "--database", url).out.splitlines()
     assert header.split("   ")[0] == "CONTROLLER"
     for told in (
@@ -66,7 +66,7 @@ def test_what_fails_now_is_a_table(run: Run, url: str) -> None:
     assert "second line" not in row
 
 
-def test_wide_has_the_traceback_and_json_everything(run: Run, url: str) -> None:
+def test_wide_contains_the_traceback_and_json_all_fields(run: Run, url: str) -> None:
     assert 'File "painter.py", line 7' in run("failures", "-o", "wide", "--database", url).out
     (found,) = json.loads(run("failures", "-o", "json", "--database", url).out)["failures"]
     assert found["traceback"].startswith("Traceback")
@@ -83,7 +83,7 @@ def test_wide_has_the_traceback_and_json_everything(run: Run, url: str) -> None:
         (("--at", "2026-01-02T03:04:11Z"), ["pod-painter"]),
     ],
 )
-def test_the_past_can_be_asked(run: Run, url: str, options: tuple[str, ...], names: list[str]) -> None:
+def test_failures_at_a_past_revision_are_shown(run: Run, url: str, options: tuple[str, ...], names: list[str]) -> None:
     done = run("failures", *options, "--database", url)
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == names
     assert names or "no failures in sqlite:///" in done.err

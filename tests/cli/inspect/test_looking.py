@@ -27,14 +27,14 @@ def cells(finished: Finished) -> list[list[str]]:
 # Get.
 
 
-def test_get_prints_kubectls_table_of_the_moment(run: Run, url: str) -> None:
+def test_get_prints_kubectls_table_at_a_revision(run: Run, url: str) -> None:
     then = cells(run("get", "pods", "-n", "shop", "--at", "2026-01-02T03:04:14.5Z", "--database", url))
     assert then[0] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
     assert [(row[0], row[-1]) for row in then[1:]] == [("web-0", "9s"), ("web-1", "9s")]
     assert [row[0] for row in cells(run("get", "po", "-n", "shop", "--database", url))[1:]] == ["web-1"]
 
 
-def test_get_wide_has_more_columns_and_all_namespaces_say_which(run: Run, url: str) -> None:
+def test_get_wide_has_more_columns_and_all_namespaces_adds_the_namespace(run: Run, url: str) -> None:
     header, row = cells(run("get", "pods", "-A", "-o", "wide", "--database", url))
     assert (header[0], row[0]) == ("NAMESPACE", "shop")
     assert "node-a" in row
@@ -43,7 +43,7 @@ def test_get_wide_has_more_columns_and_all_namespaces_say_which(run: Run, url: s
 @pytest.mark.parametrize(
     ("output", "load"), [pytest.param("json", json.loads, id="json"), pytest.param("yaml", yaml.safe_load, id="yaml")]
 )
-def test_get_prints_an_object_or_a_list_as_a_document(
+def test_get_prints_an_object_or_a_list_as_yaml_or_json(
     run: Run, url: str, output: str, load: Callable[[str], Any]
 ) -> None:
     arguments = ("-n", "shop", "--at", "12", "-o", output, "--database", url)
@@ -53,7 +53,7 @@ def test_get_prints_an_object_or_a_list_as_a_document(
     assert (many["kind"], [each["metadata"]["name"] for each in many["items"]]) == ("List", ["web-0", "web-1"])
 
 
-def test_get_prints_names_that_get_takes(run: Run, url: str) -> None:
+def test_get_prints_names_that_get_accepts(run: Run, url: str) -> None:
     name = run("get", "leases", "-n", "kube-system", "-o", "name", "--database", url).out.strip()
     assert name == "lease.coordination.k8s.io/kube-controller-manager"
     assert cells(run("get", name, "-n", "kube-system", "--database", url))[1][0] == "kube-controller-manager"
@@ -70,18 +70,18 @@ def test_get_prints_names_that_get_takes(run: Run, url: str) -> None:
         pytest.param(["pods,po,pod"], ["web-1"], id="one kind, named three times"),
     ],
 )
-def test_get_takes_kinds_and_names_as_kubectl_does(run: Run, url: str, wanted: list[str], shown: list[str]) -> None:
+def test_get_accepts_kinds_and_names_like_kubectl(run: Run, url: str, wanted: list[str], shown: list[str]) -> None:
     lines = run("get", *wanted, "-n", "shop", "--database", url).out.splitlines()
     assert [line.split()[0] for line in lines if line and not line.startswith("NAME")] == shown
 
 
-def test_get_shows_what_there_is_and_names_what_there_is_not(run: Run, url: str) -> None:
+def test_get_shows_existing_objects_and_names_missing_ones(run: Run, url: str) -> None:
     finished = run("get", "pod/web-1", "pod/web-0", "endpoints/none", "-n", "shop", "-o", "name", "--database", url)
     assert (finished.code, finished.out) == (1, "pod/web-1\n")
     assert 'pods "web-0" not found; endpoints "none" not found' in finished.err
 
 
-def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
+def test_get_finds_kinds_that_only_the_log_contains(run: Run, url: str) -> None:
     out = run("get", "nodeports.internal.ctrlmgr.io", "--at", "10", "--database", url).out
     assert "30080" in out
 
@@ -104,13 +104,13 @@ def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
         pytest.param(["blame", "pod/web-0", "-n", "shop"], 1, "did not exist at this moment", id="blame, deleted"),
     ],
 )
-def test_what_is_not_there_is_told(run: Run, url: str, arguments: list[str], code: int, complaint: str) -> None:
+def test_a_missing_object_is_reported(run: Run, url: str, arguments: list[str], code: int, complaint: str) -> None:
     finished = run(*arguments, "--database", url)
     assert (finished.code, finished.out) == (code, "")
     assert complaint in finished.err
 
 
-def test_nothing_found_is_no_error(run: Run, url: str) -> None:
+def test_an_empty_result_is_no_error(run: Run, url: str) -> None:
     finished = run("get", "pods", "--database", url)
     assert (finished.code, finished.out) == (0, "")
     assert finished.err.startswith("No resources found in default namespace in sqlite:///")
@@ -130,7 +130,7 @@ def test_history_shows_author_time_change_and_cause(run: Run, url: str) -> None:
     ]
 
 
-def test_history_is_told_to_machines(run: Run, url: str) -> None:
+def test_history_has_json_output(run: Run, url: str) -> None:
     out = run("history", "pod/web-0", "-n", "shop", "--limit", "2", "-o", "json", "--database", url).out
     ready, deleted = json.loads(out)
     assert ready["changes"] == [{"path": "status.conditions[type=Ready].status", "from": "False", "to": "True"}]
@@ -145,7 +145,7 @@ def test_history_is_told_to_machines(run: Run, url: str) -> None:
 # Diff.
 
 
-def test_diff_tells_what_came_went_and_changed(run: Run, url: str) -> None:
+def test_diff_lists_created_deleted_and_changed_objects(run: Run, url: str) -> None:
     out = run("diff", "--from", "4", "--to", "13", "-n", "shop", "--database", url).out
     assert out.splitlines() == [
         "+ endpoints shop/web  12",
@@ -155,7 +155,7 @@ def test_diff_tells_what_came_went_and_changed(run: Run, url: str) -> None:
     ]
 
 
-def test_diff_of_one_object_tells_its_fields(run: Run, url: str) -> None:
+def test_diff_of_one_object_lists_its_fields(run: Run, url: str) -> None:
     out = run("diff", "pod", "web-0", "-n", "shop", "--from", "4", "--to", "9", "--database", url).out
     assert out.splitlines() == [
         "~ pods shop/web-0  4 → 5",
@@ -163,14 +163,14 @@ def test_diff_of_one_object_tells_its_fields(run: Run, url: str) -> None:
     ]
 
 
-def test_diff_is_told_to_machines(run: Run, url: str) -> None:
+def test_diff_has_json_output(run: Run, url: str) -> None:
     out = run("diff", "pods", "-n", "shop", "--from", "4", "--to", "9", "-o", "json", "--database", url).out
     [record] = json.loads(out)
     assert (record["name"], record["verdict"], record["from"], record["to"]) == ("web-0", "MODIFIED", 4, 5)
     assert record["changes"][0]["path"] == "status.conditions[type=Ready].status"
 
 
-def test_diff_says_what_it_cannot_know(run: Run, url: str) -> None:
+def test_diff_names_its_limits(run: Run, url: str) -> None:
     assert run("compact", "--before", "13", "--resource", "pods", "--database", url).code == 0
     finished = run("diff", "--from", "4", "--to", "13", "--database", url)
     assert finished.err == "note: pods is compacted up to revision 13; its earlier objects are omitted\n"
@@ -181,7 +181,7 @@ def test_diff_says_what_it_cannot_know(run: Run, url: str) -> None:
 # Why.
 
 
-def test_why_draws_the_tree_of_causes(run: Run, url: str) -> None:
+def test_why_prints_the_tree_of_causes(run: Run, url: str) -> None:
     out = run("why", "endpoints", "web", "-n", "shop", "--at", "12", "--database", url).out
     author = "system:controller:endpoint-controller (ctrlmgr/0.1.0)"
     assert out.splitlines() == [
@@ -199,14 +199,14 @@ def test_why_names_every_cause(run: Run, url: str) -> None:
     assert [line.split()[1] for line in out.splitlines() if line.startswith(("   ├─ ", "   └─ "))] == ["2", "4", "5"]
 
 
-def test_effects_are_drawn_the_other_way(run: Run, url: str) -> None:
+def test_effects_prints_the_tree_of_effects(run: Run, url: str) -> None:
     out = run("why", "pod", "web-1", "-n", "shop", "--effects", "--database", url).out
     revisions = [line.split()[1] for line in out.replace("│", " ").splitlines() if "MODIFIED" in line]
     assert revisions == ["12", "14", "15"]
     assert out.count("reconcile of shop/web") == 2
 
 
-def test_why_is_told_to_machines(run: Run, url: str) -> None:
+def test_why_has_json_output(run: Run, url: str) -> None:
     tree = json.loads(run("why", "endpoints", "web", "-n", "shop", "--depth", "1", "-o", "json", "--database", url).out)
     assert (tree["revision"], tree["reconcile"]["controller"]) == (14, "endpoint-controller")
     assert tree["reconcile"]["result"] is None
@@ -216,7 +216,7 @@ def test_why_is_told_to_machines(run: Run, url: str) -> None:
 # Blame.
 
 
-def test_blame_names_the_revision_of_every_field(run: Run, url: str) -> None:
+def test_blame_prints_the_revision_of_every_field(run: Run, url: str) -> None:
     rows = cells(run("blame", "pod/web-0", "-n", "shop", "--at", "9", "--database", url))
     assert rows[0] == ["REVISION", "TIME", "ACTOR", "RECONCILE", "FIELD", "VALUE"]
     found = {row[4]: (row[0], row[5]) for row in rows[1:]}
@@ -224,13 +224,13 @@ def test_blame_names_the_revision_of_every_field(run: Run, url: str) -> None:
     assert found["status.phase"] == ("4", '"Running"')
 
 
-def test_blame_with_history_has_every_value(run: Run, url: str) -> None:
+def test_blame_with_history_prints_every_value(run: Run, url: str) -> None:
     out = run("blame", "pod/web-0", "-n", "shop", "--at", "9", "--history", "-o", "json", "--database", url).out
     field = [each for each in json.loads(out) if each["path"] == "status.conditions[type=Ready].status"]
     assert [(each["revision"], each["value"]) for each in field] == [(4, "False"), (5, "True")]
 
 
-def test_blame_tells_the_reconcile(run: Run, url: str) -> None:
+def test_blame_names_the_reconcile(run: Run, url: str) -> None:
     out = run("blame", "endpoints", "web", "-n", "shop", "--at", "12", "-o", "json", "--database", url).out
     [field] = [each for each in json.loads(out) if each["path"] == "subsets[0].addresses[ip=10.0.0.1].ip"]
     assert field["revision"] == 12

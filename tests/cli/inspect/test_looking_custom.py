@@ -22,7 +22,7 @@ def story(tmp_path: Path) -> Story:
     return widgets.write(f"sqlite:///{tmp_path}/widgets.db")
 
 
-def test_get_prints_the_columns_and_values_of_then(run: Run, story: Story) -> None:
+def test_get_prints_the_columns_and_values_at_the_revision(run: Run, story: Story) -> None:
     def lines(at: int) -> list[list[str]]:
         out = run("get", "wd", "-n", "shop", "--at", str(at), "--database", story.url).out
         return [line.split() for line in out.splitlines()]
@@ -40,7 +40,7 @@ def test_get_prints_the_columns_and_values_of_then(run: Run, story: Story) -> No
         *("backups.v1.stable.example.com", "backup.v1.stable.example.com"),
     ],
 )
-def test_a_kind_without_a_definition_goes_by_any_of_its_names(run: Run, tmp_path: Path, kind: str) -> None:
+def test_a_kind_without_a_definition_is_found_by_any_of_its_names(run: Run, tmp_path: Path, kind: str) -> None:
     url = f"sqlite:///{tmp_path / 'log.db'}"
     metadata = {"name": "nightly", "namespace": "default", "uid": "1"}
     fields = {"kind": "Backup", "apiVersion": "stable.example.com/v1", "metadata": metadata}
@@ -53,6 +53,6 @@ def test_a_kind_without_a_definition_goes_by_any_of_its_names(run: Run, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["widgets", "widget", "Widget", "wd", "widgets.{group}", "widget.v1.{group}"])
-def test_a_defined_kind_goes_by_any_of_its_names(run: Run, story: Story, kind: str) -> None:
+def test_a_defined_kind_is_found_by_any_of_its_names(run: Run, story: Story, kind: str) -> None:
     group = "example.com"
     assert "a" in run("get", kind.format(group=group), "-n", "shop", "--database", story.url).out

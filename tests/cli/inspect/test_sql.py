@@ -20,12 +20,12 @@ from ctrlmgr.inspection.database import open_database
 from tests.cli.conftest import Run
 
 
-def test_a_query_is_answered_with_a_table(run: Run, database: str) -> None:
+def test_a_query_prints_a_table(run: Run, database: str) -> None:
     out = run("sql", "--database", database, "-c", "SELECT name, type FROM timeline WHERE revision = 4").out
     assert [line.split() for line in out.splitlines()] == [["name", "type"], ["a", "MODIFIED"]]
 
 
-def test_json_that_stands_in_a_column_is_json(run: Run, database: str) -> None:
+def test_json_columns_are_printed_as_json(run: Run, database: str) -> None:
     query = "SELECT revision, changes, '[1, 3]' AS triggers FROM history WHERE revision = 4"
     [record] = json.loads(run("sql", "--database", database, "-c", query, "-o", "json").out)
     assert record == {
@@ -35,19 +35,19 @@ def test_json_that_stands_in_a_column_is_json(run: Run, database: str) -> None:
     }
 
 
-def test_csv_can_be_read_again(run: Run, database: str) -> None:
+def test_csv_can_be_read_back(run: Run, database: str) -> None:
     query = "SELECT 'a \"b\", c' AS text, NULL AS void, x'00ff' AS bytes"
     out = run("sql", "--database", database, "-c", query, "-o", "csv").out
     assert list(csv.reader(io.StringIO(out))) == [["text", "void", "bytes"], ['a "b", c', "", "00ff"]]
 
 
-def test_what_others_named_cannot_drive_the_terminal(run: Run, database: str) -> None:
+def test_control_characters_of_stored_names_are_escaped(run: Run, database: str) -> None:
     out = run("sql", "--database", database, "latest").out
     assert "\x1b" not in out
     assert r"mallory\x1b[31m\n" in out
 
 
-def test_a_file_is_asked_query_after_query(run: Run, database: str, tmp_path: Path) -> None:
+def test_a_file_is_executed_query_by_query(run: Run, database: str, tmp_path: Path) -> None:
     (tmp_path / "ask.sql").write_text("-- how many; really\nSELECT count(*) AS n FROM event;\n\nSELECT ';' AS m\n")
     assert run("sql", "--database", database, "-f", "ask.sql").out.split() == ["n", "6", "m", ";"]
 
@@ -65,13 +65,13 @@ def test_a_text_is_split_into_statements(text: str, expected: list[str]) -> None
     assert list(statements(text)) == expected
 
 
-def test_a_ready_made_question_takes_parameters(run: Run, database: str) -> None:
+def test_a_predefined_query_takes_parameters(run: Run, database: str) -> None:
     asked = ("history", "resource=configmaps", "namespace=default", "name=a")
     records = json.loads(run("sql", "--database", database, *asked, "-o", "json").out)
     assert [(record["revision"], record["actor"]) for record in records] == [(1, "alice"), (3, "alice"), (4, "alice")]
 
 
-def test_the_ready_made_questions_are_listed_without_a_database(run: Run) -> None:
+def test_predefined_queries_are_listed_without_a_database(run: Run) -> None:
     finished = run("sql", "--list")
     assert finished.code == 0
     assert "hot_objects limit=20" in finished.out
@@ -89,7 +89,7 @@ def test_the_ready_made_questions_are_listed_without_a_database(run: Run) -> Non
         pytest.param(["-c", "SELEC"], 1, "syntax error", id="no SQL"),
     ],
 )
-def test_what_cannot_be_asked_says_why(
+def test_a_failing_query_is_reported_with_its_reason(
     run: Run, database: str, arguments: list[str], code: int, complaint: str
 ) -> None:
     finished = run("sql", "--database", database, *arguments)
@@ -107,7 +107,7 @@ def test_what_cannot_be_asked_says_why(
         pytest.param([], 80, [], id="no columns"),
     ],
 )
-def test_the_widest_columns_give_way(widths: list[int], room: int, expected: list[int]) -> None:
+def test_the_widest_columns_are_shortened(widths: list[int], room: int, expected: list[int]) -> None:
     assert fitted(widths, room) == expected
 
 
@@ -119,12 +119,12 @@ def test_the_widest_columns_give_way(widths: list[int], room: int, expected: lis
         pytest.param(40, [16, 16, 8], id="texts give way, numbers do not"),
     ],
 )
-def test_columns_share_the_width(room: int, expected: list[int]) -> None:
+def test_columns_share_the_terminal_width(room: int, expected: list[int]) -> None:
     cells = [["a" * 20, "b" * 30, "7"]]
     assert shared(["name", "key", "create_revision"], cells, [False, False, True], room) == expected
 
 
-def test_headings_break_where_their_words_end() -> None:
+def test_headings_wrap_at_word_boundaries() -> None:
     assert heading("create_revision", 9) == "create_\nrevision"
     assert heading("create_revision", 15) == "create_revision"
 
@@ -144,7 +144,7 @@ def on_a_terminal(database: str, tmp_path: Path, width: int, query: str) -> list
     return said.decode().replace("\r", "").splitlines()
 
 
-def test_columns_that_would_be_too_narrow_become_lines(database: str, tmp_path: Path) -> None:
+def test_too_narrow_columns_become_lines(database: str, tmp_path: Path) -> None:
     lines = on_a_terminal(database, tmp_path, 40, f"SELECT name, '{'x' * 300}' AS long_text FROM objects LIMIT 1")
     assert lines[1:] == ["  name       a", f"  long_text  {'x' * 300}", "1 row"]
 
@@ -157,20 +157,20 @@ def shell(database: str) -> Shell:
     return Shell(open_database(database), "table")
 
 
-def test_a_query_goes_on_until_its_semicolon(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_continues_until_its_semicolon(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.handle("SELECT count(*) AS n")
     assert (shell.prompt, capsys.readouterr().out) == ("   ...> ", "")
     assert shell.handle("FROM event;")
     assert (shell.prompt, capsys.readouterr().out.split()) == ("ctrlmgr> ", ["n", "6"])
 
 
-def test_a_wrong_query_does_not_end_the_shell(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_query_does_not_end_the_shell(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("SELEC;", "DELETE FROM event;", ".ask nonsense", ".ask why"):
         assert shell.handle(line)
     assert capsys.readouterr().err.count("error: ") == 4
 
 
-def test_dots_lead_commands(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_begin_with_a_dot(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     said = {}
     for line in (".list", ".views", ".views objects", ".ask hot_resources", ".help", ".nonsense", ".views 'x"):
         assert shell.handle(line)
@@ -183,7 +183,7 @@ def test_dots_lead_commands(shell: Shell, capsys: pytest.CaptureFixture[str]) ->
     assert not shell.handle(".quit")
 
 
-def test_the_form_of_answers_can_be_changed(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_format_can_be_changed(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     shell.handle(".output csv")
     shell.handle("SELECT 1 AS a, 2 AS b;")
     assert capsys.readouterr().out == "a,b\n1,2\n"
@@ -200,12 +200,12 @@ def test_the_form_of_answers_can_be_changed(shell: Shell, capsys: pytest.Capture
         pytest.param("zz", [], id="nothing"),
     ],
 )
-def test_words_are_completed(shell: Shell, begun: str, words: list[str]) -> None:
+def test_tab_completes_words(shell: Shell, begun: str, words: list[str]) -> None:
     found = [shell.complete(begun, number) for number in range(len(words) + 1)]
     assert [word for word in found if word and word != "cause_reconcile_id"] == words
 
 
-def test_on_a_terminal_it_is_a_shell(database: str, tmp_path: Path) -> None:
+def test_sql_starts_a_shell_on_a_terminal(database: str, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "60", "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "ctrlmgr", "sql", "--database", database, "--data-dir", str(tmp_path)]

@@ -40,16 +40,14 @@ def kubeconfig(folder: Path, user: dict[str, str], port: int) -> Path:
         ({"username": "alice", "password": "secret"}, "/ui/\n"),
     ],
 )
-def test_it_prints_a_link(run: Run, tmp_path: Path, user: dict[str, str], link: str, port: int) -> None:
+def test_ui_prints_a_link(run: Run, tmp_path: Path, user: dict[str, str], link: str, port: int) -> None:
     file = kubeconfig(tmp_path, user, port)
     finished = run("ui", "--kubeconfig", str(file), "--no-open")
     assert (finished.code, finished.out) == (ExitCode.OK, f"http://127.0.0.1:{port}{link}")
     assert f"kubectl --kubeconfig {file} proxy" in finished.err
 
 
-def test_it_opens_a_browser_where_there_is_a_screen(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int
-) -> None:
+def test_ui_opens_a_browser_on_a_desktop(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     opened: list[str] = []
     pages: list[str] = []
 
@@ -79,13 +77,13 @@ def test_it_opens_a_browser_where_there_is_a_screen(
     assert opened[1:] == [f"http://127.0.0.1:{port}/ui/"]
 
 
-def test_without_a_server_it_says_what_to_do(run: Run, tmp_path: Path) -> None:
+def test_ui_without_a_server_prints_advice(run: Run, tmp_path: Path) -> None:
     finished = run("ui", "--data-dir", str(tmp_path), "--no-open")
     assert finished.code == ExitCode.USAGE
     assert "start `ctrlmgr serve`" in finished.err
 
 
-def test_where_no_server_answers_it_says_so(run: Run, tmp_path: Path, port: int) -> None:
+def test_ui_reports_a_server_that_does_not_answer(run: Run, tmp_path: Path, port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         gone = listening.getsockname()[1]
     finished = run("ui", "--kubeconfig", str(kubeconfig(tmp_path, {}, gone)), "--no-open")

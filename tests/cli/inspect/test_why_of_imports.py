@@ -46,7 +46,7 @@ def flips(database: Database) -> list[tuple[int, str, str, Inference]]:
     return [each for each in asked if each[3] is not None and any("Ready" in one.reason for one in each[3].causes)]
 
 
-def test_why_says_that_it_infers_and_from_what(imported: str, run: Run) -> None:
+def test_why_marks_an_inferred_cause_with_its_evidence(imported: str, run: Run) -> None:
     with open_database(imported) as database:
         revision, namespace, name, found = flips(database)[-1]
     place = ("why", "endpoints", name, "-n", namespace, "--at", str(revision), "--database", imported)
@@ -61,14 +61,14 @@ def test_why_says_that_it_infers_and_from_what(imported: str, run: Run) -> None:
     assert yaml.safe_load(run(*place, "-o", "yaml").out) == document
 
 
-def test_most_changes_of_endpoints_have_a_cause(imported: str) -> None:
+def test_most_changes_of_endpoints_have_an_inferred_cause(imported: str) -> None:
     with open_database(imported) as database:
         inferring = Inferring(database)
         asked = [inferring.of(row[0]) for row in database.query(_MODIFIED).rows]
     assert sum(1 for each in asked if each and each.causes) >= 0.9 * len(asked) > 20
 
 
-def test_of_what_no_import_brought_nothing_is_inferred(imported: str) -> None:
+def test_nothing_is_inferred_for_objects_outside_the_import(imported: str) -> None:
     log = open_log(imported, clock=SystemClock(), random=Random(1))
     service = log.snapshot(SERVICES).objects[0]
     told = log.get(ENDPOINTS, service.key)
@@ -80,7 +80,7 @@ def test_of_what_no_import_brought_nothing_is_inferred(imported: str) -> None:
         assert Inferring(database).of(event.revision) is None  # with the rights of an import, it would be allowed
 
 
-def test_the_page_marks_what_is_inferred(imported: str) -> None:
+def test_the_page_marks_inferred_causes(imported: str) -> None:
     reader = Reader(imported)
     try:
         revision, _, _, found = reader.ask(lambda database: flips(database)[-1])

@@ -33,7 +33,7 @@ def first_page(server: ServerProcess) -> str:
     return token
 
 
-def test_a_running_server_forgets_at_once_and_its_log_does_not(run: Run, tmp_path: Path) -> None:
+def test_a_running_server_compacts_its_api_at_once_and_keeps_its_log(run: Run, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'served.db'}"
     with ServerProcess(tmp_path, "--database", database) as server:
         token = first_page(server)
@@ -58,6 +58,6 @@ def test_revisions_older_than_the_interval_are_gone(tmp_path: Path) -> None:
         assert next(code for code in codes if code != 200) == 410
 
 
-def test_options_that_remove_events_do_not_go_with_it(run: Run, database: str) -> None:
+def test_options_that_remove_events_are_refused_with_api(run: Run, database: str) -> None:
     refused = run("compact", "--api-only", "--before", "3", "--database", database)
     assert (refused.code, "--api-only removes nothing" in refused.err) == (2, True)

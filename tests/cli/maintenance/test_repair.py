@@ -76,13 +76,13 @@ def claims(url: str) -> dict[str, str]:
 RIGHT = {"10.96.0.11": "one", "10.96.0.12": "two", "10.96.0.13": "three", "30003": "three"}
 
 
-def test_nothing_is_wrong(run: Run, network: str) -> None:
+def test_a_correct_log_has_no_findings(run: Run, network: str) -> None:
     finished = run("repair", "--database", network)
     assert (finished.code, finished.out, finished.err) == (0, "ok: no errors\n", "")
     assert claims(network) == RIGHT
 
 
-def test_what_can_be_repaired_is(run: Run, network: str) -> None:
+def test_repairable_findings_are_repaired(run: Run, network: str) -> None:
     lose(network, IP_ADDRESSES, "10.96.0.11")
     lose(network, NODE_PORTS, "30003")
     rewrite(network, IP_ADDRESSES, "10.96.0.12", '"name":"two"', '"name":"gone"')
@@ -101,7 +101,7 @@ def test_what_can_be_repaired_is(run: Run, network: str) -> None:
     assert {json.loads(each)["object"]["involvedObject"]["name"] for each in told} == {"one", "two", "three"}
 
 
-def test_a_leak_is_released_at_once(run: Run, network: str) -> None:
+def test_a_leaked_allocation_is_released_at_once(run: Run, network: str) -> None:
     lose(network, SERVICES, "two")
     finished = run("repair", "--database", network)
     assert finished.code == 0
@@ -109,7 +109,7 @@ def test_a_leak_is_released_at_once(run: Run, network: str) -> None:
     assert claims(network) == {name: holder for name, holder in RIGHT.items() if holder != "two"}
 
 
-def test_what_only_a_person_can_decide_is_left(run: Run, network: str) -> None:
+def test_ambiguous_findings_are_left_unchanged(run: Run, network: str) -> None:
     rewrite(network, SERVICES, "two", "10.96.0.12", "10.96.0.11")
     finished = run("repair", "--database", network, "-o", "json")
     report = json.loads(finished.out)
@@ -138,14 +138,14 @@ def test_a_dry_run_changes_nothing(run: Run, network: str) -> None:
     assert run("events", "--database", network, "--resource", str(EVENTS), "-o", "jsonl").out == ""
 
 
-def test_the_ranges_are_those_that_are_given(run: Run, network: str) -> None:
+def test_repair_uses_the_given_ranges(run: Run, network: str) -> None:
     ranges = ["--service-cluster-ip-range", "10.97.0.0/16", "--service-node-port-range", "31000-31999"]
     finished = run("repair", "--database", network, "--dry-run", "-o", "json", *ranges)
     reasons = [each["reason"] for each in json.loads(finished.out)["findings"]]
     assert reasons == ["ClusterIPOutOfRange"] * 3 + ["PortOutOfRange"]
 
 
-def test_a_database_that_is_not_there_is_an_error(run: Run, tmp_path: Path) -> None:
+def test_a_missing_database_is_an_error(run: Run, tmp_path: Path) -> None:
     finished = run("repair", "--database", f"sqlite:///{tmp_path / 'none.db'}")
     assert finished.code == 3
     assert finished.err.startswith("error: there is no database")

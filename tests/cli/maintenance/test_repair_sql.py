@@ -172,7 +172,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_was_done_is_repaired_or_told(run: Run, database: Database, case: Case) -> None:
+def test_findings_of_each_command_are_repaired_or_reported(run: Run, database: Database, case: Case) -> None:
     for harm in case.harm:
         (database.lose if len(harm) == 2 else database.rewrite)(*harm)
     finished = run("repair", "--database", database.url, *case.ranges)
@@ -180,7 +180,7 @@ def test_what_was_done_is_repaired_or_told(run: Run, database: Database, case: C
     assert [(reason, value, outcome) for reason, _, _, value, outcome in lines] == case.found
 
 
-def test_a_leak_survives_two_rounds(database: Database) -> None:
+def test_a_leaked_allocation_survives_two_rounds(database: Database) -> None:
     database.lose(SERVICES, "s4")
     with closing(database.open()) as log:
         cluster = RepairCluster(log=log)

@@ -19,7 +19,7 @@ from tests.e2e.serving import Server
 CLUSTER = JoinedCluster("https://192.0.2.10:6443", b"a certificate", "v1.36.2", "10.96.0.0/16")
 
 
-def test_the_objects_are_those_of_kubeadm() -> None:
+def test_node_config_creates_the_objects_of_kubeadm() -> None:
     objects = joining_objects(CLUSTER, requests_serving=False)
     assert {f"{each['kind']} {each['metadata']['name']}" for each in objects} == {
         "ClusterRole kubeadm:get-nodes",
@@ -67,13 +67,13 @@ def test_a_token_is_valid_until_it_expires() -> None:
         (["worker-1", "--kubeconfig", "/nonexistent"], "there is no kubeconfig at /nonexistent"),
     ],
 )
-def test_wrong_usage_is_named(run: Run, arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_reported(run: Run, arguments: list[str], told: str) -> None:
     done = run("node-config", *arguments)
     assert done.code == 2
     assert told in done.err
 
 
-def test_a_server_without_bootstrap_tokens_is_named(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_server_without_bootstrap_tokens_is_reported(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
     server = Server(tmp_path_factory.mktemp("server"), "--database", "memory:", "--api-only")
     with server.running():
         done = run("node-config", "worker-1", "--kubeconfig", str(server.kubeconfig))

@@ -21,7 +21,7 @@ from examples.shop import Shop
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def test_the_tests_of_a_new_project_pass_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tests_of_a_new_project_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "project"
     assert cli.run(["new", "corner-shop", "--group", "shops.example.org", "--directory", str(folder)]) == 0
     assert "corner_shop/operator.py" in capsys.readouterr().out
@@ -42,7 +42,7 @@ def test_the_tests_of_a_new_project_pass_at_once(tmp_path: Path, capsys: pytest.
         ("shop", "batch.k8s.io", "not a group for custom kinds"),
     ],
 )
-def test_what_no_project_can_be_called(tmp_path: Path, name: str, group: str, message: str) -> None:
+def test_invalid_project_names_are_refused(tmp_path: Path, name: str, group: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         write(tmp_path / "x", name, group)
     assert not (tmp_path / "x").exists()
@@ -75,7 +75,9 @@ def test_definitions_are_printed(place: str, capsys: pytest.CaptureFixture[str])
         ("shop:Store", "crd shop:Store: module shop has no 'Store'; it has app"),
     ],
 )
-def test_what_has_no_definition_is_one_line(place: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_module_without_definitions_is_reported_in_one_line(
+    place: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.run(["crd", place]) == 2
     assert capsys.readouterr().err.strip() == f"error: {message}"
 

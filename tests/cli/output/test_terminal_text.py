@@ -57,7 +57,7 @@ def test_no_command_prints_stored_control_characters(run: Run, turned: str, comm
     ("print_", "load"),
     [(lambda it: json_text(json.dumps(it, ensure_ascii=False)), json.loads), (yaml_text, yaml.safe_load)],
 )
-def test_a_document_says_what_was_stored(print_: Callable[[Any], str], load: Callable[[str], Any]) -> None:
+def test_a_document_contains_the_stored_text(print_: Callable[[Any], str], load: Callable[[str], Any]) -> None:
     stored = {TURNED: [TURNED, "naïve – 日本語\nnext"]}
     assert load(print_(stored)) == stored
     assert "日本語" in print_({"a": "日本語"})

@@ -46,7 +46,7 @@ def drawn(node: Node, *, whole: bool = False) -> list[str]:
     return [click.unstyle(line) for line in trees.causes(node, whole=whole)]
 
 
-def test_what_is_alike_is_drawn_as_one() -> None:
+def test_equal_branches_are_printed_as_one() -> None:
     lines = drawn(endpoints(*map(flip, range(1, 10))))
     assert lines[2].startswith("   └─ 101  9 pods in shop: web-1, web-2 … +7  MODIFIED  ")
     assert [line.strip() for line in lines[3:]] == [
@@ -56,17 +56,17 @@ def test_what_is_alike_is_drawn_as_one() -> None:
 
 
 @pytest.mark.parametrize("other", [flip(2, "True"), flip(2, author=Author("admin", "kubectl", 0, 0, "", "", 0))])
-def test_what_is_not_alike_is_drawn_apart(other: Node) -> None:
+def test_different_branches_are_printed_separately(other: Node) -> None:
     assert sum("pods shop/web-" in line for line in drawn(endpoints(flip(1), other, flip(3)))) == 1
     assert sum("2 pods in shop: web-1, web-3  " in line for line in drawn(endpoints(flip(1), other, flip(3)))) == 1
 
 
-def test_the_whole_tree_has_each() -> None:
+def test_the_whole_tree_contains_each_branch() -> None:
     lines = drawn(endpoints(*map(flip, range(1, 10))), whole=True)
     assert sum("pods shop/web-" in line for line in lines) == 9
 
 
-def test_what_was_drawn_is_named_without_its_changes() -> None:
+def test_a_repeated_node_is_printed_without_its_changes() -> None:
     before = endpoints(flip(1), revision=150)
     lines = drawn(endpoints(before, flip(1)))
     (again,) = [line for line in lines if "(see above)" in line]

@@ -31,7 +31,7 @@ def url(run: Run, tmp_path: Path) -> str:
     return url
 
 
-def test_an_imported_log_is_one_to_look_at(run: Run, url: str) -> None:
+def test_an_imported_log_can_be_inspected(run: Run, url: str) -> None:
     assert "ok: 421 events, head 772" in run("verify", "--database", url).out
     assert "kubernetes" in run("get", "services", "--at", "400", "--database", url).out
     told = json.loads(run("history", "endpoints", "kubernetes", "-o", "json", "--database", url).out)
@@ -42,13 +42,13 @@ def test_an_imported_log_is_one_to_look_at(run: Run, url: str) -> None:
     assert json.loads(asked.out)[0]["n"] == 9
 
 
-def test_a_fork_of_it_is_sound_and_its_gaps_are_known(run: Run, url: str) -> None:
+def test_a_fork_of_an_import_is_valid_and_reports_its_gaps(run: Run, url: str) -> None:
     fork = url.replace("incident", "fork")
     assert run("fork", "--at", "500", "--from", url, "--database", fork).code == 0
     assert "head 500" in run("verify", "--database", fork).out
 
 
-def test_it_is_recorded_as_it_was(run: Run, url: str, tmp_path: Path) -> None:
+def test_an_import_is_recorded_unchanged(run: Run, url: str, tmp_path: Path) -> None:
     again = tmp_path / "again.jsonl"
     assert run("record", "--database", url, "--no-redact", "-o", str(again)).code == 0
     objects = [json.loads(line)["object"] for line in again.read_bytes().splitlines()]
@@ -56,12 +56,12 @@ def test_it_is_recorded_as_it_was(run: Run, url: str, tmp_path: Path) -> None:
     assert objects == [line["object"] for line in recorded if line["type"] != "BOOKMARK"]
 
 
-def test_the_past_before_it_began_is_refused(run: Run, url: str) -> None:
+def test_a_revision_before_the_import_is_refused(run: Run, url: str) -> None:
     refused = run("get", "services", "--at", "10", "--database", url)
     assert (refused.code, refused.err.strip()) == (1, "error: too old resource version: 10 (207)")
 
 
-def test_a_log_that_is_not_empty_is_left_alone_unless_one_says_so(run: Run, url: str) -> None:
+def test_a_non_empty_log_is_refused_unless_append_is_given(run: Run, url: str) -> None:
     refused = run("import", str(SMALL), "--database", url)
     assert refused.code == ExitCode.USAGE
     assert "is not empty: it is at revision 772; --append continues from there" in refused.err
@@ -71,7 +71,7 @@ def test_a_log_that_is_not_empty_is_left_alone_unless_one_says_so(run: Run, url:
     assert "421 existing ones were skipped" in done.err
 
 
-def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported_in_one_line(run: Run, tmp_path: Path) -> None:
     bad, url = write_lines(tmp_path / "bad.jsonl", [*small_lines()[:200], b"{"]), f"sqlite:///{tmp_path}/bad.db"
     refused = run("import", str(bad), "--database", url)
     assert refused.code == ExitCode.RECORDING
@@ -82,7 +82,7 @@ def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
     assert "ok: 421 events" in run("verify", "--database", url).out
 
 
-def test_memory_is_no_place_to_import_to(run: Run) -> None:
+def test_importing_into_memory_is_refused(run: Run) -> None:
     refused = run("import", str(SMALL), "--database", "memory:")
     assert refused.code == ExitCode.USAGE
     assert "memory: a log in memory is lost when the command ends" in refused.err
@@ -105,20 +105,20 @@ def story_url(tmp_path: Path) -> str:
         ("yesterday", 1, "'yesterday' is not a moment"),
     ],
 )
-def test_a_past_that_is_none_is_refused(run: Run, story_url: str, at: str, code: int, said: str) -> None:
+def test_an_invalid_revision_is_refused(run: Run, story_url: str, at: str, code: int, said: str) -> None:
     refused = run("serve", "--at", at, "--database", story_url)
     assert refused.code == code
     assert said in refused.err
     assert refused.err.count("\n") == 1
 
 
-def test_a_past_that_compaction_has_taken_is_refused(run: Run, story_url: str) -> None:
+def test_a_compacted_revision_is_refused(run: Run, story_url: str) -> None:
     assert run("compact", "--before", "10", "--database", story_url).code == 0
     refused = run("serve", "--at", "5", "--database", story_url)
     assert (refused.code, refused.err) == (1, "error: too old resource version: 5 (10)\n")
 
 
-def test_an_address_that_is_taken_is_refused(run: Run, story_url: str) -> None:
+def test_an_address_in_use_is_refused(run: Run, story_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         refused = run("serve", "--at", "5", "--listen", address, "--database", story_url)
@@ -127,13 +127,13 @@ def test_an_address_that_is_taken_is_refused(run: Run, story_url: str) -> None:
     assert refused.err.count("\n") == 1
 
 
-def test_a_database_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
+def test_a_missing_database_is_not_created(run: Run, tmp_path: Path) -> None:
     refused = run("serve", "--at", "5", "--database", f"sqlite:///{tmp_path}/none.db")
     assert refused.code == ExitCode.DATABASE
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
+def test_a_recording_as_past_of_a_log_is_refused(run: Run) -> None:
     refused = run("serve", "--at", "5", "--recording", str(SMALL))
     assert refused.code == ExitCode.USAGE
     assert "--at and --recording exclude each other" in refused.err
@@ -155,7 +155,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, module: str, count: int) -> Non
 
 
 @pytest.mark.parametrize("count", [0, 1, 150, 300, 420])
-def test_ctrl_c_says_where_it_stood_and_how_to_go_on(
+def test_ctrl_c_prints_the_position_and_how_to_continue(
     run: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     again = f"sqlite:///{tmp_path}/again.db"
@@ -176,7 +176,7 @@ def test_ctrl_c_says_where_it_stood_and_how_to_go_on(
         assert json.loads(run(*asked, again).out) == json.loads(run(*asked, url).out)
 
 
-def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_verification_with_one_line(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(monkeypatch, "ctrlmgr.cli.maintenance.verify", 0)
     stopped = run("verify", "--database", url)
     assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
@@ -186,7 +186,7 @@ def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch:
     )
 
 
-def test_a_signal_ends_an_import_and_not_the_log(tmp_path: Path) -> None:
+def test_a_signal_ends_an_import_and_keeps_the_log(tmp_path: Path) -> None:
     """Tests of the real program when a signal interrupts it at different points."""
     many = tmp_path / "many.jsonl"
     with many.open("w") as file:

@@ -22,19 +22,19 @@ from tests.recording.samples import SMALL
         (["--recording", str(SMALL), "--max-gap", "soon"], "'soon' is not a duration"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(run: Run, options: list[str], complaint: str) -> None:
+def test_conflicting_options_are_refused(run: Run, options: list[str], complaint: str) -> None:
     done = run("serve", *options)
     assert (done.code, done.out) == (2, "")
     assert complaint in done.err
 
 
-def test_a_speed_that_is_none_is_refused_before_anything_starts(run: Run) -> None:
+def test_an_invalid_speed_is_refused_before_the_start(run: Run) -> None:
     done = run("serve", "--recording", str(SMALL), "--listen", "127.0.0.1:0", "--speed", "0")
     assert done.code == 1
     assert "error: speed is 0" in done.err
 
 
-def test_a_recording_that_cannot_be_used_is_refused(run: Run, tmp_path: Path) -> None:
+def test_an_unusable_recording_is_refused(run: Run, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.jsonl.gz"
     damaged.write_bytes(SMALL.read_bytes()[:-100])
     for file, reason in ((damaged, "cut short"), (tmp_path / "none.jsonl", "No such file")):
@@ -43,13 +43,13 @@ def test_a_recording_that_cannot_be_used_is_refused(run: Run, tmp_path: Path) ->
         assert reason in done.err
 
 
-def test_without_a_server_it_says_where_it_looked(run: Run, tmp_path: Path) -> None:
+def test_without_a_server_play_names_the_searched_places(run: Run, tmp_path: Path) -> None:
     done = run("play", "--data-dir", str(tmp_path), "status")
     assert done.code == 2
     assert f"there is no kubeconfig at {tmp_path / 'play' / 'kubeconfig'}" in done.err
 
 
-def test_a_server_that_has_gone_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_stopped_server_is_named(run: Run, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\n"

@@ -21,7 +21,7 @@ def diverging(tmp_path: Path) -> Path:
     return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
 
 
-def test_a_faithful_replay_is_code_0(run: Run) -> None:
+def test_an_equal_replay_exits_with_0(run: Run) -> None:
     finished = run("replay", str(SMALL))
     assert finished.code == 0
     assert finished.err == ""
@@ -31,7 +31,7 @@ def test_a_faithful_replay_is_code_0(run: Run) -> None:
     assert summary["checkpoints"] == "27, 288 objects compared"
 
 
-def test_a_divergence_is_code_1_and_says_what_differs(run: Run, diverging: Path) -> None:
+def test_a_divergence_exits_with_1_and_prints_the_difference(run: Run, diverging: Path) -> None:
     finished = run("replay", str(diverging))
     assert finished.code == 1
     lines = finished.out.splitlines()
@@ -41,7 +41,7 @@ def test_a_divergence_is_code_1_and_says_what_differs(run: Run, diverging: Path)
     assert "    + ours      <absent>" in lines
 
 
-def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None:
+def test_json_is_one_complete_document(run: Run, diverging: Path) -> None:
     finished = run("replay", str(diverging), "-o", "json")
     assert finished.code == 1
     report = json.loads(finished.out)
@@ -69,7 +69,7 @@ def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None
     assert {"path", "recorded", "ours"} == set(divergence["differences"][0])
 
 
-def test_a_damaged_recording_is_code_4_and_what_was_read_is_kept(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_recording_exits_with_4_and_keeps_the_readable_part(run: Run, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "cut.jsonl", [*small_lines()[:60], b'{"type":'])
     url = f"sqlite:///{tmp_path / 'log.db'}"
     finished = run("replay", str(path), "--database", url, "-o", "json")
@@ -82,13 +82,13 @@ def test_a_damaged_recording_is_code_4_and_what_was_read_is_kept(run: Run, tmp_p
     assert len(kept.out.splitlines()) == report["revision"] > 0
 
 
-def test_a_database_that_holds_events_is_refused(run: Run, database: str) -> None:
+def test_a_non_empty_database_is_refused(run: Run, database: str) -> None:
     finished = run("replay", str(SMALL), "--database", database)
     assert finished.code == 2
     assert "holds 6 events already" in finished.err
 
 
-def test_what_events_prints_can_be_replayed(run: Run, database: str, tmp_path: Path) -> None:
+def test_the_output_of_events_can_be_replayed(run: Run, database: str, tmp_path: Path) -> None:
     recording = tmp_path / "events.jsonl"
     recording.write_text(run("events", "--database", database, "-o", "jsonl").out)
     finished = run("replay", str(recording), "-o", "json")
@@ -96,13 +96,13 @@ def test_what_events_prints_can_be_replayed(run: Run, database: str, tmp_path: P
     assert json.loads(finished.out)["events"] == 6
 
 
-def test_controllers_can_be_left_out(run: Run, diverging: Path) -> None:
+def test_controllers_can_be_excluded(run: Run, diverging: Path) -> None:
     finished = run("replay", str(diverging), "--controllers=-endpoints-controller", "-o", "json")
     assert finished.code == 0
     assert json.loads(finished.out)["inputs"] == 2
 
 
-def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
+def test_a_missing_recording_is_a_usage_error(run: Run) -> None:
     assert run("replay", "none.jsonl").code == 2
 
 
@@ -114,7 +114,7 @@ def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
     return url
 
 
-def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, other_version: str) -> None:
+def test_writes_of_another_version_are_compared(run: Run, diverging: Path, other_version: str) -> None:
     finished = run("replay", str(diverging), "--against", other_version)
     assert finished.code == 1
     lines = finished.out.splitlines()
@@ -124,7 +124,7 @@ def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, o
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_what_differs_between_versions_is_in_the_document(
+def test_json_contains_the_differences_between_versions(
     run: Run, diverging: Path, other_version: str, output: str
 ) -> None:
     finished = run("replay", str(diverging), "--against", other_version, "-o", output)
@@ -133,7 +133,7 @@ def test_what_differs_between_versions_is_in_the_document(
     assert (found["verdict"], found["revision"], found["otherRevision"]) == ("extra", 2, 0)
 
 
-def test_against_the_same_version_only_the_versions_count(run: Run, diverging: Path, tmp_path: Path) -> None:
+def test_a_comparison_with_the_same_version_compares_only_versions(run: Run, diverging: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'same.db'}"
     assert run("replay", str(diverging), "--database", url).code == 1
     finished = run("replay", str(diverging), "--against", url)
@@ -141,7 +141,7 @@ def test_against_the_same_version_only_the_versions_count(run: Run, diverging: P
     assert finished.out.splitlines()[-1] == "differences  0"
 
 
-def test_there_is_no_other_log(run: Run, diverging: Path, tmp_path: Path) -> None:
+def test_a_second_log_is_refused(run: Run, diverging: Path, tmp_path: Path) -> None:
     assert run("replay", str(diverging), "--against", f"sqlite:///{tmp_path / 'none.db'}").code != 0
 
 
@@ -162,7 +162,7 @@ def test_every_write_is_counted_by_kind(run: Run) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("--every-write",)])
 @pytest.mark.parametrize("count", [0, 200, 440])
-def test_ctrl_c_says_where_it_stood_and_how_to_begin_again(
+def test_ctrl_c_prints_the_position_and_how_to_restart(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, arguments: tuple[str, ...]
 ) -> None:
     url = f"sqlite:///{tmp_path}/replayed.db"

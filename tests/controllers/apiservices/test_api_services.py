@@ -62,13 +62,13 @@ OTHER = {"versionPriority": 7}
         pytest.param(current("true"), ALWAYS, False, False, Step.NOTHING, id="as it should be"),
     ],
 )
-def test_what_is_done_is_what_the_aggregator_does(
+def test_a_reconcile_equals_the_aggregators_conditions(
     now: dict[str, Any] | None, wanted: DesiredAPIService | None, done: bool, at_start: bool, step: Step
 ) -> None:
     assert next_step(now, wanted, done=done, at_start=at_start) == step
 
 
-def test_clients_are_told_of_groups_in_the_order_of_their_priorities() -> None:
+def test_discovery_lists_groups_by_priority() -> None:
     groups = builtin_kinds().builtin_groups
     wanted = builtin(groups)
     own = Group("apiregistration.k8s.io", ("v1",))
@@ -100,7 +100,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_built_in_groups_have_theirs_and_may_be_changed(stage: Stage) -> None:
+def test_apiservices_of_built_in_groups_can_be_changed(stage: Stage) -> None:
     apps = stage.found("v1.apps")
     assert apps["metadata"]["labels"] == {LABEL: "onstart"}
     assert apps["spec"] == {"group": "apps", "version": "v1", "groupPriorityMinimum": 17_800, "versionPriority": 15}
@@ -118,7 +118,7 @@ def test_built_in_groups_have_theirs_and_may_be_changed(stage: Stage) -> None:
     assert stage.found("v1.batch") is not None
 
 
-def test_those_of_custom_kinds_come_and_go_with_their_versions(stage: Stage) -> None:
+def test_apiservices_of_custom_kinds_follow_their_versions(stage: Stage) -> None:
     versions = [version(), version("v1beta1", storage=False), version("v1alpha1", storage=False, served=False)]
     stage.define(definition(versions=versions))
     assert stage.found(f"v1.{GROUP}")["metadata"]["labels"] == {LABEL: "true"}
@@ -130,7 +130,7 @@ def test_those_of_custom_kinds_come_and_go_with_their_versions(stage: Stage) -> 
     assert stage.found(f"v1.{GROUP}") is not None
 
 
-def test_those_of_custom_kinds_are_put_right_whenever_they_change(stage: Stage) -> None:
+def test_apiservices_of_custom_kinds_are_restored_after_changes(stage: Stage) -> None:
     stage.define()
     stage.send("PATCH", f"{SERVICES}/v1.{GROUP}", {"spec": OTHER}, media_type=MERGE)
     stage.work()
@@ -141,14 +141,14 @@ def test_those_of_custom_kinds_are_put_right_whenever_they_change(stage: Stage) 
     assert stage.found(f"v1.{GROUP}")["metadata"]["uid"] != uid
 
 
-def test_one_that_others_have_made_is_left_to_them(stage: Stage) -> None:
+def test_apiservices_of_clients_are_not_changed(stage: Stage) -> None:
     mine = {**custom(f"v1.{GROUP}").new(f"v1.{GROUP}"), "metadata": {"name": f"v1.{GROUP}"}}
     stage.send("POST", SERVICES, {**mine, "spec": {**mine["spec"], **OTHER}})
     stage.define()
     assert stage.found(f"v1.{GROUP}")["spec"]["versionPriority"] == 7
 
 
-def test_several_versions_of_several_definitions_share_one(stage: Stage) -> None:
+def test_several_definitions_of_a_version_share_one_apiservice(stage: Stage) -> None:
     stage.define()
     stage.define(definition("gadgets", "Gadget"))
     stage.send("DELETE", f"{DEFINITIONS}/gadgets.{GROUP}")
@@ -156,7 +156,7 @@ def test_several_versions_of_several_definitions_share_one(stage: Stage) -> None
     assert stage.found(f"v1.{GROUP}") is not None
 
 
-def test_discovery_tells_of_what_is_announced_in_the_order_of_priorities(stage: Stage) -> None:
+def test_discovery_lists_registered_groups_by_priority(stage: Stage) -> None:
     stage.define()
     for group, name, priority in (("b.example", "v1", 2000), ("a.example", "v1", 900), ("a.example", "v2", 10)):
         spec = {"group": group, "version": name, "groupPriorityMinimum": priority, "versionPriority": 10}

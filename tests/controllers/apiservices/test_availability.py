@@ -81,14 +81,14 @@ HTTPS = {"name": "https", "port": 443}
         ),
     ],
 )
-def test_a_service_that_cannot_be_asked_says_what_it_lacks(
+def test_an_unreachable_service_names_its_missing_object(
     found: Object | None, slices: list[Object], reason: str, message: str
 ) -> None:
     assert unmet(remote(), found, slices) == ("False", reason, message)
 
 
 @pytest.mark.parametrize("ready", [True, None])
-def test_a_service_with_an_endpoint_that_may_be_ready_is_asked(ready: bool | None) -> None:
+def test_a_service_with_an_endpoint_that_can_be_ready_is_probed(ready: bool | None) -> None:
     assert unmet(remote(), LISTENS, [endpoint_slice([HTTPS], ready)]) is None
     assert unmet(remote(), service(type="ExternalName", externalName="x"), []) is None
 
@@ -113,11 +113,11 @@ URL = "https://10.0.0.1:443/apis/ext.example/v1"
         ),
     ],
 )
-def test_an_answer_passes_or_says_why_not(reply: Reply, problem: str) -> None:
+def test_a_probe_succeeds_or_names_its_reason(reply: Reply, problem: str) -> None:
     assert problem_of(URL, reply) == problem
 
 
-def test_the_time_of_the_condition_is_that_of_its_last_transition() -> None:
+def test_the_condition_has_the_time_of_its_last_transition() -> None:
     first = with_availability(api_service(), failing("one"), "then")
     assert first is not None
     again = with_availability(first, failing("two"), "later")
@@ -165,7 +165,7 @@ class Stage(EverythingStage):
         return found["status"], found["reason"]
 
 
-def test_a_server_is_asked_again_when_its_service_changes_and_while_it_does_not_answer() -> None:
+def test_a_server_is_probed_after_changes_of_its_service_and_while_it_fails() -> None:
     stage = Stage()
     stage.send("POST", SERVICES, api_service().to_dict())
     stage.work()

@@ -14,7 +14,7 @@ class Watched(Stage):
         return super().made()
 
 
-def test_it_waits_for_each_apiservice_once() -> None:
+def test_completion_waits_for_each_apiservice_once() -> None:
     stage = Watched()
     problem = stage.registration.problem()
     assert problem is not None

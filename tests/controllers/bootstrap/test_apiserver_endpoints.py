@@ -71,7 +71,7 @@ def endpoints(*subsets: dict[str, Any], **labels: str) -> Object:
     return Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, "subsets": list(subsets)})
 
 
-def test_labels_of_others_stay_and_the_mirroring_mark_is_put_back() -> None:
+def test_labels_of_clients_are_kept_and_the_mirroring_label_is_restored() -> None:
     marked = {"endpointslice.kubernetes.io/skip-mirror": "true", "mine": "1"}
     assert desired_endpoints(endpoints(subset(A.ip), **marked), [A], reset_ports=False) is None
     wanted = desired_endpoints(endpoints(subset(A.ip), mine="1"), [A], reset_ports=False)
@@ -79,7 +79,7 @@ def test_labels_of_others_stay_and_the_mirroring_mark_is_put_back() -> None:
     assert (wanted.labels, wanted.revision) == (marked, 7)
 
 
-def test_slices_say_what_the_endpoints_say() -> None:
+def test_slices_equal_the_endpoints() -> None:
     reference = {"kind": "Pod", "name": "p"}
     addresses = [{"ip": "192.0.2.2", "nodeName": "n", "targetRef": reference, "hostname": "h"}, {"ip": "2001:db8::1"}]
     [slice_] = desired_slices(
@@ -92,18 +92,18 @@ def test_slices_say_what_the_endpoints_say() -> None:
     ]
 
 
-def test_a_slice_is_of_ipv6_if_all_addresses_are() -> None:
+def test_a_slice_has_ipv6_if_all_addresses_are_ipv6() -> None:
     [slice_] = desired_slices(endpoints(subset("2001:db8::1", "2001:db8::2")))
     assert slice_["addressType"] == "IPv6"
     assert len(slice_["endpoints"]) == 2
 
 
-def test_without_addresses_there_is_a_slice_without_endpoints() -> None:
+def test_without_addresses_the_slice_has_no_endpoints() -> None:
     [slice_] = desired_slices(endpoints())
     assert (slice_["endpoints"], slice_["ports"], slice_["addressType"]) == ([], [], "IPv4")
 
 
-def test_a_slice_of_another_family_is_made_anew() -> None:
+def test_a_slice_of_another_family_is_recreated() -> None:
     process = Process().start()
     old = process.fields(ENDPOINT_SLICES)
     process.delete(SLICE)
@@ -115,7 +115,7 @@ def test_a_slice_of_another_family_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize("times", [1, ATTEMPTS])
-def test_conflict_with_another_process_reads_again(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict_with_another_process_causes_a_new_read(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process().start()
     other = Process("192.0.2.3", beside=process, endpoint_reconciler_type="none").start()
     update: Callable[[Object], Object] = process.client.update
@@ -137,7 +137,7 @@ def test_conflict_with_another_process_reads_again(times: int, monkeypatch: pyte
     assert process.published() == [("192.0.2.2", 6443)]
 
 
-def test_the_service_is_created_before_it_leads_anywhere() -> None:
+def test_the_service_is_created_before_its_endpoints() -> None:
     process = Process().start()
     process.delete(SERVICE)
     events = len(process.log.events_after(0))
@@ -158,5 +158,5 @@ def test_the_service_is_created_before_it_leads_anywhere() -> None:
         pytest.param(["b", "b"], "b", 2, ["b"], id="twice"),
     ],
 )
-def test_a_fixed_number_of_addresses(there: list[str], own: str, count: int, after: list[str]) -> None:
+def test_the_number_of_addresses_is_fixed(there: list[str], own: str, count: int, after: list[str]) -> None:
     assert counted(there, own, count) == after

@@ -20,7 +20,7 @@ from tests.background import DEADLINE, background
 from tests.controllers.bootstrap.process import ENDPOINTS_PATH, SERVICE, SERVICE_CIDR, SLICE, Process
 
 
-def test_a_new_cluster_gets_everything() -> None:
+def test_a_new_cluster_gets_all_objects() -> None:
     process = Process().start()
     names = [each.name for each in process.log.snapshot(NAMESPACES).objects]
     assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
@@ -47,7 +47,7 @@ def test_a_new_cluster_gets_everything() -> None:
     assert process.get(IP_ADDRESSES, Key("", "10.96.0.1")) is not None
 
 
-def test_what_is_right_is_not_written_again() -> None:
+def test_correct_objects_are_not_written() -> None:
     process = Process().start()
     process.tick(1.0)
     head = process.head()
@@ -55,7 +55,7 @@ def test_what_is_right_is_not_written_again() -> None:
     assert process.head() == head
 
 
-def test_nothing_leads_here_before_the_process_is_ready() -> None:
+def test_no_endpoint_is_published_before_the_process_is_ready() -> None:
     process = Process()
     process.ready.now = False
     process.start()
@@ -76,7 +76,7 @@ def test_nothing_leads_here_before_the_process_is_ready() -> None:
 @pytest.mark.parametrize(
     "path", [SERVICE, ENDPOINTS_PATH, SLICE, SERVICE_CIDR], ids=["service", "endpoints", "slice", "cidr"]
 )
-def test_what_is_deleted_comes_back(path: str) -> None:
+def test_deleted_objects_are_recreated(path: str) -> None:
     process = Process().start()
     process.delete(path)
     process.settle()
@@ -86,7 +86,7 @@ def test_what_is_deleted_comes_back(path: str) -> None:
     assert process.published() == [("192.0.2.2", 6443)]
 
 
-def test_its_period_brings_back_what_no_watch_told_of() -> None:
+def test_the_period_recreates_objects_without_a_watch_event() -> None:
     process = Process().start()
     process.delete(SERVICE)
     process.settle()
@@ -106,7 +106,7 @@ def test_the_slice_follows_the_endpoints() -> None:
     assert process.published() == [("192.0.2.2", 6443)]
 
 
-def test_changes_to_the_service_stay_until_the_next_start() -> None:
+def test_changes_of_the_service_are_kept_until_the_next_start() -> None:
     process = Process().start()
     changed = {"ports": [{"name": "https", "port": 444, "targetPort": 9}], "type": "NodePort"}
     process.patch(
@@ -122,7 +122,7 @@ def test_changes_to_the_service_stay_until_the_next_start() -> None:
     assert not any(each.name.startswith("3") for each in again.log.snapshot(IP_ADDRESSES).objects)
 
 
-def test_a_node_port_leads_to_it_if_the_settings_say_so() -> None:
+def test_a_node_port_is_configured_by_the_settings() -> None:
     process = Process(kubernetes_service_node_port=30443).start()
     assert process.fields(SERVICES)["spec"]["type"] == "NodePort"
     assert [each["nodePort"] for each in process.ports()] == [30443]
@@ -139,7 +139,7 @@ def test_a_node_port_out_of_range_is_refused() -> None:
 # Preparing.
 
 
-def test_both_repairs_go_a_round_first() -> None:
+def test_both_repairs_run_before_readiness() -> None:
     process = Process()
     process.namespace("ns")
     spec = {"clusterIP": "10.96.0.9", "ports": [{"port": 80}]}
@@ -156,7 +156,7 @@ def test_both_repairs_go_a_round_first() -> None:
     assert process.bootstrap.has_synced()
 
 
-def test_the_round_at_the_start_counts_as_one() -> None:
+def test_the_round_at_the_start_counts_as_a_round() -> None:
     process = Process()
     leak = address_claim(ServiceValue("10.96.0.77", a_service("gone"))).with_metadata(uid="leak")
     process.internal.create(leak)
@@ -180,7 +180,7 @@ def failing(process: Process, monkeypatch: pytest.MonkeyPatch, error: Exception,
     monkeypatch.setattr(process.log, "snapshot", fail)
 
 
-def test_a_repair_that_fails_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_repair_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process()
     process.informers.sync()
     failing(process, monkeypatch, InternalError("broken"))
@@ -192,7 +192,7 @@ def test_a_repair_that_fails_ends_the_process(monkeypatch: pytest.MonkeyPatch) -
     assert process.bootstrap.problem() == "addresses and node ports have not been checked yet"
 
 
-def test_what_cannot_be_done_yet_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_step_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process()
     process.informers.sync()
     failing(process, monkeypatch, LogUnavailable("away"), times=2)
@@ -205,7 +205,7 @@ def test_what_cannot_be_done_yet_is_tried_again(monkeypatch: pytest.MonkeyPatch)
     assert process.bootstrap.problem() is None
 
 
-def test_what_cannot_be_done_for_a_minute_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_for_a_minute_fails_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process()
     process.informers.sync()
     failing(process, monkeypatch, LogUnavailable("away"))
@@ -229,7 +229,7 @@ def test_a_stop_ends_the_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process.bootstrap.problem() is not None
 
 
-def test_namespaces_that_cannot_be_created_stop_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_namespaces_that_cannot_be_created_do_not_block_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process()
     process.informers.sync()
 
@@ -247,7 +247,7 @@ def test_namespaces_that_cannot_be_created_stop_nobody(monkeypatch: pytest.Monke
 # Running and stopping.
 
 
-def test_it_runs_in_a_manager_until_it_is_stopped() -> None:
+def test_bootstrap_runs_in_a_manager_until_it_is_stopped() -> None:
     process = Process()
     process.informers.sync()
     manager, stop = Manager(clock=process.clock), threading.Event()
@@ -266,7 +266,7 @@ def test_it_runs_in_a_manager_until_it_is_stopped() -> None:
     assert process.leases() == []
 
 
-def test_a_stopped_process_publishes_nothing_any_more() -> None:
+def test_a_stopped_process_publishes_nothing() -> None:
     process = Process().start()
     process.bootstrap.stop()
     process.bootstrap.stop()
@@ -290,7 +290,7 @@ def test_stopping_gives_up_after_twice_the_interval(monkeypatch: pytest.MonkeyPa
     let_go.set()
 
 
-def test_a_log_that_is_away_does_not_keep_it_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_log_does_not_prevent_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process().start()
 
     def away(obj: object) -> None:
@@ -301,7 +301,7 @@ def test_a_log_that_is_away_does_not_keep_it_from_stopping(monkeypatch: pytest.M
     assert process.leases() == ["192.0.2.2:6443"]
 
 
-def test_a_process_that_was_never_ready_takes_nothing_back() -> None:
+def test_a_process_that_was_never_ready_removes_nothing() -> None:
     other = Process().start()
     process = Process(beside=other)
     process.ready.now = False

@@ -42,11 +42,11 @@ def renew(*running: Process) -> None:
 @pytest.mark.parametrize(
     ("address", "name"), [(Address("192.0.2.1", 1), "192.0.2.1:1"), (Address("2001:db8::1", 2), "[2001:db8::1]:2")]
 )
-def test_a_lease_is_called_what_a_url_would_say(address: Address, name: str) -> None:
+def test_a_lease_is_named_like_the_host_of_a_url(address: Address, name: str) -> None:
     assert address.name == name
 
 
-def test_all_that_serve_are_published() -> None:
+def test_all_serving_processes_are_published() -> None:
     first, second, third = processes(3)
     assert first.published() == [A, B, C]
     settle(first, second, third)
@@ -55,7 +55,7 @@ def test_all_that_serve_are_published() -> None:
     assert first.head() == head
 
 
-def test_a_stopped_one_goes_at_once() -> None:
+def test_a_stopped_process_is_removed_at_once() -> None:
     first, second, third = processes(3)
     second.bootstrap.stop()
     assert first.published() == [A, C]
@@ -64,7 +64,7 @@ def test_a_stopped_one_goes_at_once() -> None:
     assert first.published() == [A, C]
 
 
-def test_the_last_one_leaves_its_address() -> None:
+def test_the_last_process_keeps_its_address() -> None:
     first, second = processes(2)
     first.bootstrap.stop()
     settle(second)
@@ -73,7 +73,7 @@ def test_the_last_one_leaves_its_address() -> None:
     assert first.leases() == []
 
 
-def test_a_killed_one_goes_when_its_lease_runs_out() -> None:
+def test_a_killed_process_is_removed_when_its_lease_expires() -> None:
     first, second, killed = processes(3)
     settle(first, second, killed)
     tick(10.0, first, second)
@@ -85,7 +85,7 @@ def test_a_killed_one_goes_when_its_lease_runs_out() -> None:
     assert first.leases() == ["192.0.2.2:6443", "192.0.2.3:6443"]
 
 
-def test_one_that_was_taken_for_dead_comes_back() -> None:
+def test_a_process_that_was_considered_dead_is_published_again() -> None:
     first, second = processes(2)
     settle(first, second)
     tick(10.0, first)
@@ -110,7 +110,7 @@ def test_restarted_controller_grants_full_grace_periods() -> None:
     assert late.published() == [C]
 
 
-def test_a_lease_that_was_renewed_unseen_is_not_removed() -> None:
+def test_a_lease_renewed_without_a_watch_event_is_not_removed() -> None:
     first, second = processes(2)
     settle(first, second)
     first.clock.step(15.0)
@@ -127,7 +127,7 @@ def test_a_lease_that_was_renewed_unseen_is_not_removed() -> None:
     assert first.published() == [A, B]
 
 
-def test_a_lease_is_renewed_every_period_and_not_with_every_look() -> None:
+def test_a_lease_is_renewed_every_period_only() -> None:
     process = Process().start()
 
     def renewals() -> int:
@@ -150,7 +150,7 @@ def test_deleted_lease_is_acquired_again() -> None:
     assert process.leases() == ["192.0.2.2:6443"]
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_at_its_address() -> None:
+def test_the_next_process_at_an_address_removes_a_killed_ones_lease() -> None:
     killed, other = processes(2)
     again = Process(A[0], beside=killed)
     again.ready.now = False
@@ -180,7 +180,7 @@ def test_servers_at_one_address_and_different_ports_are_all_published() -> None:
     assert [each.name for each in first.log.snapshot(ENDPOINT_SLICES).objects] == ["kubernetes"]
 
 
-def test_the_port_that_is_told_is_that_of_a_server_that_is_alive() -> None:
+def test_the_published_port_belongs_to_a_running_server() -> None:
     killed = Process(*A).start()
     other = Process(B[0], 7443, beside=killed).start()
     settle(killed, other)
@@ -190,7 +190,7 @@ def test_the_port_that_is_told_is_that_of_a_server_that_is_alive() -> None:
     assert other.published() == [(B[0], 7443)]
 
 
-def test_a_process_that_comes_back_at_another_port_is_found_there() -> None:
+def test_a_process_that_returns_at_another_port_is_published_there() -> None:
     first = Process(*A).start()
     first.bootstrap.stop()
     assert first.published() == [A]
@@ -199,7 +199,7 @@ def test_a_process_that_comes_back_at_another_port_is_found_there() -> None:
     assert again.ports()[0]["targetPort"] == 7443
 
 
-def test_slices_of_others_are_left_alone() -> None:
+def test_slices_of_other_owners_are_unchanged() -> None:
     process = Process().start()
     labels = {"kubernetes.io/service-name": "kubernetes", "endpointslice.kubernetes.io/managed-by": "somebody"}
     body = {
@@ -218,7 +218,7 @@ def test_slices_of_others_are_left_alone() -> None:
 # The other reconcilers.
 
 
-def test_a_master_count_is_not_exceeded() -> None:
+def test_the_master_count_is_not_exceeded() -> None:
     settings = {"endpoint_reconciler_type": "master-count", "apiserver_count": 2}
     first, second, third = processes(3, **settings)
     assert first.leases() == []

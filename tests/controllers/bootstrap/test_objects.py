@@ -42,7 +42,7 @@ def service_cidr(*cidrs: str, ready: str = "", deleted: bool = False) -> Object:
         pytest.param(service_cidr("10.0.0.0/16", deleted=True), ["10.1.0.0/16"], Step.NOTHING, id="on its way out"),
     ],
 )
-def test_what_to_do_about_the_service_cidr(current: Object | None, cidrs: list[str], expected: Step) -> None:
+def test_the_service_cidr_is_created_updated_or_kept(current: Object | None, cidrs: list[str], expected: Step) -> None:
     assert plan(current, cidrs).step is expected
 
 
@@ -70,7 +70,7 @@ def test_a_cluster_becomes_dual_stack() -> None:
     assert fields["status"]["conditions"][0]["status"] == "True"
 
 
-def test_settings_that_contradict_the_service_cidr_are_told_of_once() -> None:
+def test_settings_that_contradict_the_service_cidr_are_logged_once() -> None:
     process = Process().start()
     other = Process(ip="192.0.2.3", beside=process, ranges=Ranges.parse("10.97.0.0/16", "30000-32767")).start()
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_existing_objects_are_accepted_after_a_conflict() -> None:
     assert late.published() == [("192.0.2.2", 6443), ("192.0.2.3", 6443)]
 
 
-def test_another_process_may_be_quicker_to_create_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_can_create_the_service_first(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process()
     other = Process(ip="192.0.2.3", beside=process)
     other.ready.now = False
@@ -131,7 +131,7 @@ def test_another_process_may_be_quicker_to_create_the_service(monkeypatch: pytes
     assert process.published() == [("192.0.2.2", 6443)]
 
 
-def test_an_address_that_another_service_has_is_an_error() -> None:
+def test_an_address_of_another_service_is_an_error() -> None:
     process = Process()
     process.namespace("ns")
     spec = {"clusterIP": "10.96.0.1", "ports": [{"port": 80}]}
@@ -164,7 +164,7 @@ PLAIN, EXPOSED = ServiceSpec("10.96.0.1", 6443), ServiceSpec("10.96.0.1", 6443, 
         pytest.param(stored(PLAIN, sessionAffinity="ClientIP"), PLAIN, id="what else it says"),
     ],
 )
-def test_a_service_that_is_right(current: Object, spec: ServiceSpec) -> None:
+def test_a_correct_service_is_not_written(current: Object, spec: ServiceSpec) -> None:
     assert reset_service(current, spec) is None
 
 
@@ -179,7 +179,7 @@ def test_a_service_that_is_right(current: Object, spec: ServiceSpec) -> None:
         pytest.param(stored(PLAIN, ports=[{**PLAIN.ports[0], "appProtocol": "https"}]), PLAIN, id="protocol"),
     ],
 )
-def test_a_service_that_is_to_be_reset(current: Object, spec: ServiceSpec) -> None:
+def test_a_service_is_reset_if_it_differs(current: Object, spec: ServiceSpec) -> None:
     wanted = reset_service(current, spec)
     assert wanted is not None
     fields = wanted.to_dict()["spec"]
@@ -204,7 +204,7 @@ def test_a_service_that_is_to_be_reset(current: Object, spec: ServiceSpec) -> No
         pytest.param("127.0.0.1", "IPv4", "127.0.0.1", None, id="no default route"),
     ],
 )
-def test_the_address_to_publish(advertised: str, family: str, route: str, expected: str | None) -> None:
+def test_the_published_address_is_chosen(advertised: str, family: str, route: str, expected: str | None) -> None:
     asked: list[int] = []
 
     def default_route(version: int) -> str:

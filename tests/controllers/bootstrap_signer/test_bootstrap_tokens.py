@@ -71,7 +71,7 @@ def test_each_token_signs(stage: WorkedStage) -> None:
     assert all(is_good(each, "elsewhere") for each in signatures(stage).values())
 
 
-def test_a_signature_goes_with_its_token_and_no_other_stays(stage: WorkedStage) -> None:
+def test_a_signature_is_removed_with_its_token(stage: WorkedStage) -> None:
     stage.create(SECRETS, token("aaaaaa"))
     stage.patch(INFO, {"data": {"jws-kubeconfig-zzzzzz": "forged"}})
     stage.work()
@@ -92,13 +92,13 @@ def test_a_signature_goes_with_its_token_and_no_other_stays(stage: WorkedStage) 
         token("aaaaaa", token_secret=""),
     ],
 )
-def test_what_is_no_signing_token_does_not(stage: WorkedStage, body: dict[str, Any]) -> None:
+def test_invalid_tokens_do_not_sign(stage: WorkedStage, body: dict[str, Any]) -> None:
     stage.create(SECRETS, body)
     stage.work()
     assert signatures(stage) == {}
 
 
-def test_a_signature_goes_when_its_token_expires(stage: WorkedStage) -> None:
+def test_a_signature_is_removed_when_its_token_expires(stage: WorkedStage) -> None:
     ends = format_time_seconds(stage.clock.now() + 60_000_000)
     stage.create(SECRETS, token("aaaaaa", expiration=ends))
     stage.work()
@@ -118,7 +118,7 @@ def tokens(stage: WorkedStage) -> list[str]:
     return stage.names(Resource("", "secrets"))
 
 
-def test_a_token_goes_when_its_time_is_over() -> None:
+def test_an_expired_token_is_deleted() -> None:
     stage = WorkedStage(cleaner)
     stage.namespace("kube-system")
     stage.create(SECRETS, token("aaaaaa", expiration=format_time_seconds(stage.clock.now() + 60_000_000)))
@@ -131,7 +131,7 @@ def test_a_token_goes_when_its_time_is_over() -> None:
     assert tokens(stage) == ["bootstrap-token-bbbbbb", "bootstrap-token-dddddd"]
 
 
-def test_a_longer_life_is_noticed() -> None:
+def test_an_extended_expiration_is_respected() -> None:
     stage = WorkedStage(cleaner)
     stage.namespace("kube-system")
     stage.create(SECRETS, token("aaaaaa", expiration=format_time_seconds(stage.clock.now() + 60_000_000)))

@@ -46,17 +46,17 @@ class Counting:
         ("59,0 23,0 * * 6,0", "2026-01-03T23:00:00Z", "2026-01-09T12:00:00Z", None, 7922),
     ],
 )
-def test_of_missed_runs_the_latest_counts(schedule: str, since: str, now: str, latest: str | None, number: int) -> None:
+def test_the_latest_missed_run_counts(schedule: str, since: str, now: str, latest: str | None, number: int) -> None:
     missed = missed_runs(_runs(schedule), _at(since), _at(now))
     assert (missed.latest, missed.number) == (latest and _at(latest), number)
 
 
-def test_a_schedule_that_never_comes_is_invalid() -> None:
+def test_a_schedule_without_a_next_run_is_invalid() -> None:
     with pytest.raises(InvalidSchedule, match="time difference between two schedules is less than 1 second"):
         missed_runs(_runs("59 23 31 2 *"), _at("2026-01-01T00:00:00Z"), _at("2026-01-01T00:00:00Z"))
 
 
-def test_the_latest_run_is_the_one_that_walking_finds() -> None:
+def test_the_latest_run_equals_a_step_by_step_search() -> None:
     random = Random(7)
     for _ in range(300):
         runs = _runs(random_schedule(random))
@@ -69,7 +69,7 @@ def test_the_latest_run_is_the_one_that_walking_finds() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["* * * * *", "0 0 * * *", "* * 1-30 1 *", "@every 7s", "*/5 9-17 * * 1-5"])
-def test_years_of_missed_runs_cost_no_more_than_hours(schedule: str) -> None:
+def test_years_of_missed_runs_cost_as_much_as_hours(schedule: str) -> None:
     runs = Counting(schedule)
     missed = missed_runs(runs, _at("2001-01-30T23:50:00Z"), _at("2026-08-01T00:00:30Z"))
     assert missed.number > MANY or schedule == "* * 1-30 1 *"
@@ -85,5 +85,5 @@ def test_years_of_missed_runs_cost_no_more_than_hours(schedule: str) -> None:
         ("@every 1h", "2026-01-01T00:30:00Z", "2026-01-01T05:10:00Z", 1200),
     ],
 )
-def test_the_next_look_is_a_moment_after_the_next_run(schedule: str, since: str, now: str, expected: int) -> None:
+def test_the_next_reconcile_is_shortly_after_the_next_run(schedule: str, since: str, now: str, expected: int) -> None:
     assert next_look(_runs(schedule), _at(since), _at(now)) == expected * SECOND + PADDING

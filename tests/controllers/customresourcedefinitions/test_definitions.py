@@ -38,7 +38,7 @@ def test_a_definition_is_established_and_its_kind_is_served(stage: DefinedStage)
     assert stage.send("GET", WIDGETS).body["kind"] == "WidgetList"
 
 
-def test_nothing_more_is_written_of_a_definition_that_is_as_it_should_be(stage: DefinedStage) -> None:
+def test_an_established_definition_is_not_written_again(stage: DefinedStage) -> None:
     stage.define()
     before = stage.send("GET", f"{DEFINITIONS}/{NAME}").body["metadata"]["resourceVersion"]
     stage.start()
@@ -46,7 +46,7 @@ def test_nothing_more_is_written_of_a_definition_that_is_as_it_should_be(stage: 
     assert stage.send("GET", f"{DEFINITIONS}/{NAME}").body["metadata"]["resourceVersion"] == before
 
 
-def test_a_name_that_is_taken_is_not_given_and_claimed_when_it_is_free(stage: DefinedStage) -> None:
+def test_a_name_in_use_is_not_accepted_until_it_is_free(stage: DefinedStage) -> None:
     stage.define(definition(shortNames=["w"]))
     stage.define(definition("gadgets", "Widget", shortNames=["w", "g"]))
     name = "gadgets.example.com"
@@ -64,7 +64,7 @@ def test_a_name_that_is_taken_is_not_given_and_claimed_when_it_is_free(stage: De
     assert held["shortNames"] == ["w", "g"]
 
 
-def test_instances_go_before_their_definition(stage: DefinedStage) -> None:
+def test_instances_are_deleted_before_their_definition(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget())
     gone = stage.send("DELETE", f"{DEFINITIONS}/{NAME}")
@@ -78,7 +78,7 @@ def test_instances_go_before_their_definition(stage: DefinedStage) -> None:
     assert stage.send("GET", WIDGETS).code == 404
 
 
-def test_an_instance_that_something_holds_keeps_its_definition(stage: DefinedStage) -> None:
+def test_a_finalizer_of_an_instance_keeps_its_definition(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget() | {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
     stage.send("DELETE", f"{DEFINITIONS}/{NAME}")
@@ -95,7 +95,7 @@ def test_an_instance_that_something_holds_keeps_its_definition(stage: DefinedSta
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_a_deletion_that_was_cut_short_is_taken_up_again(stage: DefinedStage, steps: int) -> None:
+def test_an_interrupted_deletion_is_continued(stage: DefinedStage, steps: int) -> None:
     stage.define()
     for name in ("a", "b"):
         stage.send("POST", WIDGETS, widget(name))
@@ -111,7 +111,7 @@ def test_a_deletion_that_was_cut_short_is_taken_up_again(stage: DefinedStage, st
     assert stage.send("GET", WIDGETS).body["items"] == []
 
 
-def test_a_definition_that_was_never_established_goes_at_once(stage: DefinedStage) -> None:
+def test_a_definition_that_was_never_established_is_deleted_at_once(stage: DefinedStage) -> None:
     stage.define()
     stage.define(definition("gadgets", "Widget"))
     stage.send("DELETE", f"{DEFINITIONS}/gadgets.example.com")
@@ -120,7 +120,7 @@ def test_a_definition_that_was_never_established_goes_at_once(stage: DefinedStag
     assert stage.send("GET", WIDGETS).code == 200
 
 
-def test_a_definition_whose_webhook_has_an_invalid_bundle_is_established_once_it_is_right(stage: DefinedStage) -> None:
+def test_a_definition_with_an_invalid_webhook_bundle_is_established_after_its_correction(stage: DefinedStage) -> None:
     client = {"url": "https://hooks.example.com/convert", "caBundle": base64.b64encode(b"no certificate").decode()}
     fields = definition()
     fields["spec"]["conversion"] = {

@@ -50,7 +50,7 @@ def heard(stage: DefinedStage) -> InstanceChanges:
     return told
 
 
-def test_an_informer_that_was_there_all_along_agrees_with_one_that_starts_late() -> None:
+def test_an_old_informer_equals_a_new_one() -> None:
     stage = DefinedStage()
     early_informers = Informers(stage.log, stage.feed, clock=stage.clock)
     early = InstanceChanges(early_informers)
@@ -73,13 +73,13 @@ def test_an_informer_that_was_there_all_along_agrees_with_one_that_starts_late()
     assert [(each.type.name, each.object.name) for each in late.changes] == [("ADDED", "b")]
 
 
-def test_an_informer_is_not_had_at_any_time() -> None:
+def test_an_informer_of_an_undefined_kind_is_refused() -> None:
     stage = DefinedStage()
     with pytest.raises(RuntimeError, match="after the sync"):
         stage.informers.informer(Resource("example.com", "gadgets"))
 
 
-def test_a_namespace_goes_with_the_custom_objects_in_it() -> None:
+def test_a_namespace_is_deleted_with_its_custom_objects() -> None:
     stage = NamespaceStage()
     stage.define()
     stage.send("POST", WIDGETS, widget() | {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
@@ -107,7 +107,7 @@ def owned_by(uid: str, kind: str, name: str = "o") -> dict[str, object]:
     return {"ownerReferences": [{"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}]}
 
 
-def test_custom_objects_own_and_are_owned() -> None:
+def test_custom_objects_can_be_owners_and_dependents() -> None:
     stage = CollectorStage()
     stage.define()
     config_maps = "/api/v1/namespaces/shop/configmaps"
@@ -124,7 +124,7 @@ def test_custom_objects_own_and_are_owned() -> None:
     assert stage.send("GET", f"{config_maps}/leaf").code == 404
 
 
-def test_what_refers_to_a_kind_that_is_unknown_is_judged_when_it_is_known() -> None:
+def test_references_to_an_unknown_kind_are_resolved_after_its_definition() -> None:
     stage = CollectorStage()
     config_maps = "/api/v1/namespaces/shop/configmaps"
     stage.create(

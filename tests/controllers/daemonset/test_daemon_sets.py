@@ -80,7 +80,7 @@ def stage(request: pytest.FixtureRequest) -> WorkloadStage:
     return stage
 
 
-def test_each_node_has_one_pod_that_asks_for_it(stage: WorkloadStage) -> None:
+def test_each_eligible_node_has_one_pod(stage: WorkloadStage) -> None:
     stage.create(SETS, daemon_set())
     settle(stage)
     assert sorted(node_of(pod) for pod in stage.pods()) == list(NODES)
@@ -96,7 +96,7 @@ def test_each_node_has_one_pod_that_asks_for_it(stage: WorkloadStage) -> None:
     }
 
 
-def test_nodes_come_and_change(stage: WorkloadStage) -> None:
+def test_pods_follow_changes_of_nodes(stage: WorkloadStage) -> None:
     stage.create(SETS, daemon_set(template=template(LABELS, nodeSelector={"disk": "fast"})))
     settle(stage)
     add_node(stage, "d")
@@ -108,7 +108,7 @@ def test_nodes_come_and_change(stage: WorkloadStage) -> None:
 
 
 @pytest.mark.parametrize(("effect", "stays"), [("NoSchedule", True), ("NoExecute", False), ("PreferNoSchedule", True)])
-def test_a_taint_ends_pods_only_if_they_may_not_go_on(stage: WorkloadStage, effect: str, stays: bool) -> None:
+def test_a_taint_deletes_pods_that_do_not_tolerate_it(stage: WorkloadStage, effect: str, stays: bool) -> None:
     stage.create(SETS, daemon_set())
     settle(stage)
     change_node(stage, "a", {"spec": {"taints": [{"key": "k", "effect": effect}]}})
@@ -117,7 +117,7 @@ def test_a_taint_ends_pods_only_if_they_may_not_go_on(stage: WorkloadStage, effe
 
 
 @pytest.mark.parametrize("limit", [1, 2, "50%", "100%"])
-def test_an_update_never_makes_more_unavailable_than_may_be(stage: WorkloadStage, limit: int | str) -> None:
+def test_an_update_respects_max_unavailable(stage: WorkloadStage, limit: int | str) -> None:
     stage.create(SETS, daemon_set(**rolling(maxUnavailable=limit)))
     settle(stage)
     began = stage.log.head().revision
@@ -131,7 +131,7 @@ def test_an_update_never_makes_more_unavailable_than_may_be(stage: WorkloadStage
             assert sum(is_ready(pod) and not pod.is_terminating for pod in pods) >= len(NODES) - room
 
 
-def test_with_a_surge_no_node_is_without_a_ready_pod(stage: WorkloadStage) -> None:
+def test_with_a_surge_every_node_keeps_a_ready_pod(stage: WorkloadStage) -> None:
     stage.create(SETS, daemon_set(**rolling(maxSurge=1, maxUnavailable=0)))
     settle(stage)
     began = stage.log.head().revision
@@ -158,7 +158,7 @@ def test_with_on_delete_a_pod_is_updated_when_it_is_deleted(stage: WorkloadStage
     assert images(stage) == {"1": 2, "2": 1}
 
 
-def test_revisions_are_numbered_taken_up_again_and_limited(stage: WorkloadStage) -> None:
+def test_revisions_are_numbered_reused_and_limited(stage: WorkloadStage) -> None:
     stage.create(SETS, daemon_set(revisionHistoryLimit=1))
     for tag in ("2", "3", "1"):
         settle(stage)
@@ -173,7 +173,7 @@ def test_revisions_are_numbered_taken_up_again_and_limited(stage: WorkloadStage)
     assert hashes < {each["metadata"]["labels"]["controller-revision-hash"] for each in stage.all(REVISIONS)}
 
 
-def test_a_name_that_another_revision_has_is_counted_and_another_found(stage: WorkloadStage) -> None:
+def test_a_revision_name_in_use_increases_the_collision_count(stage: WorkloadStage) -> None:
     stage.create(SETS, daemon_set())
     settle(stage)
     (revision,) = stage.all(REVISIONS)
@@ -190,7 +190,7 @@ def test_a_name_that_another_revision_has_is_counted_and_another_found(stage: Wo
     assert stage.get(SETS, "agent")["status"]["updatedNumberScheduled"] == 3
 
 
-def test_a_succeeded_pod_is_replaced_at_once_and_a_failed_one_with_patience() -> None:
+def test_a_succeeded_pod_is_replaced_at_once_and_a_failed_pod_with_backoff() -> None:
     stage = WorkloadStage(daemon_sets)
     add_node(stage, "a")
     stage.create(SETS, daemon_set())
@@ -210,7 +210,7 @@ def test_a_succeeded_pod_is_replaced_at_once_and_a_failed_one_with_patience() ->
     assert any(told.startswith("FailedDaemonPod") for told in stage.told.all)
 
 
-def test_what_is_selected_and_nobodys_is_adopted_and_the_oldest_stays(stage: WorkloadStage) -> None:
+def test_selected_orphans_are_adopted_and_the_oldest_pod_is_kept(stage: WorkloadStage) -> None:
     orphan = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "older", "labels": LABELS}}
     stage.create("pods", {**orphan, "spec": {"containers": [{"name": "c", "image": "registry.example/app:1"}]}})
     stage.bind("older", "a")
@@ -222,7 +222,7 @@ def test_what_is_selected_and_nobodys_is_adopted_and_the_oldest_stays(stage: Wor
     assert len(names) == 3
 
 
-def test_pods_that_wait_for_a_node_that_is_gone_go() -> None:
+def test_pods_pending_for_a_deleted_node_are_deleted() -> None:
     stage = WorkloadStage(daemon_sets)
     add_node(stage, "a")
     add_node(stage, "b")
@@ -235,7 +235,7 @@ def test_pods_that_wait_for_a_node_that_is_gone_go() -> None:
     assert [node_of(pod) for pod in stage.pods()] == ["b"]
 
 
-def test_two_reports_of_a_kubelet_concern_no_daemon_set() -> None:
+def test_kubelet_status_reports_do_not_enqueue_daemon_sets() -> None:
     stage = WorkloadStage(daemon_sets)
     add_node(stage, "a")
     stage.create(SETS, daemon_set())
@@ -246,7 +246,7 @@ def test_two_reports_of_a_kubelet_concern_no_daemon_set() -> None:
     assert len(stage.written()) == before
 
 
-def test_tolerations_are_added_where_they_are_not_there_yet() -> None:
+def test_missing_tolerations_are_added() -> None:
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
     found = enduring({"tolerations": [own, {"key": "x", "operator": "Exists"}], "hostNetwork": True})
     assert [each.get("key", "").rpartition("/")[2] for each in found] == [
@@ -263,7 +263,7 @@ def test_tolerations_are_added_where_they_are_not_there_yet() -> None:
     assert len(enduring({})) == 6
 
 
-def test_backoff_doubles_up_to_a_quarter_of_an_hour_and_is_forgotten() -> None:
+def test_backoff_doubles_up_to_fifteen_minutes_and_expires() -> None:
     clock = FakeClock()
     backoff, series = FailedPodsBackoff(clock), Series("uid", 1, "a")
     waits = []
@@ -280,7 +280,7 @@ def test_backoff_doubles_up_to_a_quarter_of_an_hour_and_is_forgotten() -> None:
     assert backoff.before_replacing(series) == 1
 
 
-def test_the_stage_reads_pods_as_the_controller_does() -> None:
+def test_the_stage_reads_pods_like_the_controller() -> None:
     stage = WorkloadStage(daemon_sets)
     add_node(stage, "a")
     stage.create(SETS, daemon_set())

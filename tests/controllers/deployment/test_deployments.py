@@ -63,7 +63,7 @@ def test_a_deployment_has_one_replica_set_named_by_the_hash_of_its_template(stag
 @pytest.mark.parametrize(
     ("surge", "unavailable", "most", "least"), [(1, 0, 6, 5), (0, 1, 5, 4), ("50%", "50%", 8, 3), (5, 5, 10, 0)]
 )
-def test_a_rollout_stays_within_its_bounds_at_every_revision_of_the_log(
+def test_a_rollout_stays_within_its_bounds_at_every_revision(
     surge: int | str, unavailable: int | str, most: int, least: int, killed: bool
 ) -> None:
     stage = WorkloadStage(replica_sets, deployments, killed_at_every_write=killed)
@@ -82,7 +82,7 @@ def test_a_rollout_stays_within_its_bounds_at_every_revision_of_the_log(
             assert sum(pod.view(Pod).is_ready for pod in active) >= least
 
 
-def test_recreate_starts_nothing_new_before_the_last_old_pod_is_gone(stage: WorkloadStage) -> None:
+def test_recreate_starts_new_pods_after_the_last_old_pod_is_deleted(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(2, strategy={"type": "Recreate"}))
     stage.settle()
     stage.patch(DEPLOYMENTS, "web", image("registry.example/app:2"))
@@ -98,7 +98,7 @@ def test_recreate_starts_nothing_new_before_the_last_old_pod_is_gone(stage: Work
     assert sizes(stage) == {"1": 0, "2": 2}
 
 
-def test_a_deployment_scaled_amid_a_rollout_is_scaled_in_proportion(stage: WorkloadStage) -> None:
+def test_a_deployment_scaled_during_a_rollout_is_scaled_proportionally(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(10, strategy=rolling(2, 1)))
     stage.settle()
     stage.patch(DEPLOYMENTS, "web", image("registry.example/app:2"))
@@ -112,7 +112,7 @@ def test_a_deployment_scaled_amid_a_rollout_is_scaled_in_proportion(stage: Workl
     assert sizes(stage) == {"1": 0, "2": 0}
 
 
-def test_a_paused_deployment_is_scaled_and_not_rolled(stage: WorkloadStage) -> None:
+def test_a_paused_deployment_is_scaled_and_not_rolled_out(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(2))
     stage.settle()
     stage.patch(DEPLOYMENTS, "web", {"spec": {"paused": True, **image("registry.example/app:2")["spec"]}})
@@ -126,7 +126,7 @@ def test_a_paused_deployment_is_scaled_and_not_rolled(stage: WorkloadStage) -> N
     assert sizes(stage) == {"1": 0, "2": 4}
 
 
-def test_going_back_to_a_template_takes_up_its_replica_set_again(stage: WorkloadStage) -> None:
+def test_returning_to_a_template_reuses_its_replica_set(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1))
     stage.settle()
     stage.patch(DEPLOYMENTS, "web", image("registry.example/app:2"))
@@ -138,7 +138,7 @@ def test_going_back_to_a_template_takes_up_its_replica_set_again(stage: Workload
     assert again["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
 
 
-def test_the_annotation_of_old_clients_rolls_back(stage: WorkloadStage) -> None:
+def test_the_rollback_annotation_of_old_clients_rolls_back(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1))
     stage.settle()
     stage.patch(DEPLOYMENTS, "web", image("registry.example/app:2"))
@@ -160,7 +160,7 @@ def test_old_replica_sets_beyond_the_limit_are_deleted(stage: WorkloadStage) -> 
     assert sizes(stage) == {"4": 0, "5": 1}
 
 
-def test_a_rollout_that_stands_still_times_out_and_recovers(stage: WorkloadStage) -> None:
+def test_a_stalled_rollout_times_out_and_recovers(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1, progressDeadlineSeconds=60))
     stage.work()
     stage.pass_by(50)
@@ -174,7 +174,7 @@ def test_a_rollout_that_stands_still_times_out_and_recovers(stage: WorkloadStage
     assert progress(stage) == ("True", "NewReplicaSetAvailable")
 
 
-def test_a_name_that_is_taken_counts_as_a_collision(stage: WorkloadStage) -> None:
+def test_a_name_in_use_counts_as_a_collision(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1))
     stage.settle()
     (first,) = stage.all(SETS)
@@ -192,14 +192,14 @@ def test_a_name_that_is_taken_counts_as_a_collision(stage: WorkloadStage) -> Non
     assert len(stage.all(SETS)) == 2
 
 
-def test_what_hinders_a_replica_set_is_said_by_the_deployment(stage: WorkloadStage) -> None:
+def test_the_deployment_reports_the_failure_of_its_replica_set(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1, template=template(LABELS, priorityClassName="none-such")))
     stage.work()
     conditions = {each["type"]: each for each in stage.get(DEPLOYMENTS, "web")["status"]["conditions"]}
     assert conditions["ReplicaFailure"]["reason"] == "FailedCreate"
 
 
-def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) -> None:
+def test_a_reconciled_deployment_is_not_written(stage: WorkloadStage) -> None:
     stage.create(DEPLOYMENTS, deployment(1))
     stage.settle()
     written = len(stage.written())

@@ -68,7 +68,7 @@ class Scene:
         return [message for _, _, message in self.context.told.events]
 
 
-def test_a_pod_on_a_device_that_gets_a_taint_is_deleted_and_says_why() -> None:
+def test_a_pod_on_a_tainted_device_is_deleted_with_a_reason() -> None:
     scene = Scene()
     deleted = DEVICE_TAINT_EVICTIONS.deleted._value.get()
     assert scene.going() == []
@@ -101,7 +101,7 @@ def test_tolerations_decide_whether_a_pod_stays(tolerations: list[dict[str, Any]
     assert scene.going() == ([] if stays else ["web"])
 
 
-def test_the_shortest_time_of_all_matching_tolerations_counts() -> None:
+def test_the_shortest_toleration_of_all_matching_ones_counts() -> None:
     scene = Scene(bears(tolerationSeconds=60), bears(tolerationSeconds=5))
     scene.taint(TAINT)
     scene.stage.pass_by(4)
@@ -110,7 +110,7 @@ def test_the_shortest_time_of_all_matching_tolerations_counts() -> None:
     assert scene.going() == ["web"]
 
 
-def test_a_taint_that_is_removed_in_time_cancels_the_deletion() -> None:
+def test_a_taint_removed_in_time_cancels_the_deletion() -> None:
     scene = Scene(bears(tolerationSeconds=5))
     scene.taint(TAINT)
     scene.stage.pass_by(3)

@@ -62,7 +62,7 @@ def evict(stage: WorkloadStage, name: str) -> int:
         pytest.param({"minAvailable": 9}, (5, 9, 5, 0), id="more than there are to be"),
     ],
 )
-def test_budgets_count(stage: WorkloadStage, spec: dict[str, Any], expected: tuple[int, ...]) -> None:
+def test_budgets_count_healthy_pods(stage: WorkloadStage, spec: dict[str, Any], expected: tuple[int, ...]) -> None:
     stage.create(DEPLOYMENTS, workload("Deployment", 5))
     stage.settle()
     stage.create(BUDGETS, budget(**spec))
@@ -74,7 +74,7 @@ def test_budgets_count(stage: WorkloadStage, spec: dict[str, Any], expected: tup
     assert stage.get(BUDGETS, "pdb")["status"]["observedGeneration"] == 1
 
 
-def test_evictions_use_the_budget_up_and_new_pods_fill_it(stage: WorkloadStage) -> None:
+def test_evictions_use_the_budget_and_new_pods_restore_it(stage: WorkloadStage) -> None:
     stage.create(SETS, workload("ReplicaSet", 3))
     stage.settle()
     stage.create(BUDGETS, budget(minAvailable=2))
@@ -91,7 +91,7 @@ def test_evictions_use_the_budget_up_and_new_pods_fill_it(stage: WorkloadStage) 
     assert evict(stage, second) == 201
 
 
-def test_an_eviction_without_a_deletion_is_forgotten_after_two_minutes(stage: WorkloadStage) -> None:
+def test_an_eviction_without_a_deletion_expires_after_two_minutes(stage: WorkloadStage) -> None:
     stage.create(SETS, workload("ReplicaSet", 3))
     stage.settle()
     stage.create(BUDGETS, budget(maxUnavailable=1))
@@ -105,7 +105,7 @@ def test_an_eviction_without_a_deletion_is_forgotten_after_two_minutes(stage: Wo
     assert "NotDeleted: Pod was expected by PDB shop/shop to be deleted but it wasn't" in stage.told.all
 
 
-def test_pods_without_a_controller_are_told_of_and_numbers_work(stage: WorkloadStage) -> None:
+def test_pods_without_a_controller_are_reported_and_counted_for_absolute_numbers(stage: WorkloadStage) -> None:
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "alone", "labels": LABELS}}
     stage.create("pods", {**pod, "spec": {"containers": [{"name": "c", "image": "registry.example/app:1"}]}})
     stage.create(BUDGETS, budget(maxUnavailable=1))
@@ -126,7 +126,7 @@ def test_pods_without_a_controller_are_told_of_and_numbers_work(stage: WorkloadS
         ("apps/v1", "StatefulSet", 'found no controllers for pod "odd"'),
     ],
 )
-def test_what_cannot_be_counted_lets_nothing_go(
+def test_pods_that_cannot_be_counted_allow_no_disruptions(
     stage: WorkloadStage, api_version: str, kind: str, problem: str
 ) -> None:
     stage.create(SETS, workload("ReplicaSet", 2))
@@ -147,7 +147,7 @@ def test_what_cannot_be_counted_lets_nothing_go(
     assert stage.log.head().revision == before
 
 
-def test_a_mark_on_a_pod_that_stays_goes_after_two_minutes(stage: WorkloadStage) -> None:
+def test_the_disruption_target_of_a_kept_pod_is_removed_after_two_minutes(stage: WorkloadStage) -> None:
     stage.create(SETS, workload("ReplicaSet", 1))
     stage.settle()
     (pod,) = stage.pods()
@@ -161,7 +161,7 @@ def test_a_mark_on_a_pod_that_stays_goes_after_two_minutes(stage: WorkloadStage)
     assert (found["type"], found["status"]) == ("DisruptionTarget", "False")
 
 
-def test_a_pod_of_two_budgets_is_told_of_and_stays(stage: WorkloadStage) -> None:
+def test_a_pod_of_two_budgets_is_reported_and_not_evicted(stage: WorkloadStage) -> None:
     stage.create(BUDGETS, budget("one", minAvailable=0))
     stage.create(BUDGETS, budget("two", minAvailable=0))
     stage.create(SETS, workload("ReplicaSet", 1))

@@ -44,7 +44,7 @@ def written(
     return found.to_dict()
 
 
-def test_new_endpoints_are_byte_for_byte_what_go_would_write() -> None:
+def test_new_endpoints_have_the_bytes_of_go() -> None:
     service = a_service(labels={"team": "a", "app": "web"}, ports=[service_port("http")])
     found = desired(service, [POD, a_pod("q", uid="u2", ips=["10.0.0.2"], ready=False)], None, TRIGGERED)
     assert found is not None
@@ -75,11 +75,11 @@ def test_new_endpoints_without_addresses_have_no_subsets() -> None:
     ],
 )
 @pytest.mark.parametrize("current", [None, endpoints(subsets=[SUBSET], revision=7)], ids=["without", "with endpoints"])
-def test_services_that_are_left_alone(service: Object, current: Object | None) -> None:
+def test_services_without_a_selector_are_ignored(service: Object, current: Object | None) -> None:
     assert desired(service, [POD], current, TRIGGERED) is None
 
 
-def test_an_empty_selector_selects_everything_it_is_given() -> None:
+def test_an_empty_selector_selects_all_given_pods() -> None:
     assert written(a_service(selector={}), [POD])["subsets"] == [SUBSET]
 
 
@@ -110,7 +110,7 @@ def test_labels(service: Object, labels: dict[str, str]) -> None:
     assert written(service, [])["metadata"]["labels"] == labels
 
 
-def test_labels_come_in_the_order_of_their_keys() -> None:
+def test_labels_are_sorted_by_key() -> None:
     assert list(desired_labels({"z": "1", "a": "2"}, is_headless=True)) == [
         "a",
         "endpoints.kubernetes.io/managed-by",
@@ -133,7 +133,7 @@ def test_labels_come_in_the_order_of_their_keys() -> None:
         pytest.param(MANAGED | {"team": "a", "more": "1"}, False, id="one too many"),
     ],
 )
-def test_when_labels_are_right(labels: dict[str, str], right: bool) -> None:
+def test_labels_are_compared_with_the_desired_ones(labels: dict[str, str], right: bool) -> None:
     assert labels_are_right(labels, {"team": "a"}) is right
 
 
@@ -160,12 +160,12 @@ def with_version(version: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_nothing_is_written_when_nothing_changed(current: Object) -> None:
+def test_unchanged_endpoints_are_not_written(current: Object) -> None:
     assert desired(a_service(), [POD], current.at(7), TRIGGERED) is None
 
 
 @pytest.mark.parametrize("subsets", ["null", "[]"])
-def test_no_subsets_are_equal_to_null_ones(subsets: str) -> None:
+def test_empty_subsets_equal_null_subsets(subsets: str) -> None:
     current = Object.from_wire(endpoints().body[:-1] + f',"subsets":{subsets}}}'.encode())
     assert desired(a_service(), [], current) is None
 
@@ -185,7 +185,7 @@ def test_no_subsets_are_equal_to_null_ones(subsets: str) -> None:
         pytest.param(endpoints(subsets=[SUBSET], annotations={OVER_CAPACITY: "truncated"}), id="marked as truncated"),
     ],
 )
-def test_what_differs_is_written_at_the_revision_that_was_read(current: Object) -> None:
+def test_a_change_is_written_at_the_revision_that_was_read(current: Object) -> None:
     found = desired(a_service(), [POD], current.at(7))
     assert found is not None
     assert (found.revision, found.uid) == (7, current.uid)
@@ -205,7 +205,7 @@ def test_a_write_keeps_annotations_finalizers_and_managed_fields() -> None:
     assert metadata["managedFields"] == managed
 
 
-def test_a_write_without_a_trigger_time_takes_the_old_one_away() -> None:
+def test_a_write_without_a_trigger_time_removes_the_old_one() -> None:
     current = endpoints(annotations={TRIGGER_TIME: "2020-01-01T00:00:00Z", "mine": "kept"})
     assert written(a_service(), [POD], current)["metadata"]["annotations"] == {"mine": "kept"}
 
@@ -228,7 +228,7 @@ def test_over_capacity_is_marked_and_truncated() -> None:
     assert (len(subset["addresses"]), len(subset["notReadyAddresses"])) == (981, 19)
 
 
-def test_truncated_endpoints_settle() -> None:
+def test_truncated_endpoints_are_not_written_again() -> None:
     service, pods = a_service(), many_pods(1001)
     first = desired(service, pods, None, TRIGGERED)
     assert first is not None
@@ -239,7 +239,7 @@ def test_truncated_endpoints_settle() -> None:
     assert desired(service, pods, second.at(2)) is None
 
 
-def test_a_mark_that_a_client_took_away_comes_back() -> None:
+def test_a_capacity_annotation_removed_by_a_client_is_restored() -> None:
     service, pods = a_service(), many_pods(1001)
     over = desired(service, pods)
     assert over is not None
@@ -247,7 +247,7 @@ def test_a_mark_that_a_client_took_away_comes_back() -> None:
     assert written(service, pods, unmarked)["metadata"]["annotations"] == {OVER_CAPACITY: "truncated", "mine": "kept"}
 
 
-def test_back_within_the_capacity_the_mark_goes() -> None:
+def test_the_capacity_annotation_is_removed_within_the_capacity() -> None:
     service = a_service()
     over = desired(service, many_pods(1001))
     assert over is not None

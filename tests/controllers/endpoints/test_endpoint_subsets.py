@@ -83,7 +83,7 @@ def test_unready_pods_are_endpoints_if_published(pod: Object, expected: Short | 
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
-def test_the_annotation_to_tolerate_unready_endpoints_means_nothing_any_more(value: str) -> None:
+def test_the_deprecated_unready_annotation_has_no_effect(value: str) -> None:
     service = a_service(annotations={"service.alpha.kubernetes.io/tolerate-unready-endpoints": value})
     pods = [a_pod("p", ready=False), a_pod("q", deleted_at=DELETED)]
     assert [short(each) for each in subsets_of(service, pods)] == [("", "p", ":8080")]
@@ -152,7 +152,7 @@ D = web("d", 8080, "UDP", ip="10.0.0.4")
         pytest.param(HEADLESS, [], [], id="no pods, no subsets, headless"),
     ],
 )
-def test_which_ports(service: Object, pods: list[Object], expected: list[Short]) -> None:
+def test_ports_of_a_subset(service: Object, pods: list[Object], expected: list[Short]) -> None:
     found = [short(each) for each in subsets_of(service, pods)]
     assert sorted(_ports_sorted(each) for each in found) == sorted(expected)
 
@@ -197,7 +197,7 @@ ONLY_FOUR = a_pod("four", ips=["10.0.0.3"])
         ),
     ],
 )
-def test_which_address_of_a_dual_stack_pod(service: Object, expected: list[str]) -> None:
+def test_the_address_of_a_dual_stack_pod_has_the_services_family(service: Object, expected: list[str]) -> None:
     [subset] = subsets_of(service, [DUAL, DUAL_SIX_FIRST, ONLY_FOUR])
     assert [address.ip for address in subset.addresses or ()] == expected
 
@@ -216,7 +216,7 @@ def test_hostname(hostname: str, subdomain: str, expected: str) -> None:
     assert [address.hostname for address in subset.addresses or ()] == [expected]
 
 
-def test_addresses_sort_by_the_text_of_the_ip_then_by_uid() -> None:
+def test_addresses_are_sorted_by_ip_text_then_uid() -> None:
     pods = [
         a_pod("a", ips=["10.0.0.9"]),
         a_pod("b", ips=["10.0.0.10"]),
@@ -244,7 +244,7 @@ P1 = a_pod(
 )
 
 
-def test_subsets_come_in_the_order_that_kubernetes_recorded() -> None:
+def test_subsets_have_the_order_that_kubernetes_recorded() -> None:
     service = a_service(
         "multi",
         namespace="ee7-a",
@@ -275,7 +275,7 @@ def test_the_order_of_the_pods_does_not_matter(pods: list[Object], data: st.Data
 
 
 @given(pods=_pods)
-def test_packing_keeps_each_pair_of_address_and_port_once(pods: list[Object]) -> None:
+def test_packing_keeps_each_pair_of_address_and_port_one_time(pods: list[Object]) -> None:
     service = a_service(ports=[NAMED, service_port("n", 90, target=90), service_port("m", 91, target=91)])
     pairs = [
         (address.target_ref.name, port.name, port.port, ready)
@@ -332,12 +332,12 @@ def test_over_capacity_addresses_are_dropped_by_kubernetes_rule(
     assert sizes(truncate(subsets)) == after
 
 
-def test_the_first_addresses_of_a_subset_stay() -> None:
+def test_the_first_addresses_of_a_subset_are_kept() -> None:
     full = subset(1200, 0, 80)
     [kept] = truncate([full])
     assert kept.addresses == (full.addresses or [])[:1000]
 
 
-def test_within_the_capacity_the_very_same_list_comes_back() -> None:
+def test_a_list_within_the_capacity_is_returned_unchanged() -> None:
     subsets = [subset(1000, 0, 80)]
     assert truncate(subsets) is subsets

@@ -23,7 +23,7 @@ def test_a_new_service_gets_its_endpoints() -> None:
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_a_pod_that_stops_being_ready_overtakes_what_waits_already() -> None:
+def test_a_pod_that_stops_being_ready_overtakes_waiting_services() -> None:
     others = [a_service(f"other-{number}", selector={"app": "other"}) for number in range(3)]
     cluster = Cluster(a_pod("p"), *others, a_service("web", selector={"app": "web"}))
     cluster.settle()
@@ -32,7 +32,7 @@ def test_a_pod_that_stops_being_ready_overtakes_what_waits_already() -> None:
     assert cluster.settle()[0].object.name == "web"
 
 
-def test_what_is_there_at_the_start_is_looked_at() -> None:
+def test_existing_services_are_reconciled_at_the_start() -> None:
     cluster = Cluster(a_pod(), a_service())
     assert types(cluster.settle()) == ["ADDED"]
 
@@ -51,7 +51,7 @@ def test_endpoints_follow_their_pods() -> None:
     assert cluster.ready() == []
 
 
-def test_a_pod_that_changes_its_labels_moves() -> None:
+def test_a_pod_with_changed_labels_moves_to_another_service() -> None:
     cluster = Cluster(a_service("web"), a_service("db", selector={"app": "db"}), a_pod("p"))
     cluster.settle()
     cluster.put(a_pod("p", labels={"app": "db"}))
@@ -59,7 +59,7 @@ def test_a_pod_that_changes_its_labels_moves() -> None:
     assert (cluster.ready(WEB), cluster.ready(Key("default", "db"))) == ([], ["10.0.0.1"])
 
 
-def test_pods_of_other_namespaces_do_not_count() -> None:
+def test_pods_of_other_namespaces_are_ignored() -> None:
     cluster = Cluster(a_service(), a_namespace("other"), a_pod("p", namespace="other"))
     cluster.settle()
     assert cluster.ready() == []
@@ -73,7 +73,7 @@ def test_a_service_that_changes_its_selector_gets_other_pods() -> None:
     assert cluster.ready() == ["10.0.0.2"]
 
 
-def test_an_empty_selector_takes_every_pod_of_the_namespace() -> None:
+def test_an_empty_selector_selects_every_pod_of_the_namespace() -> None:
     cluster = Cluster(a_service(selector={}), a_pod("p", labels={}))
     cluster.settle()
     cluster.put(a_pod("q", labels={"any": "thing"}, ips=["10.0.0.2"]))
@@ -98,7 +98,7 @@ def test_a_service_that_becomes_an_external_name_keeps_its_endpoints() -> None:
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_a_deleted_service_takes_its_endpoints_along() -> None:
+def test_the_endpoints_of_a_deleted_service_are_deleted() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.delete(SERVICES, WEB)
@@ -106,7 +106,7 @@ def test_a_deleted_service_takes_its_endpoints_along() -> None:
     assert cluster.endpoints() is None
 
 
-def test_deleted_endpoints_come_back_at_once() -> None:
+def test_deleted_endpoints_are_recreated_at_once() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.delete(ENDPOINTS, WEB)
@@ -114,7 +114,7 @@ def test_deleted_endpoints_come_back_at_once() -> None:
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_a_clients_edit_stands_until_a_pod_changes() -> None:
+def test_a_clients_edit_is_kept_until_a_pod_changes() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(endpoints(subsets=[{"addresses": [{"ip": "203.0.113.7"}], "ports": [{"port": 1}]}]))
@@ -124,7 +124,7 @@ def test_a_clients_edit_stands_until_a_pod_changes() -> None:
     assert cluster.ready() == ["10.0.0.9"]
 
 
-def test_a_clients_edit_stands_until_the_service_changes() -> None:
+def test_a_clients_edit_is_kept_until_the_service_changes() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(endpoints())
@@ -133,32 +133,32 @@ def test_a_clients_edit_stands_until_the_service_changes() -> None:
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_endpoints_of_no_service_that_a_client_makes_are_left_alone() -> None:
+def test_a_clients_endpoints_without_a_service_are_kept() -> None:
     cluster = Cluster()
     cluster.put(endpoints("manual"))
     assert cluster.settle() == []
 
 
-def test_leftovers_go_at_the_start_but_not_election_locks() -> None:
+def test_leftovers_are_deleted_at_the_start_except_election_locks() -> None:
     cluster = Cluster(endpoints("orphan"), endpoints("lock", annotations={LEADER: "{}"}))
     assert types(cluster.settle()) == ["DELETED"]
     assert cluster.endpoints(Key("default", "orphan")) is None
     assert cluster.endpoints(Key("default", "lock")) is not None
 
 
-def test_leftovers_with_a_service_are_adopted() -> None:
+def test_leftovers_of_existing_services_are_adopted() -> None:
     cluster = Cluster(a_service(), a_pod(), endpoints(labels={}))
     assert types(cluster.settle()) == ["MODIFIED"]
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_in_a_terminating_namespace_nothing_is_created_and_nothing_is_tried_again() -> None:
+def test_a_creation_in_a_terminating_namespace_is_not_retried() -> None:
     cluster = Cluster(a_namespace(phase="Terminating"), a_service(), a_pod())
     assert cluster.settle() == []
     assert cluster.controller.queue.next_ready_in() is None
 
 
-def test_in_a_terminating_namespace_existing_endpoints_still_follow() -> None:
+def test_existing_endpoints_are_updated_in_a_terminating_namespace() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(a_namespace(phase="Terminating"), a_pod(ready=False))
@@ -191,7 +191,7 @@ def test_the_trigger_time_is_the_creation_then_the_change_then_none() -> None:
     assert trigger_time() is None
 
 
-def test_a_service_that_was_deleted_begins_with_its_creation_again() -> None:
+def test_the_trigger_time_of_a_recreated_service_is_its_creation() -> None:
     cluster = Cluster(a_service())
     cluster.settle()
     cluster.delete(SERVICES, WEB)
@@ -203,7 +203,7 @@ def test_a_service_that_was_deleted_begins_with_its_creation_again() -> None:
     assert found.annotations == {"endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z"}
 
 
-def test_changes_of_pods_wait_for_the_batch_period_and_come_together() -> None:
+def test_changes_of_pods_are_batched_for_the_batch_period() -> None:
     cluster = Cluster(a_service(), batch_period=0.5)
     cluster.settle()
     cluster.put(a_pod("p", ips=["10.0.0.1"]))
@@ -253,7 +253,7 @@ _pod_states = st.builds(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(_pod_states, max_size=12))
-def test_however_the_pods_came_to_be_what_they_are_reconciling_again_writes_nothing(states: list[Object]) -> None:
+def test_reconciling_again_writes_nothing(states: list[Object]) -> None:
     cluster = Cluster(a_service())
     cluster.settle()
     for state in states:

@@ -53,11 +53,11 @@ DAY: list[Step] = [
 # this would measure the speed of the machine
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories, kills)
-def test_a_history_that_stops_changing_ends_as_the_oracle_says(steps: list[Step], kill_after: int) -> None:
+def test_a_history_ends_with_the_oracles_endpoints(steps: list[Step], kill_after: int) -> None:
     check_history(steps, kill_after)
 
 
-def test_wherever_a_process_is_killed_the_end_is_the_same() -> None:
+def test_a_killed_process_reaches_the_same_end_state() -> None:
     undisturbed = check_history(DAY)
     appends = undisturbed.log.appended
     assert appends > 30
@@ -114,7 +114,7 @@ def changed_endpoints(world: EndpointsStage, **fields: object) -> None:
         pytest.param(lambda world: world.put(repeated(world)), id="two slices say the same"),
     ],
 )
-def test_the_check_sees_what_is_wrong(spoil: Callable[[EndpointsStage], None]) -> None:
+def test_the_oracle_detects_wrong_endpoints(spoil: Callable[[EndpointsStage], None]) -> None:
     world = a_quiet_world()
     State(world).check(SLICE_SIZE)
     spoil(world)

@@ -14,7 +14,7 @@ from tests.controllers.endpoints.cluster import Cluster, types
 from tests.controllers.log_cluster import WEB
 
 
-def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along() -> None:
+def test_unseen_endpoints_of_a_deleted_service_are_deleted() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.follow()
     cluster.delete(SERVICES, WEB)
@@ -36,7 +36,7 @@ def test_endpoints_deleted_with_their_service_are_no_error() -> None:
     assert cluster.controller.queue.num_requeues(WEB) == 0
 
 
-def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
+def test_a_stale_cache_causes_no_wrong_decision() -> None:
     cluster = Cluster(a_service(), a_pod("p"))
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]), a_pod("r", ips=["10.0.0.3"]))
@@ -49,7 +49,7 @@ def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     assert cluster.settle() == []
 
 
-def test_a_service_that_comes_back_before_the_deletion_of_its_endpoints_was_seen_gets_new_ones() -> None:
+def test_a_service_recreated_before_the_deletion_was_observed_gets_new_endpoints() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     before = cluster.endpoints()
@@ -66,7 +66,7 @@ def test_a_service_that_comes_back_before_the_deletion_of_its_endpoints_was_seen
     assert cluster.settle() == []
 
 
-def test_endpoints_that_finalizers_hold_follow_the_service_that_came_back() -> None:
+def test_endpoints_held_by_finalizers_follow_the_recreated_service() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     found = cluster.endpoints()
@@ -95,7 +95,7 @@ def _they_delete(cluster: Cluster) -> None:
         pytest.param(False, _they_edit, ["MODIFIED"], id="a creation, met with AlreadyExists"),
     ],
 )
-def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
+def test_an_unseen_write_of_another_client_is_a_conflict_and_is_retried(
     made: bool, theirs: Callable[[Cluster], None], written: list[str]
 ) -> None:
     cluster = Cluster(a_service(), a_pod())
@@ -116,7 +116,7 @@ def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
     assert found.annotations.get("mine") == ("kept" if theirs is _they_edit else None)
 
 
-def test_a_namespace_that_has_gone_is_no_alarm() -> None:
+def test_a_deleted_namespace_causes_no_error_log() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.follow()
     cluster.delete(NAMESPACES, Key("", "default"))
@@ -130,7 +130,7 @@ def test_a_namespace_that_has_gone_is_no_alarm() -> None:
     assert cluster.controller.queue.next_ready_in() is None
 
 
-def test_endpoints_that_came_and_went_unseen_come_back() -> None:
+def test_endpoints_created_and_deleted_unseen_are_recreated() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.follow()
     assert cluster.controller.process_next(timeout=0)
@@ -139,7 +139,7 @@ def test_endpoints_that_came_and_went_unseen_come_back() -> None:
     assert types(cluster.settle()) == ["ADDED"]
 
 
-def test_what_was_written_is_remembered_no_longer_than_the_cache_lacks_it() -> None:
+def test_own_writes_are_remembered_until_the_cache_has_them() -> None:
     cluster = Cluster(*[a_service(f"s-{number}") for number in range(5)], a_pod())
     reconciler = cluster.controller._reconciler
     assert isinstance(reconciler, EndpointsReconciler)

@@ -71,7 +71,7 @@ def names(changes: PodChanges, change: Change) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("type_", [EventType.ADDED, EventType.DELETED], ids=["added", "deleted"])
-def test_a_pod_that_comes_or_goes(
+def test_a_created_or_deleted_pod_enqueues_its_services(
     changes: PodChanges, labels: dict[str, str], expected: list[str], type_: EventType
 ) -> None:
     pod = a_pod(labels=labels)
@@ -115,11 +115,13 @@ ALL_OF_WEB = ["all", "external", "web"]
         ),
     ],
 )
-def test_a_pod_that_changes(changes: PodChanges, old: Object, new: Object, expected: list[str]) -> None:
+def test_a_changed_pod_enqueues_its_services(
+    changes: PodChanges, old: Object, new: Object, expected: list[str]
+) -> None:
     assert names(changes, Change(EventType.MODIFIED, old.at(1), new.at(2), 2)) == expected
 
 
-def test_the_same_version_again_is_no_change(changes: PodChanges) -> None:
+def test_an_equal_version_is_no_change(changes: PodChanges) -> None:
     assert names(changes, Change(EventType.MODIFIED, a_pod(revision=1), a_pod(ready=False, revision=1), 1)) == []
 
 
@@ -134,7 +136,7 @@ def test_the_same_version_again_is_no_change(changes: PodChanges) -> None:
         pytest.param(EventType.DELETED, a_service("web", selector=WEB), ["all", "external"], id="goes"),
     ],
 )
-def test_what_is_remembered_is_forgotten_when_a_service(
+def test_remembered_pods_are_discarded_when_a_service_changes(
     cluster: Cluster, kind: EventType, service: Object, expected: list[str]
 ) -> None:
     added = Change(EventType.ADDED, None, a_pod(labels=WEB), 9)
@@ -144,7 +146,7 @@ def test_what_is_remembered_is_forgotten_when_a_service(
     assert names(cluster.changes, added) == expected
 
 
-def test_very_many_labels_are_not_cached(changes: PodChanges) -> None:
+def test_too_many_labels_are_not_cached(changes: PodChanges) -> None:
     many = {f"{number}-{'x' * 1000}": "y" for number in range(10_000)}
     assert names(changes, Change(EventType.ADDED, None, a_pod(labels=WEB | many), 9)) == ALL_OF_WEB
     assert changes._known.size == 0
@@ -160,6 +162,6 @@ def test_very_many_labels_are_not_cached(changes: PodChanges) -> None:
         (True, None, False),
     ],
 )
-def test_a_pod_that_stops_being_ready(before: bool | None, after: bool | None, stops: bool) -> None:
+def test_a_pod_that_stops_being_ready_has_priority(before: bool | None, after: bool | None, stops: bool) -> None:
     old, new = (None if ready is None else a_pod(ready=ready) for ready in (before, after))
     assert stops_being_ready(Change(EventType.MODIFIED, old, new, 9)) is stops

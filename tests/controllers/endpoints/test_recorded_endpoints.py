@@ -77,7 +77,7 @@ def is_a_clients(recorded: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(("path", "least"), list(recordings()))
-def test_every_recorded_endpoints_object_is_what_we_desire(path: Path, least: int) -> None:
+def test_every_recorded_endpoints_object_equals_the_desired_one(path: Path, least: int) -> None:
     compared = 0
     for at in checkpoints(path):
         for service in at.services.list():

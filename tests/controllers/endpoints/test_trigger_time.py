@@ -42,7 +42,7 @@ def observe(times: TriggerTimes, created: int | None, found: list[Pod]) -> int |
         pytest.param([], [], None, id="without pods"),
     ],
 )
-def test_later_calls_tell_the_oldest_change_since_the_one_before(
+def test_later_calls_return_the_oldest_change_since_the_previous_call(
     before: list[Pod], after: list[Pod], expected: int | None
 ) -> None:
     times = TriggerTimes()
@@ -50,21 +50,21 @@ def test_later_calls_tell_the_oldest_change_since_the_one_before(
     assert observe(times, CREATED, after) == expected
 
 
-def test_the_first_call_tells_the_creation_of_the_service() -> None:
+def test_the_first_call_returns_the_creation_of_the_service() -> None:
     assert observe(TriggerTimes(), CREATED, pods(a=5, b=50)) == CREATED
 
 
-def test_the_first_call_tells_nothing_when_the_service_does_not_say_when_it_was_created() -> None:
+def test_the_first_call_returns_none_without_a_creation_time() -> None:
     assert observe(TriggerTimes(), None, pods(a=5)) is None
 
 
-def test_a_service_created_again_counts_as_a_change() -> None:
+def test_a_recreated_service_counts_as_a_change() -> None:
     times = TriggerTimes()
     observe(times, CREATED, [])
     assert observe(times, 40, []) == 40
 
 
-def test_a_forgotten_service_begins_anew() -> None:
+def test_a_discarded_service_starts_again() -> None:
     times = TriggerTimes()
     observe(times, CREATED, pods(a=20))
     times.forget(SERVICE)

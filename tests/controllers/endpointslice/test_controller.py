@@ -60,7 +60,7 @@ def test_slices_follow_their_pods() -> None:
     assert cluster.addresses() == ["10.0.0.1"]
 
 
-def test_many_pods_fill_slices_and_empty_ones_go() -> None:
+def test_many_pods_fill_slices_and_empty_slices_are_deleted() -> None:
     cluster = SliceCluster(a_service(), *many_pods(250))
     assert cluster.settle() == ["ADDED"] * 3
     assert len(cluster.addresses()) == 250
@@ -77,7 +77,7 @@ def test_many_pods_fill_slices_and_empty_ones_go() -> None:
         pytest.param(a_service(type="ExternalName", cluster_ip=""), id="an ExternalName"),
     ],
 )
-def test_services_that_are_left_alone_and_keep_the_slices_they_have(service: Object) -> None:
+def test_ignored_services_keep_their_slices(service: Object) -> None:
     assert SliceCluster(service, a_pod()).settle() == []
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
@@ -87,7 +87,7 @@ def test_services_that_are_left_alone_and_keep_the_slices_they_have(service: Obj
     assert cluster.addresses() == ["10.0.0.1"]
 
 
-def test_a_deleted_service_takes_its_slices_along() -> None:
+def test_the_slices_of_a_deleted_service_are_deleted() -> None:
     cluster = SliceCluster(a_service(families=["IPv4", "IPv6"]), a_pod())
     cluster.settle()
     cluster.delete(SERVICES, WEB)
@@ -95,7 +95,7 @@ def test_a_deleted_service_takes_its_slices_along() -> None:
     assert cluster.found() == []
 
 
-def test_slices_that_were_orphaned_stay_without_their_service() -> None:
+def test_orphaned_slices_outlive_their_service() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     [found] = cluster.found()
@@ -115,14 +115,14 @@ def test_slices_of_an_earlier_service_are_replaced() -> None:
     assert [owner.uid for owner in found.metadata.owner_references or ()] == ["another"]
 
 
-def test_leftovers_of_a_service_that_is_gone_go_at_the_start() -> None:
+def test_leftovers_of_a_deleted_service_are_deleted_at_the_start() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     cluster.delete(SERVICES, WEB)
     assert SliceCluster(log=cluster.log).settle() == ["DELETED"]
 
 
-def test_a_new_process_finds_everything_as_it_should_be() -> None:
+def test_a_new_process_writes_nothing() -> None:
     cluster = SliceCluster(a_service(), *many_pods(120))
     cluster.settle()
     assert SliceCluster(log=cluster.log).settle() == []
@@ -138,7 +138,7 @@ def test_nothing_is_created_for_a_service_that_is_being_deleted() -> None:
     assert cluster.settle() == ["MODIFIED"]
 
 
-def test_in_a_terminating_namespace_nothing_is_created_and_nothing_is_tried_again() -> None:
+def test_a_creation_in_a_terminating_namespace_is_not_retried() -> None:
     cluster = SliceCluster(a_service(), a_pod("p"), a_pod("q", ips=["10.0.0.2"]))
     cluster.settle()
     cluster.put(a_namespace(phase="Terminating"), a_service(families=["IPv4", "IPv6"]), a_pod("p", ready=False))
@@ -166,7 +166,7 @@ def edited(obj: Object, **fields: Any) -> Object:
         pytest.param(lambda obj: obj.with_metadata(labels=None), ["ADDED"], id="of all its labels"),
     ],
 )
-def test_an_edit_of_a_slice_is_put_right(edit: Any, written: list[str]) -> None:
+def test_an_edited_slice_is_restored(edit: Any, written: list[str]) -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     [found] = cluster.found()
@@ -177,7 +177,7 @@ def test_an_edit_of_a_slice_is_put_right(edit: Any, written: list[str]) -> None:
     assert len(kept.to_dict()["endpoints"]) == 1
 
 
-def test_a_deleted_slice_comes_back() -> None:
+def test_a_deleted_slice_is_recreated() -> None:
     cluster = SliceCluster(a_service(), *many_pods(150))
     cluster.settle()
     cluster.delete(ENDPOINT_SLICES, cluster.found()[0].key)
@@ -185,7 +185,7 @@ def test_a_deleted_slice_comes_back() -> None:
     assert len(cluster.addresses()) == 150
 
 
-def test_a_slice_in_the_course_of_its_deletion_does_not_count() -> None:
+def test_a_slice_that_is_being_deleted_is_ignored() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     [found] = cluster.found()
@@ -195,7 +195,7 @@ def test_a_slice_in_the_course_of_its_deletion_does_not_count() -> None:
     assert [obj.name == held.name for obj in cluster.found()].count(True) == 1
 
 
-def test_slices_of_others_are_left_alone() -> None:
+def test_slices_of_other_controllers_are_unchanged() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     [found] = cluster.found()
@@ -207,7 +207,7 @@ def test_slices_of_others_are_left_alone() -> None:
     assert [obj.name for obj in cluster.found()] == ["web-theirs"]
 
 
-def test_a_pod_on_a_missing_node_comes_with_the_node() -> None:
+def test_a_pod_on_a_missing_node_is_added_with_the_node() -> None:
     cluster = SliceCluster(a_service(), a_pod(node="late"))
     cluster.settle()
     assert cluster.addresses() == []
@@ -258,7 +258,7 @@ def test_hints_by_cpu_follow_the_nodes(change: Object, expected: list[str]) -> N
     assert hinted(cluster) == expected
 
 
-def test_changes_of_nodes_concern_only_services_with_pods_there() -> None:
+def test_changes_of_nodes_enqueue_only_services_with_pods_there() -> None:
     cluster = SliceCluster(a_service(), a_pod(), a_service("db", selector={"app": "db"}))
     cluster.settle()
     cluster.put(a_node("node-b", "zone-7"))
@@ -268,7 +268,7 @@ def test_changes_of_nodes_concern_only_services_with_pods_there() -> None:
     assert cluster.settle() == ["MODIFIED"]
 
 
-def test_ones_own_writes_give_no_reason_to_look_again() -> None:
+def test_own_writes_do_not_enqueue_the_service() -> None:
     cluster = SliceCluster(a_service(), *many_pods(250))
     cluster.follow()
     assert cluster.slices.process_next(timeout=0)
@@ -282,7 +282,7 @@ def test_ones_own_writes_give_no_reason_to_look_again() -> None:
     assert not cluster.slices.process_next(timeout=0)
 
 
-def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
+def test_a_stale_cache_causes_no_wrong_decision() -> None:
     cluster = SliceCluster(a_service(), a_pod("p"))
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]))
@@ -294,7 +294,7 @@ def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     assert cluster.settle() == []
 
 
-def test_a_service_deleted_before_its_new_slice_was_seen_takes_it_along() -> None:
+def test_an_unseen_slice_of_a_deleted_service_is_deleted() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.follow()
     cluster.delete(SERVICES, WEB)
@@ -305,7 +305,7 @@ def test_a_service_deleted_before_its_new_slice_was_seen_takes_it_along() -> Non
     assert cluster.found() == []
 
 
-def test_a_write_from_a_stale_cache_is_refused_and_tried_again() -> None:
+def test_a_write_from_a_stale_cache_conflicts_and_is_retried() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(a_pod(ready=False))
@@ -319,7 +319,7 @@ def test_a_write_from_a_stale_cache_is_refused_and_tried_again() -> None:
     assert cluster.found()[0].annotations == {"mine": "kept"}
 
 
-def test_a_slice_that_went_unseen_is_no_error_and_tried_again() -> None:
+def test_a_slice_deleted_unseen_is_retried_without_an_error() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(a_pod(ready=False))
@@ -357,7 +357,7 @@ def test_the_trigger_time_is_the_creation_then_the_change_then_none() -> None:
     assert trigger_time() is None
 
 
-def test_changes_of_pods_wait_for_the_batch_period_and_come_together() -> None:
+def test_changes_of_pods_are_batched_for_the_batch_period() -> None:
     cluster = SliceCluster(a_service(), batch_period=0.5)
     cluster.settle()
     cluster.put(a_pod("p", ips=["10.0.0.1"]))
@@ -407,7 +407,7 @@ _changes = st.one_of(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(_changes, st.integers(0, 3)), max_size=12))
-def test_however_slowly_the_caches_follow_the_end_is_the_same(history: list[tuple[Object, int]]) -> None:
+def test_slow_caches_reach_the_same_end_state(history: list[tuple[Object, int]]) -> None:
     cluster = SliceCluster(a_service())
     for change, steps in history:
         cluster.put(change)

@@ -81,7 +81,7 @@ def test_conditions(ready: bool | None, deleted_at: str | None, publish: bool, c
     ],
 )
 @pytest.mark.parametrize("publish", [False, True])
-def test_pods_that_are_no_endpoints(pod: Object, publish: bool) -> None:
+def test_terminal_pods_and_pods_without_addresses_are_no_endpoints(pod: Object, publish: bool) -> None:
     assert count(a_service(publish_not_ready=publish), pod) == 0
 
 
@@ -138,11 +138,11 @@ def test_each_family_has_its_address(address_type: str, expected: list[str]) -> 
         ("nonsense", None),
     ],
 )
-def test_addresses_are_written_as_go_writes_them(address: str, canonical: str | None) -> None:
+def test_addresses_are_formatted_like_go(address: str, canonical: str | None) -> None:
     assert canonical_ip(address) == canonical
 
 
-def test_an_address_that_is_none_makes_no_endpoint() -> None:
+def test_an_invalid_address_makes_no_endpoint() -> None:
     assert count(a_service(), a_pod(ips=["nonsense"])) == 0
 
 
@@ -198,12 +198,12 @@ def test_ports(service_ports: list[Any], pod: Object, expected: list[tuple[str, 
     assert sorted((port.name, port.protocol, port.port) for port in group.ports) == expected
 
 
-def test_app_protocols_are_taken_over() -> None:
+def test_app_protocols_are_copied() -> None:
     [group] = groups(a_service(ports=[service_port(app_protocol="kubernetes.io/h2c")]), a_pod())
     assert group.ports == [EndpointPort("", "TCP", 8080, "kubernetes.io/h2c")]
 
 
-def test_pods_whose_ports_resolve_alike_are_in_one_group() -> None:
+def test_pods_with_equal_resolved_ports_share_one_group() -> None:
     service = a_service(ports=[service_port("http", target="web")])
     found = groups(
         service,
@@ -218,7 +218,7 @@ def test_pods_whose_ports_resolve_alike_are_in_one_group() -> None:
     ] == [([8080], ["10.0.0.1", "10.0.0.3"]), ([9090], ["10.0.0.2"]), ([], ["10.0.0.4"])]
 
 
-def test_a_group_is_there_even_if_no_pod_has_an_address_of_the_family() -> None:
+def test_a_family_without_addresses_has_a_group() -> None:
     [group] = groups(a_service(), a_pod(), address_type="IPv6")
     assert group == Group([EndpointPort("", "TCP", 8080)], {})
 
@@ -235,7 +235,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("recorded", RECORDED)
-def test_ports_are_in_the_order_of_kubernetes(recorded: list[tuple[str, str, int]]) -> None:
+def test_ports_have_the_order_of_kubernetes(recorded: list[tuple[str, str, int]]) -> None:
     ports = [EndpointPort(*port) for port in recorded]
     assert sorted_ports(sorted(ports, key=str)) == ports
 
@@ -250,11 +250,11 @@ def test_ports_are_in_the_order_of_kubernetes(recorded: list[tuple[str, str, int
         pytest.param({"target_ref": None}, False, id="the target does"),
     ],
 )
-def test_what_makes_an_endpoint_the_same(changed: dict[str, Any], same: bool) -> None:
+def test_equal_endpoints(changed: dict[str, Any], same: bool) -> None:
     [group] = groups(a_service(), a_pod())
     [endpoint] = group.endpoints.values()
     assert (identity(msgspec.structs.replace(endpoint, **changed)) == identity(endpoint)) is same
 
 
-def test_the_order_of_addresses_does_not_make_another_endpoint() -> None:
+def test_the_order_of_addresses_is_ignored() -> None:
     assert identity(Endpoint(["b", "a"])) == identity(Endpoint(["a", "b"]))

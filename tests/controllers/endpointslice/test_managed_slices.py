@@ -103,7 +103,7 @@ def what_shows(stage: Stage) -> list[tuple[str, int, dict[str, str]]]:
     ],
 )
 @pytest.mark.parametrize("follows", [True, False], ids=["seen before", "seen never"])
-def test_writes_show_before_the_cache_has_them_and_after(
+def test_own_writes_are_visible_before_the_cache_has_them(
     before: list[Callable[[Stage], None]],
     write: Callable[[Stage], None],
     expected: list[tuple[str, int, dict[str, str]]],
@@ -121,7 +121,7 @@ def test_writes_show_before_the_cache_has_them_and_after(
     assert len(stage.own.writes) == 0, "what the cache shows is forgotten"
 
 
-def test_a_write_that_the_cache_shows_before_it_is_remembered_is_looked_at_and_forgotten() -> None:
+def test_a_write_that_the_cache_shows_first_is_checked_and_discarded() -> None:
     stage = Stage(Prompt)
     assert isinstance(stage.client, Prompt)
     stage.client.follow = stage.follow
@@ -140,7 +140,7 @@ def test_a_write_that_the_cache_shows_before_it_is_remembered_is_looked_at_and_f
         pytest.param({"labels": {MANAGED_BY: "me"}}, [WEB], id="no service"),
     ],
 )
-def test_what_others_write_is_looked_at(change: dict[str, dict[str, str]], looked_at: list[Key]) -> None:
+def test_writes_of_other_clients_are_checked(change: dict[str, dict[str, str]], looked_at: list[Key]) -> None:
     stage = Stage()
     create(stage)
     stage.follow()
@@ -151,14 +151,14 @@ def test_what_others_write_is_looked_at(change: dict[str, dict[str, str]], looke
 
 
 @pytest.mark.parametrize("labels", [{}, {SERVICE_NAME: "web"}, {MANAGED_BY: "you", SERVICE_NAME: "web"}])
-def test_slices_of_others_are_not_seen(labels: dict[str, str]) -> None:
+def test_slices_of_other_controllers_are_invisible(labels: dict[str, str]) -> None:
     stage = Stage()
     stage.client.create(a_slice(labels=labels))
     assert stage.follow() == []
     assert stage.names == []
 
 
-def test_what_others_did_since_counts_once_the_cache_shows_it() -> None:
+def test_later_changes_of_other_clients_are_visible_when_the_cache_has_them() -> None:
     stage = Stage()
     create(stage)
     update(stage)
@@ -168,7 +168,7 @@ def test_what_others_did_since_counts_once_the_cache_shows_it() -> None:
     assert what_shows(stage) == [("web-1", 3, {"theirs": "too"})]
 
 
-def test_a_slice_that_is_only_marked_as_deleted_does_not_show() -> None:
+def test_a_slice_marked_for_deletion_is_invisible() -> None:
     stage = Stage()
     stage.client.create(a_slice().with_metadata(finalizers=["example.com/hold"]))
     stage.follow()
@@ -178,7 +178,7 @@ def test_a_slice_that_is_only_marked_as_deleted_does_not_show() -> None:
     assert stage.names == []
 
 
-def test_to_update_what_has_gone_is_refused_and_to_delete_it_nothing() -> None:
+def test_updating_a_deleted_slice_conflicts_and_deleting_it_is_no_error() -> None:
     stage = Stage()
     create(stage)
     gone = stage.stored

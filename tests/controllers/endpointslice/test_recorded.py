@@ -79,7 +79,7 @@ def writes(changes: Changes) -> bool:
 
 
 @pytest.mark.parametrize(("path", "least"), list(recordings()))
-def test_every_recorded_slice_is_what_we_desire(path: Path, least: int) -> None:
+def test_every_recorded_slice_equals_the_desired_one(path: Path, least: int) -> None:
     compared = 0
     for at in checkpoints(path):
         for service in at.stores[SERVICES].list():
@@ -104,7 +104,7 @@ def test_every_recorded_slice_is_what_we_desire(path: Path, least: int) -> None:
 
 
 @pytest.mark.parametrize(("path", "least"), list(recordings()))
-def test_every_recorded_mirror_is_what_we_desire(path: Path, least: int) -> None:
+def test_every_recorded_mirror_equals_the_desired_one(path: Path, least: int) -> None:
     compared = 0
     for at in checkpoints(path):
         for endpoints in at.stores[ENDPOINTS].list():

@@ -83,7 +83,7 @@ def summary(changes: Changes) -> dict[str, list[str]]:
     }
 
 
-def test_a_new_slice_is_byte_for_byte_what_go_would_write() -> None:
+def test_a_new_slice_has_the_bytes_of_go() -> None:
     service = a_service(labels={"team": "a", "app": "web"}, ports=[service_port("http")])
     pods = [a_pod("p", uid="u1"), a_pod("q", uid="u2", ips=["10.0.0.2"], ready=False, node="node-b")]
     [draft] = changes_of(service, pods).create
@@ -143,11 +143,11 @@ def test_labels(service: Object, labels: dict[str, str]) -> None:
     ("name", "prefix"),
     [("web", "web-"), ("a.b", "a.b-"), ("x" * 252, "x" * 252 + "-"), ("x" * 253, "x" * 253)],
 )
-def test_generated_names_begin_with_the_owners(name: str, prefix: str) -> None:
+def test_generated_names_begin_with_the_name_of_the_owner(name: str, prefix: str) -> None:
     assert name_prefix(name) == prefix
 
 
-def test_each_family_has_slices_of_its_own() -> None:
+def test_each_family_has_separate_slices() -> None:
     service = a_service(families=["IPv6", "IPv4"])
     found = slices_of(service, a_pod("p", ips=["10.0.0.1", "fd00::1"]), a_pod("q", ips=["10.0.0.2"]))
     assert sorted(map(content, found)) == [
@@ -161,14 +161,14 @@ def test_a_family_without_addresses_has_a_placeholder() -> None:
     assert sorted(map(content, found)) == [("IPv4", ["10.0.0.1"], [8080]), ("IPv6", [], [])]
 
 
-def test_a_family_that_the_service_loses_goes() -> None:
+def test_slices_of_a_removed_family_are_deleted() -> None:
     both = slices_of(a_service(families=["IPv4", "IPv6"]), a_pod())
     changes = changes_of(a_service(families=["IPv4"]), [a_pod()], both)
     assert [draft.address_type for draft in changes.delete] == ["IPv6"]
     assert not changes.create + changes.update
 
 
-def test_each_set_of_ports_has_slices_of_its_own() -> None:
+def test_each_set_of_ports_has_separate_slices() -> None:
     service = a_service(ports=[service_port("http", target="web")])
     pods = [a_pod(f"p{number}", ips=[f"10.0.0.{number}"], ports=[container_port("web", number)]) for number in (1, 2)]
     assert [content(obj) for obj in slices_of(service, *pods)] == [
@@ -198,7 +198,7 @@ OTHER = {"uid": "another"}
         pytest.param((["p"], {"traffic": "PreferClose"}), (["p"],), {"update": ["web-1"]}, id="and no longer"),
     ],
 )
-def test_what_is_written(before: tuple[Any, ...], after: tuple[Any, ...], expected: dict[str, list[str]]) -> None:
+def test_slice_changes(before: tuple[Any, ...], after: tuple[Any, ...], expected: dict[str, list[str]]) -> None:
     def stage(pods: list[str], varied: dict[str, Any] | None = None) -> tuple[Object, list[Object]]:
         of = {"port": 8080, "labels": {}, "annotations": {}, "uid": "uid-of-web", "traffic": "", **(varied or {})}
         service = a_service(
@@ -218,13 +218,13 @@ def test_what_is_written(before: tuple[Any, ...], after: tuple[Any, ...], expect
     assert summary(changes_of(service, pods, settled)) == {}
 
 
-def test_of_several_empty_slices_one_stays() -> None:
+def test_one_of_several_empty_slices_is_kept() -> None:
     [placeholder] = slices_of(a_service())
     other = placeholder.with_metadata(name="web-2")
     assert summary(changes_of(a_service(), [], [placeholder, other])) == {"delete": ["web-2"]}
 
 
-def test_hints_by_cpu_come_before_those_by_traffic_distribution() -> None:
+def test_hints_by_cpu_take_precedence_over_traffic_distribution() -> None:
     service = a_service(
         traffic_distribution="PreferSameNode", annotations={"service.kubernetes.io/topology-mode": "Auto"}
     )
@@ -239,7 +239,7 @@ def updated(service: Object, existing: Object, *pods: Object, trigger_time: int 
     return changed_slice(draft, appearance_of(service, trigger_time))
 
 
-def test_an_update_keeps_what_it_is_not_about() -> None:
+def test_an_update_keeps_unrelated_fields() -> None:
     [existing] = slices_of(a_service(), a_pod())
     managed = [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:metadata": {}}}]
     fields = existing.to_dict()
@@ -255,13 +255,13 @@ def test_an_update_keeps_what_it_is_not_about() -> None:
     assert obj.metadata == Object.from_wire(obj.wire()).metadata
 
 
-def test_an_update_without_a_trigger_time_takes_the_old_one_away() -> None:
+def test_an_update_without_a_trigger_time_removes_the_old_one() -> None:
     service = a_service()
     [existing] = carried_out(service, changes_of(service, [a_pod()]), trigger_time=TRIGGERED)
     assert "annotations" not in updated(service, existing, a_pod(ready=False)).to_dict()["metadata"]
 
 
-def test_a_slice_that_is_written_over_keeps_nothing_but_its_identity() -> None:
+def test_an_overwritten_slice_keeps_only_its_identity() -> None:
     [existing] = slices_of(a_service(), a_pod())
     existing = existing.with_metadata(annotations={"theirs": "gone"}).at(3)
     obj = updated(a_service(ports=[service_port(target=9090)]), existing, a_pod())
@@ -271,7 +271,7 @@ def test_a_slice_that_is_written_over_keeps_nothing_but_its_identity() -> None:
     assert content(obj) == ("IPv4", ["10.0.0.1"], [9090])
 
 
-def test_an_edit_of_the_endpoints_is_put_right() -> None:
+def test_edited_endpoints_are_restored() -> None:
     [existing] = slices_of(a_service(), a_pod())
     fields = existing.to_dict()
     fields["endpoints"] = [{"addresses": ["203.0.113.7"], "conditions": {}}, *fields["endpoints"]]
@@ -307,7 +307,7 @@ services = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(services, pods_of_services), min_size=1, max_size=4))
-def test_whatever_came_before_slices_say_the_same_and_settle_at_once(
+def test_any_previous_slices_lead_to_the_same_slices_in_one_step(
     history: list[tuple[Object, list[Object]]],
 ) -> None:
     slices: list[Object] = []

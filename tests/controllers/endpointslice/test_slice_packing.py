@@ -122,31 +122,31 @@ def outlined(draft: Draft) -> tuple[str, int]:
         pytest.param([range(5), range(3, 8)], range(8), {"update": [("b", 3)]}, id="what is there twice is taken out"),
     ],
 )
-def test_what_is_written(
+def test_packed_slices(
     existing: list[Iterable[int]], endpoints: Iterable[int], expected: dict[str, list[tuple[str, int]]]
 ) -> None:
     assert outline(packed(existing, map(endpoint, endpoints))) == expected
 
 
-def test_an_endpoint_that_changes_stays_where_it_is() -> None:
+def test_a_changed_endpoint_stays_in_its_slice() -> None:
     changes = packed([range(3), range(3, 6)], [endpoint(0), endpoint(1, NOT_READY), *map(endpoint, range(2, 6))])
     [draft] = changes.update
     assert draft.endpoints == [endpoint(0), endpoint(1, NOT_READY), endpoint(2)]
     assert [*map(outlined, changes.unchanged)] == [("b", 3)]
 
 
-def test_labels_alone_are_reason_enough() -> None:
+def test_changed_labels_alone_cause_a_write() -> None:
     changes = packed([range(3), range(3, 6)], map(endpoint, range(6)), labelled={"b"})
     assert outline(changes) == {"update": [("a", 3)]}
     assert [draft.relabel for draft in changes.update] == [True]
 
 
-def test_a_slice_that_gets_new_labels_takes_new_endpoints_too() -> None:
+def test_a_slice_with_changed_labels_gets_new_endpoints() -> None:
     changes = packed([range(3), range(3, 9)], map(endpoint, range(10)), labelled={"b"})
     assert outline(changes) == {"update": [("a", 4)]}
 
 
-def test_slices_of_the_cache_are_not_changed() -> None:
+def test_slices_of_the_cache_are_not_mutated() -> None:
     there = a_slice("a", range(3))
     before = list(there.view(EndpointSlice).endpoints or ())
     pack([Draft.of(there)], wanted(map(endpoint, range(2, 9))), lambda: Draft("IPv4", PORTS, []), lambda _: False)
@@ -168,11 +168,11 @@ def test_slices_of_the_cache_are_not_changed() -> None:
         ),
     ],
 )
-def test_which_endpoints_are_the_same(existing: Endpoint, same: bool) -> None:
+def test_equal_endpoints_are_recognized(existing: Endpoint, same: bool) -> None:
     assert is_same(endpoint(1), existing) is same
 
 
-def test_the_version_of_a_target_does_not_count() -> None:
+def test_the_version_of_a_target_is_ignored() -> None:
     first, second = (
         msgspec.structs.replace(endpoint(1), target_ref=ObjectReference("Pod", uid="u", resource_version=version))
         for version in ("1", "")
@@ -220,7 +220,7 @@ def after(changes: Changes) -> list[list[Endpoint]]:
 
 @settings(max_examples=60, deadline=None)
 @given(slices_there, numbers_wanted)
-def test_every_endpoint_is_in_one_slice_and_none_is_too_full(existing: list[range], asked: list[range]) -> None:
+def test_every_endpoint_is_in_one_slice_within_the_maximum(existing: list[range], asked: list[range]) -> None:
     endpoints = [endpoint(number) for number in sorted(set().union(*asked))]
     changes = packed(existing, endpoints)
     contents = after(changes)
@@ -240,7 +240,7 @@ def test_packing_again_changes_nothing(existing: list[range], asked: list[range]
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 700), st.sets(numbers, max_size=8), st.sets(numbers, max_size=8), st.integers(0, 30))
-def test_writes_are_as_few_as_the_changes(count: int, gone: set[int], changed: set[int], new: int) -> None:
+def test_writes_are_as_few_as_possible(count: int, gone: set[int], changed: set[int], new: int) -> None:
     slices = [range(start, min(start + MAX_ENDPOINTS, count)) for start in range(0, count, MAX_ENDPOINTS)]
     gone, changed = {n for n in gone if n < count}, {n for n in changed if n < count}
     kept = [endpoint(n, NOT_READY if n in changed else READY) for n in range(count) if n not in gone]
@@ -251,7 +251,7 @@ def test_writes_are_as_few_as_the_changes(count: int, gone: set[int], changed: s
     assert len(changes.update) + len(changes.delete) >= len(touched)
 
 
-def test_a_rolling_update_writes_one_slice_a_pod() -> None:
+def test_a_rolling_update_writes_one_slice_per_pod() -> None:
     slices = [range(start, start + MAX_ENDPOINTS) for start in range(0, 1000, MAX_ENDPOINTS)]
     for number in (0, 250, 999):
         asked = [endpoint(n) for n in range(1001) if n != number]

@@ -117,7 +117,7 @@ def test_hints_by_traffic_distribution(
         assert changes.unchanged == ([] if given.hints != expected else [draft])
 
 
-def test_hints_of_a_slice_that_are_right_cost_no_write() -> None:
+def test_correct_hints_cause_no_write() -> None:
     wrong, right = a_draft(zones("ab")), a_draft(zones("ab", "ab"))
     changes = Changes(unchanged=[wrong, right])
     hint(changes, "PreferClose")
@@ -188,14 +188,14 @@ def test_hints_by_cpu(shares: Shares | None, endpoints: str, expected: str) -> N
     assert hinted(draft.endpoints) == expected
 
 
-def test_endpoints_that_are_not_ready_do_not_count() -> None:
+def test_unready_endpoints_are_ignored() -> None:
     draft = a_draft([*zones("ab"), endpoint("a", ready=False, hints="a")])
     assert hint_by_cpu(Changes(update=[draft]), {"a": 0.5, "b": 0.5})
     assert hinted(draft.endpoints) == "ab-"
 
 
 @pytest.mark.parametrize("zone", [None, ""])
-def test_an_endpoint_in_no_zone_takes_all_hints_away(zone: str | None) -> None:
+def test_an_endpoint_without_a_zone_removes_all_hints(zone: str | None) -> None:
     new, unchanged = a_draft([endpoint("a"), endpoint(zone)]), a_draft(zones("ab", "ab"))
     changes = Changes(create=[new], unchanged=[unchanged])
     assert not hint_by_cpu(changes, {"a": 0.5, "b": 0.5})
@@ -213,7 +213,7 @@ def test_an_endpoint_in_no_zone_takes_all_hints_away(zone: str | None) -> None:
         pytest.param("abab", "aaab", False, id="too many for one zone"),
     ],
 )
-def test_unchanged_slices_stay_unless_their_hints_do_not_fit(endpoints: str, hints: str, stays: bool) -> None:
+def test_unchanged_slices_keep_fitting_hints(endpoints: str, hints: str, stays: bool) -> None:
     draft = a_draft(zones(endpoints, hints))
     changes = Changes(unchanged=[draft])
     assert hint_by_cpu(changes, {"a": 0.5, "b": 0.5})
@@ -221,7 +221,7 @@ def test_unchanged_slices_stay_unless_their_hints_do_not_fit(endpoints: str, hin
     assert hinted(draft.endpoints) == (hints if stays else "abab")
 
 
-def test_changing_slices_make_up_for_what_unchanged_ones_have() -> None:
+def test_changed_slices_balance_the_hints_of_unchanged_ones() -> None:
     unchanged, new = a_draft(zones("aa", "aa")), a_draft(zones("aa"))
     changes = Changes(create=[new], unchanged=[unchanged])
     assert hint_by_cpu(changes, {"a": 0.5, "b": 0.5})
@@ -241,7 +241,7 @@ def said_again(slices: Sequence[Draft], shares: Shares) -> list[Draft]:
     return again
 
 
-def test_what_an_unchanged_slice_has_too_much_of_is_put_right_once() -> None:
+def test_an_excess_in_an_unchanged_slice_is_corrected_once() -> None:
     """As in Kubernetes, a zone with less than half an endpoint too many gives no endpoint to another zone, even if the
     zone exceeds its maximum.
 
@@ -260,7 +260,7 @@ def test_what_an_unchanged_slice_has_too_much_of_is_put_right_once() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(many_zones, min_size=1, max_size=3), some_shares, many_zones)
-def test_hints_settle(slices: list[str], shares: Shares, more: str) -> None:
+def test_hints_converge(slices: list[str], shares: Shares, more: str) -> None:
     changes = Changes(create=[a_draft(zones(each)) for each in slices])
     hint_by_cpu(changes, shares)
     changes = Changes(create=[a_draft(zones(more))], unchanged=[a_draft(draft.endpoints) for draft in changes])

@@ -84,7 +84,7 @@ def groups(*subsets: dict[str, Any]) -> dict[str, list[tuple[list[str], list[Any
 PORT = {"name": "http", "port": 80, "protocol": "TCP", "appProtocol": "h2c"}
 
 
-def test_an_endpoint_says_what_its_address_says() -> None:
+def test_an_endpoint_has_the_fields_of_its_address() -> None:
     target = {"kind": "Pod", "namespace": "default", "name": "p", "resourceVersion": "7"}
     address = {"ip": "10.0.0.1", "hostname": "h", "nodeName": "n", "targetRef": target}
     assert groups({"addresses": [address], "notReadyAddresses": [{"ip": "10.0.0.2"}], "ports": [PORT]}) == {
@@ -107,12 +107,12 @@ def test_an_endpoint_says_what_its_address_says() -> None:
     }
 
 
-def test_an_empty_node_name_is_none() -> None:
+def test_an_empty_node_name_becomes_none() -> None:
     [(_, [endpoint])] = groups({"addresses": [{"ip": "10.0.0.1", "nodeName": ""}]})["IPv4"]
     assert "nodeName" not in endpoint
 
 
-def test_families_are_told_apart_and_addresses_written_as_go_does() -> None:
+def test_families_are_separated_and_addresses_formatted_like_go() -> None:
     found = groups({"addresses": [{"ip": "FD00::01"}, {"ip": "010.0.0.1"}, {"ip": "nonsense"}], "ports": [PORT]})
     assert {family: [each["addresses"] for _, group in of for each in group] for family, of in found.items()} == {
         "IPv4": [["10.0.0.1"]],
@@ -120,7 +120,7 @@ def test_families_are_told_apart_and_addresses_written_as_go_does() -> None:
     }
 
 
-def test_no_more_than_the_maximum_is_mirrored_and_ready_ones_come_first() -> None:
+def test_at_most_the_maximum_is_mirrored_and_ready_addresses_have_priority() -> None:
     def addresses(count: int, block: int) -> list[dict[str, str]]:
         return [{"ip": f"10.{block}.{number // 250}.{number % 250}"} for number in range(count)]
 
@@ -129,7 +129,7 @@ def test_no_more_than_the_maximum_is_mirrored_and_ready_ones_come_first() -> Non
     assert sum(each["conditions"]["ready"] for each in endpoints) == 900
 
 
-def test_ports_come_in_the_order_of_kubernetes() -> None:
+def test_ports_have_the_order_of_kubernetes() -> None:
     ports = [{"name": "web", "port": 8080, "protocol": "TCP"}, {"name": "udp", "port": 53, "protocol": "UDP"}]
     [(found, _)] = groups({"addresses": [{"ip": "10.0.0.1"}], "ports": ports})["IPv4"]
     assert found == ["udp:53", "web:8080"]

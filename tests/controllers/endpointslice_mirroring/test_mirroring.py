@@ -34,7 +34,7 @@ def by_hand(*addresses: str, labels: dict[str, str] | None = None, **options: An
     return endpoints(labels=labels or {}, **{"subsets": [subset], **options})
 
 
-def test_a_mirror_is_byte_for_byte_what_go_would_write() -> None:
+def test_a_mirror_has_the_bytes_of_go() -> None:
     cluster = SliceCluster(SERVICE)
     annotations = {"note": "x", "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z"}
     annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
@@ -77,7 +77,7 @@ def test_each_family_and_set_of_ports_has_a_mirror() -> None:
     assert cluster.settle() == ["DELETED"]
 
 
-def test_other_ports_write_over_the_mirror() -> None:
+def test_changed_ports_overwrite_the_mirror() -> None:
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()
     cluster.put(by_hand(subsets=[SUBSET | {"ports": [PORT | {"port": 81}]}]))
@@ -98,7 +98,7 @@ def test_other_ports_write_over_the_mirror() -> None:
         pytest.param(SERVICE, endpoints(labels={}), id="they are empty"),
     ],
 )
-def test_endpoints_that_are_not_mirrored_and_lose_their_mirror(service: Object | None, manual: Object) -> None:
+def test_endpoints_excluded_from_mirroring_lose_their_mirror(service: Object | None, manual: Object) -> None:
     there = [manual, *([service] if service else [])]
     cluster = SliceCluster(*there)
     cluster.settle()
@@ -115,7 +115,7 @@ def test_endpoints_that_are_not_mirrored_and_lose_their_mirror(service: Object |
 @pytest.mark.parametrize(
     "labels", [pytest.param({}, id="no label"), pytest.param({next(iter(SKIP)): "false"}, id="one that is not true")]
 )
-def test_endpoints_are_mirrored_as_soon_as_nothing_speaks_against_it(labels: dict[str, str]) -> None:
+def test_endpoints_are_mirrored_when_their_exclusion_ends(labels: dict[str, str]) -> None:
     cluster = SliceCluster(a_service(), by_hand(labels=SKIP))
     cluster.settle()
     cluster.put(SERVICE)
@@ -124,7 +124,7 @@ def test_endpoints_are_mirrored_as_soon_as_nothing_speaks_against_it(labels: dic
     assert cluster.settle() == ["ADDED"]
 
 
-def test_a_service_that_comes_later_or_loses_its_selector_brings_the_mirror() -> None:
+def test_a_late_service_or_a_removed_selector_creates_the_mirror() -> None:
     cluster = SliceCluster(by_hand())
     assert cluster.settle() == []
     cluster.put(SERVICE)
@@ -137,21 +137,21 @@ def test_a_service_that_comes_later_or_loses_its_selector_brings_the_mirror() ->
     assert len(cluster.found(manager=MANAGER)) == 1
 
 
-def test_endpoints_that_are_deleted_take_their_mirrors_along() -> None:
+def test_mirrors_of_deleted_endpoints_are_deleted() -> None:
     cluster = SliceCluster(SERVICE, by_hand("203.0.113.1", "2001:db8::1"))
     cluster.settle()
     cluster.delete(ENDPOINTS, WEB)
     assert cluster.settle() == ["DELETED", "DELETED"]
 
 
-def test_leftovers_go_at_the_start() -> None:
+def test_leftovers_are_deleted_at_the_start() -> None:
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()
     cluster.delete(ENDPOINTS, WEB)
     assert SliceCluster(log=cluster.log).settle() == ["DELETED"]
 
 
-def test_a_new_process_finds_everything_as_it_should_be() -> None:
+def test_a_new_process_writes_nothing() -> None:
     cluster = SliceCluster(SERVICE, by_hand("203.0.113.1", "2001:db8::1"))
     cluster.settle()
     assert SliceCluster(log=cluster.log).settle() == []
@@ -167,7 +167,7 @@ def test_a_new_process_finds_everything_as_it_should_be() -> None:
         pytest.param({"owner_references": None}, id="of its owner"),
     ],
 )
-def test_an_edit_of_a_mirror_is_put_right(edit: dict[str, Any]) -> None:
+def test_an_edited_mirror_is_restored(edit: dict[str, Any]) -> None:
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()
     [found] = cluster.found()
@@ -180,14 +180,14 @@ def test_an_edit_of_a_mirror_is_put_right(edit: dict[str, Any]) -> None:
     assert again.with_metadata(generation=1).body == found.body
 
 
-def test_a_deleted_mirror_comes_back() -> None:
+def test_a_deleted_mirror_is_recreated() -> None:
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()
     cluster.delete(ENDPOINT_SLICES, cluster.found()[0].key)
     assert cluster.settle() == ["ADDED"]
 
 
-def test_mirrors_of_earlier_endpoints_are_taken_over_and_doubles_go() -> None:
+def test_mirrors_of_earlier_endpoints_are_reused_and_duplicates_deleted() -> None:
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()
     [found] = cluster.found()
@@ -215,13 +215,13 @@ def test_nothing_is_created_for_endpoints_that_are_being_deleted() -> None:
     assert SliceCluster(SERVICE, deleted).settle() == []
 
 
-def test_in_a_terminating_namespace_nothing_is_created_and_nothing_is_tried_again() -> None:
+def test_a_creation_in_a_terminating_namespace_is_not_retried() -> None:
     cluster = SliceCluster(a_namespace(phase="Terminating"), SERVICE, by_hand())
     assert cluster.settle() == []
     assert cluster.mirroring.queue.next_ready_in() is None
 
 
-def test_endpoints_of_services_with_selectors_are_not_even_looked_at() -> None:
+def test_endpoints_of_services_with_selectors_are_not_enqueued() -> None:
     cluster = SliceCluster(a_service(), a_pod())
     cluster.settle()
     cluster.put(by_hand())
@@ -229,7 +229,7 @@ def test_endpoints_of_services_with_selectors_are_not_even_looked_at() -> None:
     assert not cluster.mirroring.process_next(timeout=0)
 
 
-def test_ones_own_writes_give_no_reason_to_look_again() -> None:
+def test_own_writes_do_not_enqueue_the_endpoints() -> None:
     cluster = SliceCluster(SERVICE, by_hand("203.0.113.1", "2001:db8::1"))
     while not cluster.found():
         cluster.follow()
@@ -254,7 +254,7 @@ _histories = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(_histories, st.lists(st.integers(0, 3), min_size=10, max_size=10))
-def test_however_slowly_the_caches_follow_the_end_is_the_same(history: list[Object], steps: list[int]) -> None:
+def test_slow_caches_reach_the_same_end_state(history: list[Object], steps: list[int]) -> None:
     cluster = SliceCluster()
     for change, count in zip(history, steps, strict=False):
         cluster.put(change)
@@ -275,7 +275,7 @@ def said(cluster: SliceCluster) -> list[tuple[str, str, Any]]:
     return sorted((each["addressType"], str(each["endpoints"]), str(each["metadata"]["labels"])) for each in slices)
 
 
-def test_names_of_services_and_namespaces_do_not_mix() -> None:
+def test_names_of_services_and_namespaces_are_not_confused() -> None:
     cluster = SliceCluster(SERVICE, a_namespace("other"), by_hand(namespace="other"))
     assert cluster.settle() == []
     cluster.put(a_service(selects_nothing=True, namespace="other"))

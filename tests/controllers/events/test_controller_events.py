@@ -137,7 +137,7 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("teller", "there", "event"), FAILED, ids=["create", "update", "slices", "mirrors"])
-def test_what_is_refused_is_told(teller: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
+def test_a_refused_write_emits_an_event(teller: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
     error = InternalError("out of luck")
     assert told(teller, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
     assert told(teller, *there) == []
@@ -153,7 +153,7 @@ def addresses(number: int) -> list[dict[str, str]]:
     return [{"ip": f"10.{each >> 16}.{each >> 8 & 255}.{each & 255}"} for each in range(number)]
 
 
-def test_addresses_that_are_not_mirrored_are_told() -> None:
+def test_unmirrored_addresses_emit_an_event() -> None:
     subset = {"addresses": [{"ip": "!"}, *addresses(MANY)], "ports": [{"port": 1}]}
     assert told("mirroring", a_service(selects_nothing=True), endpoints(subsets=[subset])) == [
         ("Endpoints", "Warning", "InvalidIPAddress", "Skipped 1 invalid IP addresses when mirroring to EndpointSlices"),
@@ -185,11 +185,11 @@ def a_subset(ready: int = 0, not_ready: int = 0, wrong: int = 0, port: int = 1) 
         ([a_subset(MAX_ADDRESSES), EndpointSubset([EndpointAddress("2001:db8::1")], None, a_subset().ports)], (1, 0)),
     ],
 )
-def test_how_many_are_not_mirrored(subsets: list[EndpointSubset], skipped: tuple[int, int]) -> None:
+def test_the_event_counts_unmirrored_addresses(subsets: list[EndpointSubset], skipped: tuple[int, int]) -> None:
     assert skipped_addresses(subsets) == skipped
 
 
-def test_what_is_told_becomes_an_event() -> None:
+def test_a_reported_message_becomes_an_event() -> None:
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     broadcaster = EventBroadcaster(clock=clock, random=random.Random(1))

@@ -29,7 +29,7 @@ def told(correlator: Correlator, occurrence: Occurrence, now: float = 0.0) -> Co
     return sighting
 
 
-def test_the_same_again_is_the_same_event_counted_once_more() -> None:
+def test_an_equal_event_increases_the_count() -> None:
     correlator = Correlator()
     told(correlator, an_occurrence(at=1))
     assert told(correlator, an_occurrence(at=5, version="2")) == CorrelatedEvent(
@@ -37,7 +37,7 @@ def test_the_same_again_is_the_same_event_counted_once_more() -> None:
     )
 
 
-def test_whatever_else_differs_makes_it_another_event() -> None:
+def test_any_other_difference_creates_another_event() -> None:
     correlator = Correlator()
     told(correlator, an_occurrence(at=1))
     others = [
@@ -50,7 +50,7 @@ def test_whatever_else_differs_makes_it_another_event() -> None:
     assert [told(correlator, each).name for each in others] == ["web.2", "web.3", "web.4", "web.5", "web.6"]
 
 
-def test_the_tenth_message_and_all_after_it_are_one_event() -> None:
+def test_the_tenth_similar_message_and_later_ones_are_one_event() -> None:
     correlator = Correlator()
     sightings = [told(correlator, an_occurrence(f"failure {number}", at=number)) for number in range(SIMILAR + 3)]
     assert [each.times for each in sightings] == [1] * SIMILAR + [2, 3, 4]
@@ -61,7 +61,7 @@ def test_the_tenth_message_and_all_after_it_are_one_event() -> None:
     ]
 
 
-def test_a_message_that_was_told_before_is_no_other_one() -> None:
+def test_a_repeated_message_is_not_counted_as_similar() -> None:
     correlator = Correlator()
     for number in range(SIMILAR - 1):
         told(correlator, an_occurrence(f"failure {number}", at=number))
@@ -70,7 +70,7 @@ def test_a_message_that_was_told_before_is_no_other_one() -> None:
     )
 
 
-def test_similar_ones_are_forgotten_after_ten_quiet_minutes() -> None:
+def test_similar_events_expire_after_ten_quiet_minutes() -> None:
     for pause, is_combined in ((INTERVAL, True), (INTERVAL + 1, False)):
         correlator = Correlator()
         for number in range(SIMILAR - 1):
@@ -79,7 +79,7 @@ def test_similar_ones_are_forgotten_after_ten_quiet_minutes() -> None:
         assert last.occurrence.message.startswith("(combined") is is_combined
 
 
-def test_a_component_may_tell_so_much_of_an_object_and_little_more() -> None:
+def test_events_about_one_object_are_rate_limited() -> None:
     correlator = Correlator()
     passed = [correlator.correlate(an_occurrence(at=number), 0.0) is not None for number in range(BURST + 2)]
     assert passed == [True] * BURST + [False] * 2
@@ -97,14 +97,14 @@ def test_rate_limit_of_one_source_does_not_affect_others() -> None:
     assert correlator.correlate(an_occurrence(component="somebody"), 0.0) is not None
 
 
-def test_no_more_is_saved_up_than_can_be_told_at_once() -> None:
+def test_the_burst_is_limited() -> None:
     correlator = Correlator()
     correlator.correlate(an_occurrence(), 0.0)
     passed = [correlator.correlate(an_occurrence(at=number), MANY) is not None for number in range(BURST + 1)]
     assert passed == [True] * BURST + [False]
 
 
-def test_what_was_told_long_ago_is_forgotten() -> None:
+def test_old_correlation_state_expires() -> None:
     correlator = Correlator()
     told(correlator, an_occurrence(at=1, subject="old"))
     for number in range(REMEMBERED):

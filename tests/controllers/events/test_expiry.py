@@ -36,7 +36,7 @@ def wait(stage: WorkedStage, seconds: float) -> None:
         stage.pass_by(min(INTERVAL, until - stage.clock.monotonic()))
 
 
-def test_an_event_goes_an_hour_after_it_was_told() -> None:
+def test_an_event_is_deleted_an_hour_after_its_last_occurrence() -> None:
     stage = a_stage()
     tell(stage, "old")
     wait(stage, 1800)
@@ -57,7 +57,7 @@ def test_watchers_receive_changes() -> None:
     assert [(each["type"], each["object"]["metadata"]["name"]) for each in watched] == [("DELETED", "old")]
 
 
-def test_one_that_is_counted_once_more_begins_anew() -> None:
+def test_a_repeated_event_gets_a_new_ttl() -> None:
     stage = a_stage()
     tell(stage, "counted")
     wait(stage, HOUR - 60)
@@ -68,7 +68,7 @@ def test_one_that_is_counted_once_more_begins_anew() -> None:
     assert stage.names(EVENTS) == []
 
 
-def test_one_that_changes_at_that_moment_stays_and_the_others_go() -> None:
+def test_an_event_changed_during_its_deletion_is_kept() -> None:
     stage = a_stage()
     tell(stage, "changing")
     tell(stage, "old")
@@ -82,7 +82,7 @@ def test_one_that_changes_at_that_moment_stays_and_the_others_go() -> None:
     assert stage.names(EVENTS) == ["changing"]
 
 
-def test_a_restart_makes_none_younger() -> None:
+def test_a_restart_keeps_the_age_of_events() -> None:
     stage = a_stage()
     tell(stage, "old")
     wait(stage, HOUR - 60)
@@ -91,14 +91,14 @@ def test_a_restart_makes_none_younger() -> None:
     assert stage.names(EVENTS) == []
 
 
-def test_finalizers_hold_no_event_whose_time_is_over() -> None:
+def test_finalizers_do_not_hold_expired_events() -> None:
     stage = a_stage()
     tell(stage, "held", finalizers=["example.com/hold"])
     wait(stage, HOUR + INTERVAL)
     assert stage.names(EVENTS) == []
 
 
-def test_many_go_in_few_appends() -> None:
+def test_many_events_are_deleted_in_few_appends() -> None:
     stage = a_stage()
     for number in range(AT_ONCE + 1):
         tell(stage, f"event-{number}")
@@ -125,7 +125,7 @@ def test_standby_controller_keeps_bounded_state() -> None:
     assert stage.names(EVENTS) == []
 
 
-def test_nothing_else_goes() -> None:
+def test_unexpired_events_are_kept() -> None:
     stage = a_stage()
     stage.create("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "old"}})
     wait(stage, 2 * HOUR)

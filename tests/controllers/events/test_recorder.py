@@ -80,7 +80,7 @@ def failed(room: Newsroom, message: str = "it failed") -> None:
     room.recorder.event(LEASE, WARNING, "Failed", message)
 
 
-def test_an_event_is_what_client_go_writes() -> None:
+def test_an_event_equals_client_gos() -> None:
     room = Newsroom()
     service = a_service("web").at(12)
     room.recorder.event(service, NORMAL, "Found", "it is there")
@@ -109,7 +109,7 @@ def test_an_event_is_what_client_go_writes() -> None:
     }
 
 
-def test_it_is_stored_as_the_api_would_store_it() -> None:
+def test_an_event_is_stored_like_through_the_api() -> None:
     room = Newsroom()
     failed(room)
     room.told()
@@ -119,7 +119,7 @@ def test_it_is_stored_as_the_api_would_store_it() -> None:
     assert room.log.events_after(0)[-1].actor == "tester"
 
 
-def test_what_happens_again_counts_the_same_event() -> None:
+def test_a_repetition_increases_the_count_of_the_event() -> None:
     room = Newsroom()
     failed(room)
     room.clock.step(61)
@@ -130,7 +130,7 @@ def test_what_happens_again_counts_the_same_event() -> None:
     assert len(room.log.events_after(0)) == 2
 
 
-def test_similar_ones_are_combined_into_one_whose_message_is_the_latest() -> None:
+def test_similar_events_are_combined_with_the_latest_message() -> None:
     room = Newsroom()
     for number in range(12):
         failed(room, f"failure {number}")
@@ -140,7 +140,7 @@ def test_similar_ones_are_combined_into_one_whose_message_is_the_latest() -> Non
     assert (combined["count"], combined["message"]) == (3, "(combined from similar events): failure 11")
 
 
-def test_events_about_what_has_no_namespace_are_in_default() -> None:
+def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     room = Newsroom()
     room.recorder.event(ObjectReference("Node", name="n", api_version="v1"), WARNING, "Failed", "it failed")
     [event] = room.told()
@@ -149,7 +149,7 @@ def test_events_about_what_has_no_namespace_are_in_default() -> None:
 
 
 @pytest.mark.parametrize("name", ["system:node", "192.0.2.1:6443", "Upper"])
-def test_what_could_be_no_objects_name_is_no_part_of_an_events(name: str) -> None:
+def test_invalid_characters_are_not_part_of_an_events_name(name: str) -> None:
     room = Newsroom()
     room.recorder.event(a_lease(name), WARNING, "Failed", "it failed")
     [event] = room.told()
@@ -157,7 +157,7 @@ def test_what_could_be_no_objects_name_is_no_part_of_an_events(name: str) -> Non
     assert event["involvedObject"]["name"] == name
 
 
-def test_two_at_the_same_moment_have_two_names() -> None:
+def test_two_events_of_one_moment_have_different_names() -> None:
     room = Newsroom()
     failed(room)
     failed(room, "it failed otherwise")
@@ -178,7 +178,7 @@ def test_deleted_event_is_recreated_with_its_count() -> None:
 @pytest.mark.parametrize(
     "error", [NamespaceTerminating(), AlreadyExists(), Fenced()], ids=lambda error: type(error).__name__
 )
-def test_what_is_refused_is_dropped(error: CtrlmgrError) -> None:
+def test_a_refused_event_is_dropped(error: CtrlmgrError) -> None:
     room = Newsroom()
     room.refuse(error, times=1)
     failed(room)
@@ -189,7 +189,7 @@ def test_what_is_refused_is_dropped(error: CtrlmgrError) -> None:
 
 
 @pytest.mark.parametrize("error", [LogUnavailable(), Conflict()], ids=lambda error: type(error).__name__)
-def test_everything_waits_for_a_log_that_is_away(error: CtrlmgrError) -> None:
+def test_events_wait_for_an_unavailable_log(error: CtrlmgrError) -> None:
     room = Newsroom()
     room.refuse(error, times=2)
     failed(room)
@@ -204,7 +204,7 @@ def test_everything_waits_for_a_log_that_is_away(error: CtrlmgrError) -> None:
     assert room.client.tries == 4
 
 
-def test_a_log_that_stays_away_is_given_up() -> None:
+def test_events_are_dropped_after_too_many_retries() -> None:
     room = Newsroom()
     room.refuse(LogUnavailable())
     failed(room)
@@ -214,7 +214,7 @@ def test_a_log_that_stays_away_is_given_up() -> None:
     assert room.client.tries == TRIES
 
 
-def test_telling_never_waits_and_is_dropped_when_too_much_does() -> None:
+def test_recording_never_blocks_and_drops_events_above_the_limit() -> None:
     room = Newsroom()
 
     def tell(count: int) -> None:
@@ -229,7 +229,7 @@ def test_telling_never_waits_and_is_dropped_when_too_much_does() -> None:
     assert len(room.told()) == QUEUED
 
 
-def test_what_is_wrong_with_one_harms_no_other() -> None:
+def test_a_failing_event_does_not_affect_others() -> None:
     room = Newsroom()
 
     def refuse(obj: Object) -> None:
@@ -241,7 +241,7 @@ def test_what_is_wrong_with_one_harms_no_other() -> None:
     assert [each["involvedObject"]["name"] for each in room.told()] == ["leader"]
 
 
-def test_it_writes_until_it_is_stopped_and_then_what_is_left() -> None:
+def test_the_recorder_writes_until_its_stop_and_drains_its_queue() -> None:
     room = Newsroom()
     stop = threading.Event()
     room.client.refuse = lambda obj: stop.set()
@@ -252,7 +252,7 @@ def test_it_writes_until_it_is_stopped_and_then_what_is_left() -> None:
     assert [each["message"] for each in room.told()] == ["it failed", "while it stops"]
 
 
-def test_in_the_end_everything_is_tried_once_more() -> None:
+def test_the_stop_tries_every_event_one_more_time() -> None:
     room = Newsroom()
     room.refuse(LogUnavailable(), times=2)
     failed(room)
@@ -263,6 +263,6 @@ def test_in_the_end_everything_is_tried_once_more() -> None:
     assert [each["message"] for each in room.told()] == ["otherwise", "and otherwise"]
 
 
-def test_the_reference_of_an_object_is_where_it_was_read() -> None:
+def test_the_reference_contains_the_version_that_was_read() -> None:
     assert reference_to(a_service("web")).resource_version == ""
     assert reference_to(a_service("web").at(3)).resource_version == "3"

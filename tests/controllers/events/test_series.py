@@ -37,7 +37,7 @@ class Newsroom(Stage):
 WEB = a_service("web").at(12)
 
 
-def test_an_event_is_what_client_go_writes() -> None:
+def test_an_event_equals_client_gos() -> None:
     room = Newsroom()
     room.recorder.event(WEB, WARNING, "Preempted", "by web-2", action="Preempting", related=a_service("web-2"))
     [event] = room.told()
@@ -60,7 +60,7 @@ def test_an_event_is_what_client_go_writes() -> None:
     }
 
 
-def test_it_is_stored_as_the_api_would_store_it() -> None:
+def test_an_event_is_stored_like_through_the_api() -> None:
     room = Newsroom()
     [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
     for _ in range(2):  # the second Event begins a series at once, because the first was deleted
@@ -72,7 +72,7 @@ def test_it_is_stored_as_the_api_would_store_it() -> None:
     assert b'"series":{"count":2' in stored.body
 
 
-def test_the_second_time_makes_a_series_and_later_ones_are_only_counted() -> None:
+def test_the_second_occurrence_starts_a_series() -> None:
     room = Newsroom()
     room.fail(WEB, "first")
     assert "series" not in room.told()[0]
@@ -84,7 +84,7 @@ def test_the_second_time_makes_a_series_and_later_ones_are_only_counted() -> Non
     assert event["series"] == {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
 
 
-def test_a_series_that_ends_is_written_with_its_count() -> None:
+def test_an_ended_series_is_written_with_its_count() -> None:
     room = Newsroom()
     for _ in range(4):
         room.clock.step(1)
@@ -97,7 +97,7 @@ def test_a_series_that_ends_is_written_with_its_count() -> None:
     assert len(room.told()) == 2
 
 
-def test_a_series_that_goes_on_is_written_again() -> None:
+def test_a_continuing_series_is_written_again() -> None:
     room = Newsroom()
     room.fail(WEB)
     room.told()
@@ -109,7 +109,7 @@ def test_a_series_that_goes_on_is_written_again() -> None:
     assert event["series"]["count"] > 2
 
 
-def test_what_was_never_repeated_is_forgotten() -> None:
+def test_an_event_without_repetition_expires() -> None:
     room = Newsroom()
     room.fail(WEB)
     room.told()
@@ -119,7 +119,7 @@ def test_what_was_never_repeated_is_forgotten() -> None:
     assert ["series" in each for each in room.told()] == [False, False]
 
 
-def test_another_version_of_the_subject_or_another_action_is_another_event() -> None:
+def test_another_version_of_the_subject_or_another_action_is_a_new_event() -> None:
     room = Newsroom()
     room.fail(WEB)
     room.fail(WEB.at(13))

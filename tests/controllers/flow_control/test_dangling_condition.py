@@ -40,7 +40,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_the_condition_follows_the_level(stage: Stage) -> None:
+def test_the_condition_follows_the_priority_level(stage: Stage) -> None:
     assert (stage.condition["status"], stage.condition["reason"]) == ("True", "NotFound")
     assert stage.condition["message"] == (
         'This FlowSchema references the PriorityLevelConfiguration object named "late" but there is no such object'
@@ -54,7 +54,7 @@ def test_the_condition_follows_the_level(stage: Stage) -> None:
     assert stage.condition["status"] == "True"
 
 
-def test_it_is_applied_by_the_consumer_and_put_right(stage: Stage) -> None:
+def test_the_controller_applies_the_condition_and_restores_it(stage: Stage) -> None:
     managers = stage.send("GET", f"{SCHEMA_PATH}/s").body["metadata"]["managedFields"]
     assert [(each["manager"], each["operation"]) for each in managers if each.get("subresource")] == [
         (MANAGER, "Apply")
@@ -65,7 +65,7 @@ def test_it_is_applied_by_the_consumer_and_put_right(stage: Stage) -> None:
     assert stage.condition["status"] == "True"
 
 
-def test_it_is_written_six_times_in_a_minute_at_most(stage: Stage) -> None:
+def test_the_condition_is_written_at_most_six_times_a_minute(stage: Stage) -> None:
     for _ in range(10):
         wrong = {"status": {"conditions": [{"type": "Dangling", "status": "False"}]}}
         stage.send("PATCH", f"{SCHEMA_PATH}/s/status", wrong, media_type=MERGE)
@@ -75,7 +75,7 @@ def test_it_is_written_six_times_in_a_minute_at_most(stage: Stage) -> None:
     assert stage.condition["status"] == "True"
 
 
-def test_the_time_of_the_condition_is_that_of_its_change() -> None:
+def test_the_condition_has_the_time_of_its_transition() -> None:
     schema = {"spec": {"priorityLevelConfiguration": {"name": "a"}}}
     condition = desired_condition(schema, 1_500_000, exists=True)
     assert condition is not None
@@ -95,5 +95,5 @@ def test_the_time_of_the_condition_is_that_of_its_change() -> None:
         ("other", {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}}, True),
     ],
 )
-def test_requests_are_assigned_to_complete_levels_alone(name: str, spec: dict[str, Any], usable: bool) -> None:
+def test_requests_are_assigned_only_to_complete_levels(name: str, spec: dict[str, Any], usable: bool) -> None:
     assert is_usable(name, spec) is usable

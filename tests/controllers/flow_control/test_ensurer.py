@@ -46,7 +46,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_a_new_cluster_has_those_of_kubernetes(stage: Stage) -> None:
+def test_a_new_cluster_has_the_default_objects_of_kubernetes(stage: Stage) -> None:
     assert stage.producer.problem() is None
     assert stage.names(FLOW_SCHEMAS) == sorted(BOOTSTRAP_SCHEMAS)
     assert stage.names(LEVELS) == sorted(BOOTSTRAP_LEVELS)
@@ -61,7 +61,7 @@ def test_a_new_cluster_has_those_of_kubernetes(stage: Stage) -> None:
     assert stage.log.head().revision == head, "nothing is written without a difference"
 
 
-def test_a_deleted_one_is_back_within_a_minute(stage: Stage) -> None:
+def test_a_deleted_object_is_recreated_within_a_minute(stage: Stage) -> None:
     for path in (f"{SCHEMA_PATH}/probes", f"{SCHEMA_PATH}/catch-all", f"{LEVEL_PATH}/system"):
         stage.delete(path)
     stage.work()
@@ -81,7 +81,7 @@ def test_a_deleted_one_is_back_within_a_minute(stage: Stage) -> None:
         pytest.param("T", False, id="in another of Go's words"),
     ],
 )
-def test_suggested_ones_are_corrected_as_their_annotation_says(
+def test_suggested_objects_are_corrected_by_their_annotation(
     stage: Stage, annotation: str | None, is_kept: bool
 ) -> None:
     path = f"{SCHEMA_PATH}/service-accounts"
@@ -93,14 +93,14 @@ def test_suggested_ones_are_corrected_as_their_annotation_says(
     assert fields["metadata"]["annotations"][AUTO_UPDATE] == wanted
 
 
-def test_an_unchanged_one_without_annotation_has_it_again(stage: Stage) -> None:
+def test_an_unchanged_object_without_annotation_gets_it_again(stage: Stage) -> None:
     path = f"{LEVEL_PATH}/system"
     stage.change(path, metadata={"annotations": None})
     stage.a_minute_later()
     assert stage.found(path)["metadata"]["annotations"] == {AUTO_UPDATE: "true"}
 
 
-def test_the_annotation_of_mandatory_ones_is_always_true(stage: Stage) -> None:
+def test_the_annotation_of_mandatory_objects_is_always_true(stage: Stage) -> None:
     stage.change(f"{SCHEMA_PATH}/exempt", metadata={"annotations": {AUTO_UPDATE: "false"}, "labels": {"kept": "yes"}})
     stage.a_minute_later()
     metadata = stage.found(f"{SCHEMA_PATH}/exempt")["metadata"]
@@ -117,7 +117,7 @@ def test_the_seats_of_exempt_requests_can_be_configured(stage: Stage) -> None:
     assert stage.found(path)["spec"] == BOOTSTRAP_LEVELS["exempt"]
 
 
-def test_obsolete_ones_are_deleted_and_those_of_users_kept(stage: Stage) -> None:
+def test_obsolete_objects_are_deleted_and_objects_of_users_are_kept(stage: Stage) -> None:
     for name, said in (("old", "true"), ("odd", "maybe"), ("own", "false")):
         fields = bootstrap_object("FlowSchema", name, BOOTSTRAP_SCHEMAS["global-default"])
         fields["metadata"]["annotations"] = {AUTO_UPDATE: said}
@@ -126,7 +126,7 @@ def test_obsolete_ones_are_deleted_and_those_of_users_kept(stage: Stage) -> None
     assert set(stage.names(FLOW_SCHEMAS)) == {*BOOTSTRAP_SCHEMAS, "odd", "own"}
 
 
-def test_nothing_is_decided_about_right_ones(stage: Stage) -> None:
+def test_correct_objects_are_not_written(stage: Stage) -> None:
     for kind, resource in ((FLOW_SCHEMA, FLOW_SCHEMAS), (LEVEL, LEVELS)):
         objects = {name: stage.stored(resource, name) for name in stage.names(resource)}
         assert ensured_objects(kind, {name: obj for name, obj in objects.items() if obj is not None}) == ([], [], [])

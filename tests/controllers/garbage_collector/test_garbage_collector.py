@@ -27,7 +27,7 @@ def gone(cluster: Cluster, since: int) -> list[str]:
     return [event.key.name for event in events if event.type is EventType.DELETED]
 
 
-def test_dependents_go_after_their_owner_generation_by_generation(cluster: Cluster) -> None:
+def test_dependents_are_deleted_after_their_owner_generation_by_generation(cluster: Cluster) -> None:
     owner = cluster.create("owner")
     child = cluster.create("child", owner)
     cluster.create("grandchild", child)
@@ -41,7 +41,7 @@ def test_dependents_go_after_their_owner_generation_by_generation(cluster: Clust
     assert cluster.names() == ["stranger"]
 
 
-def test_dependents_of_other_kinds_and_of_cluster_scoped_owners_go_too(cluster: Cluster) -> None:
+def test_dependents_of_all_kinds_and_of_cluster_scoped_owners_are_deleted(cluster: Cluster) -> None:
     node = cluster.create(NODE)
     cluster.create("/apis/coordination.k8s.io/v1/namespaces/b/leases/l", node)
     cluster.create("/api/v1/nodes/m", node)
@@ -53,7 +53,7 @@ def test_dependents_of_other_kinds_and_of_cluster_scoped_owners_go_too(cluster: 
     assert cluster.get("a/kept") is not None
 
 
-def test_an_owner_may_be_named_in_any_version_it_is_served_in(cluster: Cluster) -> None:
+def test_an_owner_can_be_referenced_in_any_served_version(cluster: Cluster) -> None:
     spec = {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}
     owner = cluster.create("/apis/autoscaling/v2/namespaces/a/horizontalpodautoscalers/h", spec=spec)
     cluster.create("child", {**owner, "apiVersion": "autoscaling/v1"})
@@ -79,7 +79,7 @@ def test_an_owner_may_be_named_in_any_version_it_is_served_in(cluster: Cluster) 
         pytest.param(lambda here, there: [absent(apiVersion="v2")], ["gone"], id="of a version nobody serves"),
     ],
 )
-def test_owners_are_judged_by_place_and_uid(cluster: Cluster, owners: Callable[..., Any], left: list[str]) -> None:
+def test_owners_are_found_by_namespace_and_uid(cluster: Cluster, owners: Callable[..., Any], left: list[str]) -> None:
     here, there = cluster.create("a/here"), cluster.create("b/there")
     cluster.create("a/child", *owners(here, there))
     cluster.settle()
@@ -105,7 +105,7 @@ def test_recreated_owner_is_not_the_owner(cluster: Cluster) -> None:
     assert cluster.names() == ["owner"]
 
 
-def test_what_changed_after_it_was_judged_is_judged_again(cluster: Cluster) -> None:
+def test_an_object_that_changed_after_its_check_is_checked_again(cluster: Cluster) -> None:
     cluster.create("child", cluster.create("owner"))
     cluster.settle()
     cluster.delete("owner")
@@ -116,7 +116,7 @@ def test_what_changed_after_it_was_judged_is_judged_again(cluster: Cluster) -> N
     assert cluster.names() == ["child"]
 
 
-def test_what_is_judged_during_a_sync_is_judged_again(cluster: Cluster) -> None:
+def test_an_object_checked_during_a_sync_is_checked_again(cluster: Cluster) -> None:
     secret = "/api/v1/namespaces/a/secrets/s"
     cluster.create(secret, cluster.create("owner"))
     cluster.delete("owner", "Orphan")
@@ -140,7 +140,7 @@ def test_owner_recreated_unseen_is_not_the_owner(cluster: Cluster) -> None:
     assert cluster.names() == ["owner"]
 
 
-def test_owners_given_later_count(cluster: Cluster) -> None:
+def test_owners_added_later_count(cluster: Cluster) -> None:
     cluster.create("child")
     cluster.settle()
     cluster.patch("child", ownerReferences=[absent()])
@@ -148,7 +148,7 @@ def test_owners_given_later_count(cluster: Cluster) -> None:
     assert cluster.names() == []
 
 
-def test_a_foreground_deletion_ends_when_no_blocking_dependent_is_left(cluster: Cluster) -> None:
+def test_a_foreground_deletion_ends_with_the_last_blocking_dependent(cluster: Cluster) -> None:
     owner = cluster.create("owner")
     child = cluster.create("child", blocking(owner))
     cluster.create("grandchild", blocking(child))
@@ -163,7 +163,9 @@ def test_a_foreground_deletion_ends_when_no_blocking_dependent_is_left(cluster: 
 
 
 @pytest.mark.parametrize("unblocks", [True, False])
-def test_what_comes_while_its_owner_waits_is_looked_at_when_another_goes(cluster: Cluster, unblocks: bool) -> None:
+def test_a_dependent_created_during_a_foreground_deletion_is_checked_with_the_next_deletion(
+    cluster: Cluster, unblocks: bool
+) -> None:
     """This order of events occurs when a StatefulSet's controller creates a deleted ControllerRevision again while pods
     still terminate.
     """
@@ -181,7 +183,7 @@ def test_what_comes_while_its_owner_waits_is_looked_at_when_another_goes(cluster
     assert cluster.get("owner") is None
 
 
-def test_what_alone_comes_while_its_owner_waits_goes_at_once(cluster: Cluster) -> None:
+def test_a_sole_dependent_created_during_a_foreground_deletion_is_deleted_at_once(cluster: Cluster) -> None:
     owner = cluster.create("owner")
     cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
     cluster.delete("owner", "Foreground")
@@ -194,7 +196,7 @@ def test_what_alone_comes_while_its_owner_waits_goes_at_once(cluster: Cluster) -
     assert cluster.names() == []
 
 
-def test_a_dependent_that_unblocks_is_not_waited_for(cluster: Cluster) -> None:
+def test_a_dependent_that_no_longer_blocks_is_not_awaited(cluster: Cluster) -> None:
     owner = cluster.create("owner")
     cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
     cluster.delete("owner", "Foreground")
@@ -205,7 +207,7 @@ def test_a_dependent_that_unblocks_is_not_waited_for(cluster: Cluster) -> None:
     assert cluster.names() == ["held"]
 
 
-def test_a_dependent_with_another_owner_leaves_the_one_that_waits(cluster: Cluster) -> None:
+def test_a_dependent_with_another_owner_drops_the_reference_to_the_deleted_owner(cluster: Cluster) -> None:
     owner, other = cluster.create("owner"), cluster.create("other")
     cluster.create("child", blocking(owner), other)
     cluster.delete("owner", "Foreground")
@@ -227,7 +229,7 @@ def test_a_circle_is_deleted_in_the_foreground(cluster: Cluster, start: str) -> 
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Background"])
-def test_an_object_that_owns_itself_goes(cluster: Cluster, propagation: str) -> None:
+def test_an_object_that_owns_itself_is_deleted(cluster: Cluster, propagation: str) -> None:
     cluster.patch("x", ownerReferences=[blocking(cluster.create("x"))])
     cluster.delete("x", propagation)
     cluster.settle()
@@ -236,7 +238,7 @@ def test_an_object_that_owns_itself_goes(cluster: Cluster, propagation: str) -> 
     assert cluster.names() == (["x"] if propagation == "Foreground" else [])
 
 
-def test_orphans_stay_without_the_reference(cluster: Cluster) -> None:
+def test_orphans_lose_the_owner_reference(cluster: Cluster) -> None:
     owner, other = cluster.create("owner"), cluster.create("other")
     cluster.create("child", blocking(owner))
     cluster.create("shared", owner, other)
@@ -247,7 +249,7 @@ def test_orphans_stay_without_the_reference(cluster: Cluster) -> None:
     assert cluster.owners("shared") == ["other"]
 
 
-def test_an_orphaning_that_is_disturbed_is_tried_again(cluster: Cluster) -> None:
+def test_a_conflicting_orphaning_is_retried(cluster: Cluster) -> None:
     cluster.create("child", cluster.create("owner"))
     cluster.delete("owner", "Orphan")
     cluster.hear()
@@ -262,7 +264,7 @@ def test_an_orphaning_that_is_disturbed_is_tried_again(cluster: Cluster) -> None
 @pytest.mark.parametrize(
     ("finalizer", "grandchild"), [("orphan", True), ("foregroundDeletion", False), ("example.com/hold", True)]
 )
-def test_a_dependent_goes_as_its_own_finalizers_ask(cluster: Cluster, finalizer: str, grandchild: bool) -> None:
+def test_a_dependent_is_deleted_as_its_finalizers_request(cluster: Cluster, finalizer: str, grandchild: bool) -> None:
     owner = cluster.create("owner")
     child = cluster.create("child", owner, metadata={"finalizers": [finalizer]})
     cluster.create("grandchild", blocking(child))
@@ -281,7 +283,7 @@ def test_other_finalizers_outlive_the_foreground(cluster: Cluster) -> None:
     assert cluster.get("held")["metadata"]["finalizers"] == ["example.com/hold"]
 
 
-def test_a_namespace_is_an_owner_like_any_other(cluster: Cluster) -> None:
+def test_a_namespace_can_be_an_owner(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/b"
     cluster.delete(path, "Foreground")
     assert cluster.get(path)["metadata"]["finalizers"] == ["foregroundDeletion"]
@@ -291,7 +293,7 @@ def test_a_namespace_is_an_owner_like_any_other(cluster: Cluster) -> None:
     assert left["spec"]["finalizers"] == ["kubernetes"]  # the namespace controller removes it
 
 
-def test_a_pod_on_a_node_keeps_its_grace(cluster: Cluster) -> None:
+def test_a_pod_on_a_node_keeps_its_grace_period(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/a/pods/p"
     spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
     cluster.create(path, cluster.create("owner"), spec=spec)
@@ -303,7 +305,7 @@ def test_a_pod_on_a_node_keeps_its_grace(cluster: Cluster) -> None:
     assert cluster.head() == head  # a terminating object is not deleted again
 
 
-def test_a_start_finishes_what_was_left(cluster: Cluster) -> None:
+def test_a_restarted_collector_finishes_earlier_deletions(cluster: Cluster) -> None:
     owner, waiting, orphaning = (cluster.create(name) for name in ("owner", "waiting", "orphaning"))
     cluster.create("child", owner)
     cluster.create("awaited", blocking(waiting))
@@ -330,7 +332,7 @@ def all_at_once(cluster: Cluster) -> None:
         cluster.delete(f"owner-{propagation.lower()}", propagation)
 
 
-def test_every_crash_ends_the_same() -> None:
+def test_every_crash_leads_to_the_same_end_state() -> None:
     """If a process crashes before any write of the garbage collector, the next process finishes the work."""
     for writes in range(100):
         cluster = Cluster()

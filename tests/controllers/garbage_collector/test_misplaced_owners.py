@@ -14,7 +14,7 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def test_the_event_names_where_the_owner_is_not() -> None:
+def test_the_event_names_the_missing_namespace_of_the_owner() -> None:
     head = {"kind": "ConfigMap", "apiVersion": "v1"}
     child = Object.from_dict({**head, "metadata": {"name": "child", "namespace": "a", "uid": "1"}}).at(7)
     reference, *told = misplacement(child, OwnerReference("v1", "Secret", "there", "2"))
@@ -27,7 +27,7 @@ def test_the_event_names_where_the_owner_is_not() -> None:
     ]
 
 
-def test_a_dependent_of_an_owner_elsewhere_is_told_of(cluster: Cluster) -> None:
+def test_an_owner_in_another_namespace_is_reported(cluster: Cluster) -> None:
     there = cluster.create("b/there")
     cluster.create("a/child", there)
     cluster.settle()
@@ -44,7 +44,7 @@ def test_a_dependent_of_an_owner_elsewhere_is_told_of(cluster: Cluster) -> None:
         pytest.param(lambda here, there, node: [absent(kind="Widget")], id="of an unknown kind"),
     ],
 )
-def test_others_are_not(cluster: Cluster, owners: object) -> None:
+def test_correct_references_are_not_reported(cluster: Cluster, owners: object) -> None:
     assert callable(owners)
     cluster.create("a/child", *owners(cluster.create("a/here"), cluster.create("b/there"), cluster.create(NODE)))
     cluster.settle()
@@ -52,20 +52,20 @@ def test_others_are_not(cluster: Cluster, owners: object) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Secret"}, {"apiVersion": "v2"}])
-def test_it_is_the_uid_that_tells_where_an_owner_is(cluster: Cluster, wrong: dict[str, str]) -> None:
+def test_the_uid_locates_an_owner(cluster: Cluster, wrong: dict[str, str]) -> None:
     cluster.create("a/child", {**cluster.create("b/there"), **wrong})
     cluster.settle()
     assert cluster.told.reasons() == ["OwnerRefInvalidNamespace"]
 
 
-def test_of_one_object_one_reference_is_told_of(cluster: Cluster) -> None:
+def test_one_reference_per_object_is_reported(cluster: Cluster) -> None:
     cluster.create("a/child", cluster.create("a/here"), cluster.create("b/one"), cluster.create("b/two"))
     cluster.settle()
     [(_, _, message)] = cluster.told.events
     assert "name: one" in message
 
 
-def test_a_reference_that_comes_later_is_told_of_once(cluster: Cluster) -> None:
+def test_a_reference_added_later_is_reported_once(cluster: Cluster) -> None:
     there = cluster.create("b/there")
     here = cluster.create("a/here")
     cluster.create("a/child", here)
@@ -78,21 +78,21 @@ def test_a_reference_that_comes_later_is_told_of_once(cluster: Cluster) -> None:
     assert cluster.told.reasons() == ["OwnerRefInvalidNamespace"]
 
 
-def test_an_object_without_a_namespace_has_no_owner_in_one(cluster: Cluster) -> None:
+def test_a_cluster_scoped_object_cannot_have_a_namespaced_owner(cluster: Cluster) -> None:
     cluster.create(NODE, cluster.create("b/there"))
     cluster.settle()
     [(_, _, message)] = cluster.told.events
     assert message.endswith('does not exist in namespace ""')
 
 
-def test_a_process_that_starts_tells_of_it_once_whichever_it_reads_first(cluster: Cluster) -> None:
+def test_a_new_process_reports_a_reference_once_in_either_read_order(cluster: Cluster) -> None:
     cluster.create("a/child", cluster.create("b/there"))
     cluster.create("b/child", cluster.create("a/there"))
     cluster.start()
     assert sorted(cluster.told.reasons()) == ["OwnerRefInvalidNamespace"] * 2
 
 
-def test_an_owner_that_has_gone_is_in_no_namespace(cluster: Cluster) -> None:
+def test_a_deleted_owner_is_in_no_namespace(cluster: Cluster) -> None:
     there = cluster.create("b/there")
     cluster.settle()
     cluster.delete("b/there")

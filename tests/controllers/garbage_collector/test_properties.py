@@ -73,7 +73,7 @@ class History:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=25))
-def test_every_history_ends_with_nothing_left_to_do(history: list[tuple[Any, ...]]) -> None:
+def test_every_history_ends_without_pending_deletions(history: list[tuple[Any, ...]]) -> None:
     run = History()
     for step in history:
         run.take(step)

@@ -132,7 +132,7 @@ def test_external_metrics(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize(("first", "second", "chosen"), [(100, 100, "v1beta2"), (200, 100, "v1beta1")])
-def test_the_version_of_the_greatest_priority_counts(servers: Servers, first: int, second: int, chosen: str) -> None:
+def test_the_version_with_the_highest_priority_counts(servers: Servers, first: int, second: int, chosen: str) -> None:
     servers.served("custom.metrics.k8s.io", "v1beta1", priority=first)
     servers.served("custom.metrics.k8s.io", "v1beta2", priority=second)
     servers.served("custom.metrics.k8s.io", "v1", priority=1000)
@@ -169,14 +169,14 @@ def test_a_service_that_is_missing(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("value", ["much", ""])
-def test_what_is_no_amount(servers: Servers, value: str) -> None:
+def test_an_invalid_amount_is_an_error(servers: Servers, value: str) -> None:
     servers.served("external.metrics.k8s.io", "v1beta1")
     servers.answer({"value": value})
     with pytest.raises(MetricsError):
         servers.metrics().external("q", "shop", EVERYTHING)
 
 
-def test_exactly_one_object_is_asked_about(servers: Servers) -> None:
+def test_exactly_one_object_is_queried(servers: Servers) -> None:
     servers.served("custom.metrics.k8s.io", "v1beta2")
     with pytest.raises(MetricsError, match="returned 0 results when we asked for exactly one"):
         servers.metrics().object("hits", "shop", {"kind": "Service", "name": "s", "apiVersion": "v1"}, EVERYTHING)
@@ -184,7 +184,7 @@ def test_exactly_one_object_is_asked_about(servers: Servers) -> None:
         servers.metrics().object("hits", "shop", {"kind": "Thing", "apiVersion": "x.example/v1"}, EVERYTHING)
 
 
-def test_a_group_that_no_server_is_named_for_is_not_there(servers: Servers) -> None:
+def test_a_group_without_a_server_is_missing(servers: Servers) -> None:
     with pytest.raises(MetricsError, match="no custom metrics API"):
         servers.metrics().pods("rps", "shop", EVERYTHING, EVERYTHING)
     with pytest.raises(MetricsError, match=r"could not find the requested resource \(get pods.metrics.k8s.io\)"):

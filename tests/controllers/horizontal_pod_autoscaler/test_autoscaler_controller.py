@@ -35,7 +35,7 @@ def stage() -> Scaled:
     return Scaled()
 
 
-def test_it_looks_once_a_period(stage: Scaled) -> None:
+def test_the_autoscaler_reconciles_once_per_period(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
@@ -50,7 +50,7 @@ def test_it_looks_once_a_period(stage: Scaled) -> None:
     assert stage.replicas() == 3
 
 
-def test_what_it_says_of_scaling_up(stage: Scaled) -> None:
+def test_scaling_up_sets_conditions_and_an_event(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
@@ -72,7 +72,7 @@ def test_what_it_says_of_scaling_up(stage: Scaled) -> None:
     assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: 4; reason: {name} above target")]
 
 
-def test_going_down_waits_for_the_stabilization(stage: Scaled) -> None:
+def test_scaling_down_waits_for_the_stabilization_window(stage: Scaled) -> None:
     stage.web(4)
     stage.measures.cpu = [100, 100, 100, 100]
     stage.autoscaler()
@@ -86,7 +86,7 @@ def test_going_down_waits_for_the_stabilization(stage: Scaled) -> None:
     assert stage.told.events[-1] == ("Normal", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
 
 
-def test_without_metrics_it_says_so_as_kubernetes_does(stage: Scaled) -> None:
+def test_missing_metrics_set_kubernetes_condition(stage: Scaled) -> None:
     stage.web(2)
     stage.autoscaler()
     stage.next_period()
@@ -152,7 +152,7 @@ def test_without_metrics_it_says_so_as_kubernetes_does(stage: Scaled) -> None:
         ),
     ],
 )
-def test_each_source_fails_in_its_own_words(
+def test_each_failing_source_has_its_message(
     stage: Scaled, metric: dict[str, Any], reason: str, told: str, outer: str
 ) -> None:
     stage.web(2)
@@ -162,7 +162,7 @@ def test_each_source_fails_in_its_own_words(
     assert stage.told.events == [("Warning", reason, told), ("Warning", "FailedComputeMetricsReplicas", whole)]
 
 
-def test_the_metric_that_asks_for_most_counts(stage: Scaled) -> None:
+def test_the_metric_with_the_most_replicas_counts(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu, stage.measures.rps = [500, 500], [15_000, 15_000]
     stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
@@ -171,7 +171,7 @@ def test_the_metric_that_asks_for_most_counts(stage: Scaled) -> None:
     assert stage.told.events[-1][2] == "New size: 3; reason: pods metric rps above target"
 
 
-def test_a_metric_that_cannot_be_had_keeps_it_from_going_down_but_not_up(stage: Scaled) -> None:
+def test_an_unavailable_metric_prevents_scaling_down_but_not_up(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [100, 100]
     stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
@@ -216,7 +216,7 @@ def test_a_target_that_cannot_be_scaled(stage: Scaled) -> None:
     assert stage.told.events == [("Warning", "FailedGetScale", "the server could not find the requested resource")]
 
 
-def test_a_target_of_no_replicas_is_left_alone(stage: Scaled) -> None:
+def test_a_target_of_no_replicas_is_not_scaled(stage: Scaled) -> None:
     stage.web(0)
     stage.autoscaler()
     stage.next_period()
@@ -240,7 +240,7 @@ def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, 
     assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: {expected}; reason: {why}")]
 
 
-def test_two_autoscalers_of_the_same_pods_stop_each_other(stage: Scaled) -> None:
+def test_two_autoscalers_of_the_same_pods_disable_each_other(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler("one", maxReplicas=2)
@@ -255,7 +255,7 @@ def test_two_autoscalers_of_the_same_pods_stop_each_other(stage: Scaled) -> None
     assert stage.condition("ScalingActive", "one")[1] == "ValidMetricFound"
 
 
-def test_an_autoscaler_with_nothing_new_to_say_writes_nothing(stage: Scaled) -> None:
+def test_an_unchanged_status_is_not_written(stage: Scaled) -> None:
     stage.web(2)
     stage.autoscaler()
     for _ in range(3):
@@ -266,7 +266,7 @@ def test_an_autoscaler_with_nothing_new_to_say_writes_nothing(stage: Scaled) -> 
     assert len(stage.written()) == written
 
 
-def test_an_own_tolerance_of_a_direction(stage: Scaled) -> None:
+def test_each_direction_can_have_a_tolerance(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [520, 520]
     stage.autoscaler(behavior={"scaleUp": {"tolerance": "0.01"}})

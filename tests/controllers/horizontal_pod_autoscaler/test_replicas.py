@@ -66,16 +66,16 @@ def test_utilization_of_pods_that_all_count(usage: list[int], target: int, expec
         ([None, 100, 100], 300, 2),  # (3000 + 100 + 100) / 3 = 106 %; ceil(3 · 106/300)
     ],
 )
-def test_pods_of_which_nothing_is_known(usage: list[int | None], target: int, replicas: int) -> None:
+def test_pods_without_metrics(usage: list[int | None], target: int, replicas: int) -> None:
     assert by_utilization(situation(running(len(usage))), target, used(*usage), "cpu").replicas == replicas
 
 
-def test_unready_pods_use_nothing_on_the_way_up() -> None:
+def test_unready_pods_use_nothing_when_scaling_up() -> None:
     pods = [pod("p0", ready=False, age=2, ready_age=2), pod("p1"), pod("p2")]
     assert by_utilization(situation(pods), 30, used(100, 500, 700), "cpu") == Proposal(4, 600, 60)  # (0+500+700)/3=40%
 
 
-def test_unready_pods_do_not_count_on_the_way_down() -> None:
+def test_unready_pods_are_ignored_when_scaling_down() -> None:
     pods = [pod("p0", ready=False, age=2, ready_age=2), pod("p1"), pod("p2")]
     assert by_utilization(situation(pods), 50, used(100, 200, 200), "cpu") == Proposal(1, 200, 20)
 
@@ -86,7 +86,7 @@ def test_pending_pods_count_as_unready_for_any_metric() -> None:
 
 
 @pytest.mark.parametrize("gone", [{"phase": "Failed"}, {"deleted": True}])
-def test_pods_that_are_gone_are_left_out_with_what_they_used(gone: dict[str, object]) -> None:
+def test_metrics_of_deleted_pods_are_ignored(gone: dict[str, object]) -> None:
     pods = [pod("p0", **gone), pod("p1"), pod("p2")]
     assert by_utilization(situation(pods), 50, used(9000, 500, 1000), "cpu") == Proposal(3, 750, 75)
 
@@ -105,7 +105,9 @@ def test_pods_that_are_gone_are_left_out_with_what_they_used(gone: dict[str, obj
         ({"age": 10, "ready": None}, NOW, False),
     ],
 )
-def test_whether_the_cpu_of_a_young_pod_counts(fields: dict[str, object], at: int, counts: bool) -> None:
+def test_the_cpu_of_a_starting_pod_counts_after_its_initialization(
+    fields: dict[str, object], at: int, counts: bool
+) -> None:
     pods = [pod("p0", **fields)]
     if counts:
         assert by_utilization(situation(pods), 100, used(1000, at=at), "cpu").utilization == 100
@@ -115,7 +117,7 @@ def test_whether_the_cpu_of_a_young_pod_counts(fields: dict[str, object], at: in
     assert by_average(situation(pods), 1000, used(1000, at=at)).replicas == 1  # other metrics always count
 
 
-def test_a_second_look_never_turns_the_direction_by_the_number_of_pods() -> None:
+def test_rebalancing_never_reverses_the_direction() -> None:
     """The target requires twelve replicas, but only a few pods exist: scaling up must not reduce the number of
     replicas.
     """
@@ -150,7 +152,7 @@ def test_one_amount_for_all_pods(current: int, usage: int, target: int, expected
     assert by_total(situation(running(3), current=current), usage, target).replicas == expected
 
 
-def test_one_amount_for_all_pods_counts_only_those_that_are_ready() -> None:
+def test_one_amount_for_all_pods_counts_only_ready_pods() -> None:
     pods = [pod("p0", ready=False), pod("p1"), pod("p2", phase="Pending", ready=None)]
     assert by_total(situation(pods), 2000, 1000).replicas == 2
 
@@ -163,7 +165,7 @@ def test_one_amount_shared_by_all_pods(current: int, usage: int, target: int, ex
     assert by_total_per_pod(current, usage, target, Tolerances()) == expected
 
 
-def test_external_values_are_added_as_far_as_they_go() -> None:
+def test_external_values_are_summed_up_to_the_maximum() -> None:
     assert total_of([1, 2, 3]) == 6
     assert total_of([2**63 - 1, 5]) == 2**63 - 1
 
@@ -174,7 +176,7 @@ def test_each_direction_has_its_tolerance() -> None:
     assert by_utilization(situation(running(2), tolerances=steady), 100, used(1010, 1010), "cpu").replicas == 3
 
 
-def test_without_pods_or_metrics_nothing_is_known() -> None:
+def test_without_pods_or_metrics_the_result_is_an_error() -> None:
     with pytest.raises(MetricsError, match="no pods returned by selector while calculating replica count"):
         by_utilization(situation([], current=3), 50, used(), "cpu")
     with pytest.raises(MetricsError, match="no pods returned by selector while calculating replica count"):
@@ -183,7 +185,7 @@ def test_without_pods_or_metrics_nothing_is_known() -> None:
         by_average(situation(running(2)), 50, used())
 
 
-def test_what_pods_ask_for() -> None:
+def test_requests_of_pods() -> None:
     plain = pod("plain", request="250m")
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "50m"}}}
     once = {"name": "once", "resources": {"requests": {"cpu": "5"}}}
@@ -200,7 +202,7 @@ def test_what_pods_ask_for() -> None:
         requests_of([as_a_whole], "memory", "")
 
 
-def test_pods_that_all_count_come_to_the_documented_formula() -> None:
+def test_utilization_of_counted_pods_equals_the_documented_formula() -> None:
     random = Random(3)
     for _ in range(3000):
         usage = [random.randrange(0, 3000) for _ in range(random.randrange(1, 30))]
@@ -212,7 +214,7 @@ def test_pods_that_all_count_come_to_the_documented_formula() -> None:
         assert proposal.replicas == expected
 
 
-def test_unknown_pods_never_make_it_go_the_other_way() -> None:
+def test_pods_without_metrics_never_reverse_the_direction() -> None:
     random = Random(4)
     for _ in range(3000):
         usage = [random.choice([None, random.randrange(0, 3000)]) for _ in range(random.randrange(1, 12))]

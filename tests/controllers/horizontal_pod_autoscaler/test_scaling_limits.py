@@ -42,14 +42,14 @@ def go(
         (3, 0, Bounds(2, 5), 2, "TooFewReplicas"),
     ],
 )
-def test_without_a_behavior_it_doubles_at_most(
+def test_without_a_behavior_scaling_up_at_most_doubles(
     current: int, wanted: int, bounds: Bounds, replicas: int, reason: str
 ) -> None:
     limited = go(Memory(), current, wanted, bounds=bounds)
     assert (limited.replicas, limited.reason, limited.is_limited) == (replicas, reason, replicas != wanted)
 
 
-def test_going_down_waits_until_no_recommendation_of_the_last_minutes_was_higher() -> None:
+def test_scaling_down_waits_for_the_highest_recent_recommendation() -> None:
     memory = Memory()
     memory.begin(10, NOW)
     assert go(memory, 10, 2, at=NOW + MINUTE) == Limited(
@@ -61,7 +61,7 @@ def test_going_down_waits_until_no_recommendation_of_the_last_minutes_was_higher
     assert go(memory, 3, 2, at=NOW + 11 * MINUTE).stabilized == ""
 
 
-def test_what_is_remembered_does_not_grow() -> None:
+def test_the_recommendation_history_is_bounded() -> None:
     memory = Memory()
     for step in range(1000):
         go(memory, 5, 5, at=NOW + step * 15_000_000)
@@ -79,7 +79,7 @@ def test_what_is_remembered_does_not_grow() -> None:
         ({"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}, 1, 2, 2, "DesiredWithinRange"),
     ],
 )
-def test_policies_on_the_way_up(rules: dict[str, Any], current: int, wanted: int, replicas: int, reason: str) -> None:
+def test_policies_for_scaling_up(rules: dict[str, Any], current: int, wanted: int, replicas: int, reason: str) -> None:
     limited = go(Memory(), current, wanted, behavior(up=rules))
     assert (limited.replicas, limited.reason) == (replicas, reason)
 
@@ -106,7 +106,9 @@ def test_policies_on_the_way_up(rules: dict[str, Any], current: int, wanted: int
         ),
     ],
 )
-def test_policies_on_the_way_down(rules: dict[str, Any], current: int, wanted: int, replicas: int, reason: str) -> None:
+def test_policies_for_scaling_down(
+    rules: dict[str, Any], current: int, wanted: int, replicas: int, reason: str
+) -> None:
     limited = go(Memory(), current, wanted, behavior(down={"stabilizationWindowSeconds": 0, **rules}))
     assert (limited.replicas, limited.reason) == (replicas, reason)
 
@@ -119,7 +121,7 @@ def test_a_policy_counts_from_the_start_of_its_period() -> None:
     assert go(memory, 5, 50, rules, at=NOW + MINUTE).replicas == 9
 
 
-def test_what_went_in_the_period_may_come_back() -> None:
+def test_replicas_removed_in_the_period_can_be_added_again() -> None:
     rules = behavior(up={"policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]})
     memory = Memory()
     memory.note_change(rules, 8, 5, NOW)
@@ -127,7 +129,7 @@ def test_what_went_in_the_period_may_come_back() -> None:
     assert go(memory, 5, 50, rules, at=NOW + 1).replicas == 12
 
 
-def test_changes_are_not_remembered_without_a_behavior() -> None:
+def test_changes_are_not_recorded_without_a_behavior() -> None:
     memory = Memory()
     memory.note_change(None, 2, 5, NOW)
     assert (memory.ups, memory.downs) == ([], [])
@@ -140,7 +142,7 @@ def test_outdated_changes_are_replaced() -> None:
     assert len(memory.ups) <= 2
 
 
-def test_going_up_may_be_thought_over() -> None:
+def test_scaling_up_can_have_a_stabilization_window() -> None:
     rules, memory = behavior(up={"stabilizationWindowSeconds": 60}), Memory()
     memory.begin(3, NOW)
     limited = go(memory, 3, 5, rules, at=NOW + 30_000_000)
@@ -148,7 +150,7 @@ def test_going_up_may_be_thought_over() -> None:
     assert go(memory, 3, 5, rules, at=NOW + 61_000_000).replicas == 5
 
 
-def test_going_down_is_thought_over_for_five_minutes_unless_the_behavior_says_otherwise() -> None:
+def test_scaling_down_stabilizes_for_five_minutes_by_default() -> None:
     memory = Memory()
     memory.begin(5, NOW)
     assert go(memory, 5, 2, behavior(), at=NOW + 4 * MINUTE).stabilized == "ScaleDownStabilized"

@@ -23,7 +23,7 @@ INDEXES = st.sets(st.integers(0, 60))
         ([0, 1, 3, 5, 6, 7, 9], "0,1,3,5-7,9"),
     ],
 )
-def test_how_indexes_are_written(indexes: list[int], text: str) -> None:
+def test_indexes_are_formatted_as_intervals(indexes: list[int], text: str) -> None:
     assert str(Intervals.of(indexes)) == text
     assert Intervals.parse(text, 100) == Intervals.of(indexes)
 
@@ -37,7 +37,7 @@ def test_how_indexes_are_written(indexes: list[int], text: str) -> None:
         ("1,2,3", 10, "1-3"),
     ],
 )
-def test_what_cannot_be_read_or_is_too_high_is_dropped(text: str, completions: int, expected: str) -> None:
+def test_invalid_or_too_high_indexes_are_dropped(text: str, completions: int, expected: str) -> None:
     assert str(Intervals.parse(text, completions)) == expected
 
 
@@ -51,7 +51,7 @@ def test_intervals_are_sets(one: set[int], other: set[int]) -> None:
 
 
 @pytest.mark.parametrize(("text", "index"), [("0", 0), ("12", 12), ("-1", None), ("1.5", None), ("", None)])
-def test_a_pod_says_its_index_in_an_annotation(text: str, index: int | None) -> None:
+def test_the_index_of_a_pod_is_in_an_annotation(text: str, index: int | None) -> None:
     assert completion_index({INDEX: text}) == index
 
 
@@ -63,7 +63,7 @@ def _pod(name: str, index: str | None, phase: str = "Pending") -> JobPod:
     )
 
 
-def test_of_pods_with_one_index_the_one_stays_that_is_farthest_on_its_way() -> None:
+def test_of_several_pods_with_one_index_the_most_advanced_is_kept() -> None:
     pods = [
         _pod("waiting", "1"),
         _pod("running", "1", "Running"),

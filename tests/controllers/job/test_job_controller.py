@@ -25,7 +25,7 @@ def stage() -> JobStage:
     return JobStage()
 
 
-def test_a_job_runs_as_many_pods_as_it_may_until_enough_have_succeeded(stage: JobStage) -> None:
+def test_a_job_runs_pods_within_its_parallelism_until_enough_succeed(stage: JobStage) -> None:
     stage.job(completions=3, parallelism=2)
     assert stage.counts() == (2, 0, 0)
     for succeeded in range(1, 4):
@@ -39,7 +39,7 @@ def test_a_job_runs_as_many_pods_as_it_may_until_enough_have_succeeded(stage: Jo
     assert stage.told.reasons() == ["SuccessfulCreate"] * 3 + ["Completed"]
 
 
-def test_its_pods_are_of_its_template_and_held(stage: JobStage) -> None:
+def test_pods_have_the_jobs_template_and_a_finalizer(stage: JobStage) -> None:
     stage.job()
     [pod] = stage.pods()
     assert pod.name.startswith("job-")
@@ -50,7 +50,7 @@ def test_its_pods_are_of_its_template_and_held(stage: JobStage) -> None:
     assert stage.status()["uncountedTerminatedPods"] == {}
 
 
-def test_a_queue_ends_when_one_has_succeeded_and_none_runs(stage: JobStage) -> None:
+def test_a_work_queue_ends_when_one_pod_succeeded_and_none_runs(stage: JobStage) -> None:
     stage.job(parallelism=3)
     stage.run()
     first, second, third = stage.running()
@@ -64,7 +64,7 @@ def test_a_queue_ends_when_one_has_succeeded_and_none_runs(stage: JobStage) -> N
     assert stage.conditions() == COMPLETE
 
 
-def test_changes_of_pods_are_gathered_for_a_moment(stage: JobStage) -> None:
+def test_changes_of_pods_are_batched(stage: JobStage) -> None:
     stage.job(completions=2, parallelism=2)
     stage.run()
     stage.work()
@@ -77,7 +77,7 @@ def test_changes_of_pods_are_gathered_for_a_moment(stage: JobStage) -> None:
     assert stage.conditions() == COMPLETE
 
 
-def test_a_failed_pod_is_replaced_after_a_while(stage: JobStage) -> None:
+def test_a_failed_pod_is_replaced_after_a_backoff(stage: JobStage) -> None:
     stage.job()
     stage.run()
     stage.end(stage.running()[0], 1, ago=0)
@@ -95,7 +95,7 @@ def test_a_failed_pod_is_replaced_after_a_while(stage: JobStage) -> None:
     assert len(stage.pods()) == 3
 
 
-def test_too_many_failures_end_it(stage: JobStage) -> None:
+def test_too_many_failures_fail_the_job(stage: JobStage) -> None:
     stage.job(backoffLimit=1, completions=3, parallelism=3)
     stage.run()
     for pod in stage.running():
@@ -113,7 +113,7 @@ def test_too_many_failures_end_it(stage: JobStage) -> None:
     assert stage.tracked() == []
 
 
-def test_restarts_of_containers_count_against_the_limit(stage: JobStage) -> None:
+def test_restarts_of_containers_count_toward_the_backoff_limit(stage: JobStage) -> None:
     stage.job(restarts="OnFailure", backoffLimit=3, completions=2, parallelism=2)
     one, other = stage.running()
     stage.restart(one, 1)
@@ -125,7 +125,7 @@ def test_restarts_of_containers_count_against_the_limit(stage: JobStage) -> None
     assert stage.conditions() == _failed("BackoffLimitExceeded")
 
 
-def test_a_deadline_ends_it(stage: JobStage) -> None:
+def test_a_deadline_fails_the_job(stage: JobStage) -> None:
     stage.job(activeDeadlineSeconds=30)
     stage.pass_by(26)
     assert stage.conditions() == []
@@ -135,7 +135,7 @@ def test_a_deadline_ends_it(stage: JobStage) -> None:
     assert stage.counts() == (0, 0, 1)
 
 
-def test_indexed_pods_know_their_index(stage: JobStage) -> None:
+def test_indexed_pods_have_their_index(stage: JobStage) -> None:
     stage.job(completionMode="Indexed", completions=3, parallelism=2)
     pods = stage.running()
     assert [pod.annotations[INDEX] for pod in pods] == [pod.labels[INDEX] for pod in pods] == ["0", "1"]
@@ -152,7 +152,7 @@ def test_indexed_pods_know_their_index(stage: JobStage) -> None:
     ]
 
 
-def test_indexes_are_given_out_from_the_lowest_and_kept_compressed(stage: JobStage) -> None:
+def test_the_lowest_indexes_are_assigned_first_and_stored_compressed(stage: JobStage) -> None:
     stage.job(completionMode="Indexed", completions=5, parallelism=3)
     stage.run()
     for index in (1, 2):
@@ -172,7 +172,7 @@ def test_indexes_are_given_out_from_the_lowest_and_kept_compressed(stage: JobSta
     assert stage.counts() == (0, 5, 1)
 
 
-def test_an_indexed_job_may_grow_and_shrink(stage: JobStage) -> None:
+def test_an_indexed_job_can_be_scaled(stage: JobStage) -> None:
     stage.job(completionMode="Indexed", completions=2, parallelism=2)
     stage.patch(f"{COLLECTION}/job", {"spec": {"completions": 4, "parallelism": 4}})
     stage.settle()
@@ -185,12 +185,12 @@ def test_an_indexed_job_may_grow_and_shrink(stage: JobStage) -> None:
     assert stage.counts() == (2, 0, 0)
 
 
-def test_a_long_name_leaves_room_for_the_index() -> None:
+def test_a_long_name_is_shortened_for_the_index() -> None:
     assert name_prefix("job", 3) == "job-3-"
     assert name_prefix("n" * 63, 12) == "n" * 54 + "-12-"
 
 
-def test_each_index_has_its_own_limit(stage: JobStage) -> None:
+def test_each_index_has_a_backoff_limit(stage: JobStage) -> None:
     stage.job(completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1)
     assert stage.status()["failedIndexes"] == ""
     stage.end(stage.index(0), 1)
@@ -206,7 +206,7 @@ def test_each_index_has_its_own_limit(stage: JobStage) -> None:
     assert stage.conditions() == _failed("FailedIndexes")
 
 
-def test_a_failed_pod_is_held_until_its_successor_knows_how_often_it_failed(stage: JobStage) -> None:
+def test_a_failed_pod_is_kept_until_its_successor_has_the_failure_count(stage: JobStage) -> None:
     stage.job(completionMode="Indexed", completions=1, parallelism=1, backoffLimitPerIndex=3)
     stage.end(stage.index(0), 1, ago=0)
     stage.settle()
@@ -217,7 +217,7 @@ def test_a_failed_pod_is_held_until_its_successor_knows_how_often_it_failed(stag
     assert stage.counts() == (1, 0, 1)
 
 
-def test_too_many_failed_indexes_end_it(stage: JobStage) -> None:
+def test_too_many_failed_indexes_fail_the_job(stage: JobStage) -> None:
     limits: dict[str, Any] = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
     stage.job(completionMode="Indexed", completions=4, parallelism=4, **limits)
     stage.end(stage.index(0), 1)
@@ -229,7 +229,7 @@ def test_too_many_failed_indexes_end_it(stage: JobStage) -> None:
     assert stage.status()["failedIndexes"] == "0,2"
 
 
-def test_a_policy_ignores_counts_or_fails(stage: JobStage) -> None:
+def test_a_failure_policy_ignores_counts_or_fails(stage: JobStage) -> None:
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
         {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
@@ -246,7 +246,7 @@ def test_a_policy_ignores_counts_or_fails(stage: JobStage) -> None:
     assert stage.told.events[-1] == ("Warning", "PodFailurePolicy", message)
 
 
-def test_ignored_failures_of_an_index_are_counted_apart(stage: JobStage) -> None:
+def test_ignored_failures_of_an_index_are_counted_separately(stage: JobStage) -> None:
     rules = [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [9]}}]
     options: dict[str, Any] = {"backoffLimitPerIndex": 0, "podFailurePolicy": {"rules": rules}}
     stage.job(completionMode="Indexed", completions=1, parallelism=1, **options)
@@ -257,7 +257,7 @@ def test_ignored_failures_of_an_index_are_counted_apart(stage: JobStage) -> None
     assert stage.counts() == (1, 0, 0)
 
 
-def test_enough_succeeded_ends_it(stage: JobStage) -> None:
+def test_a_success_policy_completes_the_job(stage: JobStage) -> None:
     policy = {"rules": [{"succeededIndexes": "1,2", "succeededCount": 1}]}
     stage.job(completionMode="Indexed", completions=4, parallelism=4, successPolicy=policy)
     for pod in stage.running():
@@ -273,7 +273,7 @@ def test_enough_succeeded_ends_it(stage: JobStage) -> None:
     assert stage.conditions()[1:] == [("Complete", "True", "SuccessPolicy")]
 
 
-def test_suspended_it_runs_nothing_and_keeps_its_counts(stage: JobStage) -> None:
+def test_a_suspended_job_runs_no_pods_and_keeps_its_counts(stage: JobStage) -> None:
     stage.job(completions=3, parallelism=2, activeDeadlineSeconds=100)
     stage.end(stage.running()[0])
     stage.settle()
@@ -290,7 +290,7 @@ def test_suspended_it_runs_nothing_and_keeps_its_counts(stage: JobStage) -> None
     assert stage.told.reasons().count("Suspended") == stage.told.reasons().count("Resumed") == 1
 
 
-def test_created_suspended_it_starts_when_it_is_resumed(stage: JobStage) -> None:
+def test_a_job_created_suspended_starts_when_it_is_resumed(stage: JobStage) -> None:
     stage.job(suspend=True)
     assert stage.pods() == []
     assert "startTime" not in stage.status()
@@ -300,7 +300,7 @@ def test_created_suspended_it_starts_when_it_is_resumed(stage: JobStage) -> None
     assert "startTime" in stage.status()
 
 
-def test_pods_that_wait_for_their_end_are_replaced_then(stage: JobStage) -> None:
+def test_terminating_pods_are_replaced_after_their_end(stage: JobStage) -> None:
     stage.job(podReplacementPolicy="Failed", completions=1)
     [pod] = stage.running()
     stage.bind(pod)
@@ -313,7 +313,7 @@ def test_pods_that_wait_for_their_end_are_replaced_then(stage: JobStage) -> None
     assert (stage.counts(), stage.status()["terminating"]) == ((1, 0, 1), 0)
 
 
-def test_pods_that_are_deleted_have_failed(stage: JobStage) -> None:
+def test_deleted_pods_count_as_failed(stage: JobStage) -> None:
     stage.job(completions=1)
     stage.remove(stage.running()[0])
     stage.settle()
@@ -323,7 +323,7 @@ def test_pods_that_are_deleted_have_failed(stage: JobStage) -> None:
     assert stage.counts() == (1, 0, 1)
 
 
-def test_fewer_at_a_time_deletes_the_least_loss(stage: JobStage) -> None:
+def test_a_lower_parallelism_deletes_the_least_advanced_pods(stage: JobStage) -> None:
     stage.job(completions=6, parallelism=3)
     ready = stage.running()[1]
     stage.run(ready)
@@ -333,13 +333,13 @@ def test_fewer_at_a_time_deletes_the_least_loss(stage: JobStage) -> None:
     assert stage.counts() == (1, 0, 0)  # a deleted pod has not failed
 
 
-def test_another_controllers_job_is_left_alone(stage: JobStage) -> None:
+def test_a_job_of_another_controller_is_ignored(stage: JobStage) -> None:
     stage.job(managedBy="example.com/other")
     assert stage.pods() == []
     assert stage.status() == {}
 
 
-def test_a_matching_orphan_is_adopted_and_held(stage: JobStage) -> None:
+def test_a_matching_orphan_is_adopted_and_gets_the_finalizer(stage: JobStage) -> None:
     pod = {"containers": [{"name": "c", "image": "i"}]}
     metadata = {"name": "free", "labels": {"mine": "1"}}
     stage.create(POD_COLLECTION, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod})
@@ -368,7 +368,7 @@ def test_no_finalizer_outlives_its_job(stage: JobStage, propagation: str) -> Non
     assert stage.tracked() == []
 
 
-def test_a_pod_that_appears_with_a_finalizer_and_no_job_is_let_go(stage: JobStage) -> None:
+def test_a_pod_with_a_finalizer_and_no_job_loses_the_finalizer(stage: JobStage) -> None:
     pod = {"containers": [{"name": "c", "image": "i"}]}
     for name, owner in (("orphan", []), ("foreign", [_owner("apps/v1", "ReplicaSet")])):
         metadata = {"name": name, "finalizers": [TRACKING], "ownerReferences": owner}
@@ -381,7 +381,7 @@ def _owner(api_version: str, kind: str) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "x", "controller": True}
 
 
-def test_a_status_that_is_refused_is_tried_again_more_and_more_rarely(stage: JobStage) -> None:
+def test_a_refused_status_write_is_retried_with_backoff(stage: JobStage) -> None:
     """While the replacement of a failed pod waits, no pod counts as active, so a ready pod makes the status invalid.
 
     Kubernetes behaves in the same way: `manageJob` then returns no active pods, and the API refuses a status with more
@@ -402,7 +402,7 @@ def test_a_status_that_is_refused_is_tried_again_more_and_more_rarely(stage: Job
     assert stage.counts() == (2, 0, 1)
 
 
-def test_a_job_with_nothing_to_do_writes_nothing(stage: JobStage) -> None:
+def test_a_reconciled_job_is_not_written(stage: JobStage) -> None:
     stage.job(completions=2, parallelism=2, activeDeadlineSeconds=100_000)
     written = len(stage.written())
     for _ in range(50):
@@ -410,7 +410,7 @@ def test_a_job_with_nothing_to_do_writes_nothing(stage: JobStage) -> None:
     assert len(stage.written()) == written
 
 
-def test_many_pods_are_made_and_counted_so_many_at_a_time(stage: JobStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pods_are_created_and_counted_in_batches(stage: JobStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "AT_ONCE", 5)
     monkeypatch.setattr(pod_tracking, "AT_ONCE", 4)
     stage.create(COLLECTION, _body(completions=13, parallelism=13))

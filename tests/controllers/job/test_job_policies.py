@@ -77,7 +77,7 @@ DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"
         ),
     ],
 )
-def test_the_first_rule_that_fits_decides(rules: list[dict[str, Any]], pod: JobPod, verdict: Verdict) -> None:
+def test_the_first_matching_rule_decides(rules: list[dict[str, Any]], pod: JobPod, verdict: Verdict) -> None:
     assert judge(policy(*rules), pod) == verdict
 
 
@@ -100,7 +100,9 @@ def test_without_a_policy_every_failure_counts() -> None:
         ([{"succeededCount": 0}], [], None),
     ],
 )
-def test_when_enough_has_succeeded(rules: list[dict[str, Any]], succeeded: list[int], expected: int | None) -> None:
+def test_a_success_policy_counts_succeeded_indexes(
+    rules: list[dict[str, Any]], succeeded: list[int], expected: int | None
+) -> None:
     assert met_rule(msgspec.convert({"rules": rules}, SuccessPolicy), 10, Intervals.of(succeeded)) == expected
 
 
@@ -115,7 +117,7 @@ def ended(seconds: int, code: int = 1) -> JobPod:
     return JobPod(Object.from_dict({**head, "status": status}))
 
 
-def test_failures_in_a_row_are_counted_since_the_last_success() -> None:
+def test_consecutive_failures_are_counted_since_the_last_success() -> None:
     waited = Backoff().after([], [ended(10), ended(5)])
     assert waited == Backoff(2, START + 10 * SECOND)
     assert waited.after([], [ended(20)]) == Backoff(3, START + 20 * SECOND)
@@ -128,13 +130,13 @@ def test_failures_in_a_row_are_counted_since_the_last_success() -> None:
     ("failures", "wait"),
     [(0, 0), (1, FIRST), (2, 2 * FIRST), (6, 32 * FIRST), (7, LONGEST), (10_000, LONGEST)],
 )
-def test_the_wait_doubles_up_to_ten_minutes(failures: int, wait: int) -> None:
+def test_the_backoff_doubles_up_to_ten_minutes(failures: int, wait: int) -> None:
     assert Backoff(failures, START).remaining(START) == wait
     assert Backoff(failures, START).remaining(START + 3 * SECOND) == max(0, wait - 3 * SECOND)
     assert Backoff(failures, START).remaining(START + LONGEST) == 0
 
 
-def test_each_index_waits_for_itself() -> None:
+def test_each_index_has_a_separate_backoff() -> None:
     twice = failed(1, annotations={FAILURES: "1", IGNORED_FAILURES: "1"})
     assert remaining_for_index(None, START) == 0
     assert remaining_for_index(twice, START) == 4 * FIRST  # the third failure in a row
@@ -164,13 +166,13 @@ def test_each_index_waits_for_itself() -> None:
         ),
     ],
 )
-def test_when_a_pod_ended_that_does_not_say_so(pod: dict[str, Any], seconds: int) -> None:
+def test_the_end_of_a_pod_without_a_finish_time_is_estimated(pod: dict[str, Any], seconds: int) -> None:
     metadata = {"name": "p", "namespace": "a", "creationTimestamp": "2026-01-01T00:00:00Z", **pod.get("metadata", {})}
     found = JobPod(Object.from_dict({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "status": pod["status"]}))
     assert found.finished_at == START + seconds * SECOND
 
 
-def test_what_a_job_had_waited_for_is_recalled_from_the_pods_that_are_counted() -> None:
+def test_the_backoff_is_restored_from_the_counted_pods() -> None:
     counted, held = failed(), failed(finalizers=["batch.kubernetes.io/job-tracking"])
     assert recalled([counted, counted, held]) == Backoff(2, counted.finished_at)
     succeeded = JobPod(Object.from_dict({**counted.object.to_dict(), "status": {"phase": "Succeeded"}}))

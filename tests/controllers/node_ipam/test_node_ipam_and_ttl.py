@@ -19,7 +19,7 @@ from tests.controllers.worked_stage import WorkedStage
 SERVICE_CIDR = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.0.0.0/24"]}}
 
 
-def test_ranges_are_given_in_turn_and_come_back() -> None:
+def test_ranges_are_allocated_in_turn_and_released() -> None:
     pool = Pool(ipaddress.ip_network("10.0.0.0/22"), 24)
     first = [str(pool.allocate()) for _ in range(3)]
     assert first == ["10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"]
@@ -37,7 +37,7 @@ def test_ranges_are_given_in_turn_and_come_back() -> None:
         ("fd00::/64", "10.0.0.0/24"),
     ],
 )
-def test_what_overlaps_a_foreign_range_is_taken(foreign: str, first: str) -> None:
+def test_ranges_that_overlap_foreign_ranges_are_in_use(foreign: str, first: str) -> None:
     pool = Pool(ipaddress.ip_network("10.0.0.0/22"), 24)
     pool.occupy(ipaddress.ip_network(foreign, strict=False))
     assert str(pool.allocate()) == first
@@ -59,7 +59,7 @@ def test_the_sizes_of_ranges(cluster: str, both: int, ipv4: int, ipv6: int, rang
 @pytest.mark.parametrize(
     ("cluster", "both", "ipv4"), [("10.0.0.0/16", 8, 0), ("10.0.0.0/16,fd00::/48", 24, 0), ("fd00::/40", 64, 0)]
 )
-def test_masks_that_cannot_be_are_refused(cluster: str, both: int, ipv4: int) -> None:
+def test_invalid_mask_sizes_are_refused(cluster: str, both: int, ipv4: int) -> None:
     with pytest.raises(SettingsError, match="cidr"):
         pools(cluster, both, ipv4, 0)
 
@@ -68,7 +68,7 @@ def ranges(stage: WorkedStage) -> dict[str, Any]:
     return {each.name: each.to_dict()["spec"].get("podCIDRs") for each in stage.log.snapshot(NODES).objects}
 
 
-def test_nodes_are_given_ranges_beside_those_of_services_and_of_other_nodes() -> None:
+def test_nodes_get_ranges_outside_those_of_services_and_other_nodes() -> None:
     told: list[StageContext] = []
 
     def built(stage: WorkedStage) -> Any:
@@ -91,7 +91,7 @@ def test_nodes_are_given_ranges_beside_those_of_services_and_of_other_nodes() ->
     assert ranges(stage)["c"] == ["10.0.1.0/24"]
 
 
-def test_without_being_told_to_it_gives_nothing() -> None:
+def test_without_the_setting_no_ranges_are_allocated() -> None:
     stage = WorkedStage(lambda stage: ipam.build(StageContext(stage), node_ipam.Options()))
     stage.create("/api/v1/nodes", {"metadata": {"name": "a"}})
     stage.work()
@@ -106,7 +106,7 @@ def test_the_ttl_grows_in_steps_that_overlap(step: int, nodes: int, seconds: int
     assert STEPS[next_step(step, nodes)].seconds == seconds
 
 
-def test_the_annotation_is_kept() -> None:
+def test_the_ttl_annotation_is_restored() -> None:
     stage = WorkedStage(lambda stage: ttl.build(StageContext(stage), NoOptions()))
     stage.create("/api/v1/nodes", {"metadata": {"name": "a", "annotations": {ttl.ANNOTATION: "77"}}})
     stage.work()

@@ -110,7 +110,7 @@ def test_a_volume_of_a_pod_is_attached_and_reported_when_the_driver_has_done_it(
     assert scene.messages() == [("SuccessfulAttachVolume", 'AttachVolume.Attach succeeded for volume "v" ')]
 
 
-def test_an_attachment_has_the_name_that_kubernetes_gives_it() -> None:
+def test_an_attachment_has_kubernetes_name() -> None:
     volume = CsiVolume("vo2.attach.example.com", "h-a")
     assert volume.attachment("vo2-n1") == "csi-fa1b10a3003e494844cd9f1e4449f489fb59ebd00b6db7681784397a7a63276b"
 
@@ -120,7 +120,7 @@ def test_unique_names_of_other_plugins_are_no_csi_volumes() -> None:
     assert volume_of("kubernetes.io/iscsi/1.2.3.4:iqn:0") is None
 
 
-def test_nodes_that_attach_themselves_and_drivers_that_need_no_attaching_are_left_alone(scene: Scene) -> None:
+def test_nodes_that_attach_themselves_and_drivers_without_attaching_are_ignored(scene: Scene) -> None:
     spec = {"attachRequired": False}
     scene.stage.create(f"{STORAGE}/csidrivers", {"metadata": {"name": "plain.example.com"}, "spec": spec})
     scene.node("n3")
@@ -181,7 +181,7 @@ def test_a_node_out_of_service_loses_volumes_in_use_at_once(scene: Scene) -> Non
     assert scene.attachments() == []
 
 
-def test_a_volume_for_one_node_waits_for_the_other_node_and_the_pods_learn_why(scene: Scene) -> None:
+def test_a_single_node_volume_waits_for_the_other_node_and_its_pods_get_an_event(scene: Scene) -> None:
     scene.volume("v")
     scene.pod("p", "n1", "v")
     scene.drives("v", "n1")
@@ -193,7 +193,7 @@ def test_a_volume_for_one_node_waits_for_the_other_node_and_the_pods_learn_why(s
     assert scene.attachments() == [attachment("v", "n2")]
 
 
-def test_a_volume_that_no_other_pod_needs_any_more_is_said_to_be_attached_exclusively(scene: Scene) -> None:
+def test_a_volume_no_longer_needed_elsewhere_is_reported_as_attached_exclusively(scene: Scene) -> None:
     scene.volume("v")
     scene.pod("p", "n1", "v")
     scene.drives("v", "n1")
@@ -211,7 +211,7 @@ def test_a_shared_volume_is_attached_to_every_node(scene: Scene) -> None:
     assert scene.attachments() == sorted([attachment("v", "n1"), attachment("v", "n2")])
 
 
-def test_the_error_of_a_driver_is_told_again_until_it_succeeds(scene: Scene) -> None:
+def test_a_drivers_error_is_reported_until_it_succeeds(scene: Scene) -> None:
     scene.volume("v")
     scene.pod("p", "n1", "v")
     scene.drives("v", "n1", attachError={"message": "no space"})
@@ -255,7 +255,7 @@ def test_volumes_of_a_deleted_node_are_detached(scene: Scene) -> None:
     assert scene.attachments() == []
 
 
-def test_after_a_restart_a_volume_that_nothing_needs_is_detached(scene: Scene) -> None:
+def test_a_restarted_controller_detaches_unneeded_volumes(scene: Scene) -> None:
     scene.volume("v")
     scene.pod("p", "n1", "v")
     scene.drives("v", "n1")
@@ -266,7 +266,7 @@ def test_after_a_restart_a_volume_that_nothing_needs_is_detached(scene: Scene) -
     assert scene.attached("n1") == []
 
 
-def test_an_attachment_with_another_name_is_left_alone(scene: Scene) -> None:
+def test_an_attachment_with_another_name_is_unchanged(scene: Scene) -> None:
     scene.volume("v")
     spec = {"attacher": "disks.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "v"}}
     scene.stage.create(f"{STORAGE}/volumeattachments", {"metadata": {"name": "own"}, "spec": spec})

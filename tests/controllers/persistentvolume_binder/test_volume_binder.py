@@ -84,7 +84,7 @@ def phases(scene: Scene, volume: str, claim: str) -> tuple[str, str]:
     return scene.of(volume)["status"]["phase"], scene.asked(claim)["status"]["phase"]
 
 
-def test_a_claim_is_bound_to_the_volume_that_fits_best(scene: Scene) -> None:
+def test_a_claim_is_bound_to_the_best_fitting_volume(scene: Scene) -> None:
     scene.volume("large", "9Gi")
     scene.volume("small", "2Gi")
     assert scene.of("small")["status"]["phase"] == "Available"
@@ -99,7 +99,7 @@ def test_a_claim_is_bound_to_the_volume_that_fits_best(scene: Scene) -> None:
     assert claim["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}
 
 
-def test_two_claims_never_get_one_volume(scene: Scene) -> None:
+def test_two_claims_never_share_one_volume(scene: Scene) -> None:
     given = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c"}
     scene.volume("v")
     for name in ("one", "two", "three"):
@@ -115,7 +115,7 @@ def test_two_claims_never_get_one_volume(scene: Scene) -> None:
     assert [scene.asked(each)["status"]["phase"] for each in ("one", "two", "three")].count("Bound") == 2
 
 
-def test_a_claim_that_names_its_volume_has_that_one_or_none(scene: Scene) -> None:
+def test_a_claim_that_names_a_volume_gets_only_that_one(scene: Scene) -> None:
     scene.volume("v", "9Gi")
     scene.volume("small")
     scene.claim("one", volumeName="v")
@@ -164,7 +164,7 @@ def test_volume_of_a_deleted_claim_is_reclaimed_by_policy(
     assert scene.asked("one")["status"]["phase"] == "Pending"
 
 
-def test_what_is_below_the_temporary_directory_goes_with_its_claim(scene: Scene) -> None:
+def test_a_host_path_below_tmp_is_deleted_with_its_claim(scene: Scene) -> None:
     scene.volume("v", source={"hostPath": {"path": "/tmp/x"}}, persistentVolumeReclaimPolicy="Delete")
     scene.claim("one")
     scene.drop_claim("one")
@@ -193,7 +193,7 @@ def test_a_volume_whose_claim_has_another_is_free_again(scene: Scene) -> None:
     assert scene.of("w")["status"]["phase"] == "Available"
 
 
-def test_a_class_that_waits_for_a_pod(scene: Scene) -> None:
+def test_a_wait_for_first_consumer_class_waits_for_a_pod(scene: Scene) -> None:
     scene.storage_class("c", "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
     scene.volume("v")
     scene.claim("one")
@@ -234,7 +234,7 @@ def test_provisioner_of_a_volume(
     assert message in scene.told()[-1][1]
 
 
-def test_a_claim_without_a_class_gets_the_default_when_there_is_one(scene: Scene) -> None:
+def test_a_claim_without_a_class_gets_the_default_class(scene: Scene) -> None:
     scene.claim("one", storageClassName=None)
     scene.claim("none", storageClassName="")
     assert scene.told()[-1] == (

@@ -68,12 +68,12 @@ MINE = {"namespace": "a", "name": "mine"}
         ),
     ],
 )
-def test_which_volume_a_claim_gets(volumes: list[Thing], asks: Thing, expected: str) -> None:
+def test_a_claim_gets_the_smallest_matching_volume(volumes: list[Thing], asks: Thing, expected: str) -> None:
     found = best(asks, volumes, delayed=False)
     assert (found or {"metadata": {"name": ""}})["metadata"]["name"] == expected
 
 
-def test_a_claim_that_waits_for_a_pod_gets_what_is_reserved_for_it_alone() -> None:
+def test_a_claim_that_waits_for_a_pod_gets_only_a_reserved_volume() -> None:
     reserved = volume("w", claimRef=MINE)
     assert best(claim(), [volume("v")], delayed=True) is None
     assert best(claim(), [volume("v"), reserved], delayed=True) == reserved
@@ -91,7 +91,7 @@ def test_a_claim_that_waits_for_a_pod_gets_what_is_reserved_for_it_alone() -> No
         (volume("v", modes="OM"), ""),
     ],
 )
-def test_why_a_volume_is_not_for_a_claim(found: Thing, expected: str) -> None:
+def test_reasons_that_a_volume_does_not_match_a_claim(found: Thing, expected: str) -> None:
     assert mismatch(found, claim()) == expected
 
 
@@ -105,5 +105,5 @@ def test_why_a_volume_is_not_for_a_claim(found: Thing, expected: str) -> None:
         ({**MINE, "name": "n"}, False),
     ],
 )
-def test_whom_a_volume_names(reference: Thing | None, expected: bool) -> None:
+def test_the_claim_reference_of_a_volume(reference: Thing | None, expected: bool) -> None:
     assert is_bound_to(volume("v", claimRef=reference), claim()) is expected

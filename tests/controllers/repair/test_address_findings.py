@@ -38,7 +38,7 @@ def find(services: list[Object], claims: list[Object], ranges: Ranges = RANGES) 
     return find_address_findings(services, claims, ranges)
 
 
-def test_a_service_and_its_claims_are_right() -> None:
+def test_a_correct_service_with_its_claims_has_no_findings() -> None:
     services = [with_addresses("web", "10.96.0.5", "fd00:10:96::5"), with_addresses("db", "None")]
     services.append(with_addresses("away", "10.96.0.5", kind="ExternalName"))
     assert find(services, [claim("10.96.0.5"), claim("fd00:10:96::5")]) == []
@@ -91,14 +91,12 @@ def test_a_service_and_its_claims_are_right() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_one_service(
-    addresses: list[str], claims: list[Object], expected: tuple[str, str, str]
-) -> None:
+def test_findings_of_one_service(addresses: list[str], claims: list[Object], expected: tuple[str, str, str]) -> None:
     found = find([with_addresses("web", *addresses)], claims)
     assert [(each.problem, each.reason, each.message) for each in found] == [expected]
 
 
-def test_an_address_of_a_service_cidr_is_in_range_even_if_that_is_on_its_way_out() -> None:
+def test_an_address_of_a_terminating_service_cidr_is_in_range() -> None:
     cluster = RepairCluster()
     path = "/apis/networking.k8s.io/v1/servicecidrs"
     metadata = {"name": "more", "finalizers": ["example.com/stay"]}
@@ -113,7 +111,7 @@ def test_an_address_of_a_service_cidr_is_in_range_even_if_that_is_on_its_way_out
     assert found == ("ClusterIPOutOfRange", "10.97.0.3", "reported")
 
 
-def test_a_range_is_full_only_if_all_of_its_family_are() -> None:
+def test_a_range_is_full_only_if_all_ranges_of_its_family_are() -> None:
     small = Ranges.parse("10.96.0.0/29", "30000-32767")
     names = [f"10.96.0.{last}" for last in range(1, 7)]
     services = [with_addresses(f"s{number}", address) for number, address in enumerate(names)]
@@ -132,7 +130,7 @@ def test_a_range_is_full_only_if_all_of_its_family_are() -> None:
     assert [each.reason for each in find_address_findings(services, claims, small, [more])] == reasons[:1]
 
 
-def test_a_missing_claim_is_made_as_the_allocator_makes_it() -> None:
+def test_a_missing_claim_is_created_like_the_allocators() -> None:
     cluster = RepairCluster()
     service = cluster.service(clusterIP="10.96.0.5")
     before = cluster.get(IP_ADDRESSES, "10.96.0.5")
@@ -149,7 +147,7 @@ def test_a_missing_claim_is_made_as_the_allocator_makes_it() -> None:
     assert cluster.claims() == {}
 
 
-def test_of_two_services_the_one_that_holds_the_claim_keeps_the_address() -> None:
+def test_of_two_services_the_owner_of_the_claim_keeps_the_address() -> None:
     services = [with_addresses("first", "10.96.0.5"), with_addresses("second", "10.96.0.5")]
     [found] = find(services, [claim("10.96.0.5", "default/second")])
     assert (found.problem, found.reason, found.subject.name) == ("duplicate", "ClusterIPAlreadyAllocated", "first")
@@ -157,13 +155,13 @@ def test_of_two_services_the_one_that_holds_the_claim_keeps_the_address() -> Non
     assert found.action is Action.REPORT
 
 
-def test_of_two_services_without_a_claim_the_first_gets_it() -> None:
+def test_of_two_services_without_a_claim_the_first_gets_the_address() -> None:
     services = [with_addresses("first", "10.96.0.5"), with_addresses("second", "10.96.0.5")]
     found = [(each.reason, each.subject.name) for each in find(services, [])]
     assert found == [("ClusterIPNotAllocated", "first"), ("ClusterIPAlreadyAllocated", "second")]
 
 
-def test_a_service_that_must_move_is_told_when_there_is_nowhere_to_go() -> None:
+def test_a_service_without_a_free_address_is_reported() -> None:
     taken = [f"10.96.0.{number}" for number in range(1, 15)]
     services = [with_addresses(f"s{number}", address) for number, address in enumerate(taken)]
     claims = [claim(address, f"default/s{number}") for number, address in enumerate(taken)]
@@ -218,7 +216,7 @@ def test_claim_changed_to_another_owner_is_a_leak() -> None:
     )
 
 
-def test_addresses_that_are_not_the_allocators_are_left_alone() -> None:
+def test_addresses_outside_the_allocator_are_ignored() -> None:
     assert find([], [claim("10.96.0.5", "default/gone", mine="yes")]) == []
 
 
@@ -291,7 +289,7 @@ def test_address_claim_is_recreated_only_if_admission_allows() -> None:
     assert cluster.get(IP_ADDRESSES, "10.96.0.5") == tampered
 
 
-def test_labels_are_put_right_without_a_word() -> None:
+def test_labels_are_restored_without_an_event() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
     cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), lambda fields: fields["metadata"].pop("labels"))
@@ -300,7 +298,7 @@ def test_labels_are_put_right_without_a_word() -> None:
     assert cluster.events() == []
 
 
-def test_a_duplicate_goes_when_its_service_does() -> None:
+def test_a_duplicate_is_released_with_its_service() -> None:
     cluster = RepairCluster()
     cluster.service("one", clusterIP="10.96.0.5")
     other = cluster.service("two", "b", clusterIP="10.96.0.6")

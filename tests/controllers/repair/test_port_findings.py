@@ -46,11 +46,11 @@ def find(services: Sequence[Object], claims: Sequence[Object]) -> list[tuple[str
         pytest.param(a_service(), [], id="none"),
     ],
 )
-def test_what_a_service_has(service: Object, expected: list[int]) -> None:
+def test_ports_of_a_service(service: Object, expected: list[int]) -> None:
     assert collect_ports(service) == expected
 
 
-def test_services_and_their_claims_are_right() -> None:
+def test_correct_services_and_claims_have_no_findings() -> None:
     services = [with_ports("web", 30000, (30000, "UDP")), with_ports("db", 30001, health=30002)]
     assert find(services, [claim(30000), claim(30001, "db"), claim(30002, "db")]) == []
 
@@ -105,13 +105,11 @@ def test_services_and_their_claims_are_right() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_one_service(
-    service: Object, claims: list[Object], expected: tuple[str, str, str, str]
-) -> None:
+def test_findings_of_one_service(service: Object, claims: list[Object], expected: tuple[str, str, str, str]) -> None:
     assert find([service], claims) == [expected]
 
 
-def test_a_service_that_must_move_is_told_when_there_is_nowhere_to_go() -> None:
+def test_a_service_without_a_free_port_is_reported() -> None:
     services = [with_ports("all", 30000, 30001, 30002), with_ports("twin", 30000)]
     claims = [claim(port, "all") for port in (30000, 30001, 30002)]
     assert [each[1] for each in find(services, claims)] == ["PortAlreadyAllocated"]
@@ -121,7 +119,7 @@ def test_a_service_that_must_move_is_told_when_there_is_nowhere_to_go() -> None:
     assert full == ("full", "PortRangeFull", "twin", message)
 
 
-def test_a_missing_claim_is_made_and_a_wrong_one_corrected() -> None:
+def test_a_missing_claim_is_created_and_a_wrong_one_corrected() -> None:
     cluster = RepairCluster()
     ports = [{"name": "a", "port": 80, "nodePort": 30001}, {"name": "b", "port": 81, "nodePort": 30002}]
     cluster.service(type="NodePort", ports=ports)
@@ -145,7 +143,7 @@ def test_a_missing_claim_is_made_and_a_wrong_one_corrected() -> None:
     ]  # one series, because the recorder does not compare messages
 
 
-def test_a_leak_goes_in_the_third_round_without_an_event() -> None:
+def test_a_leaked_port_is_released_in_the_third_round_without_an_event() -> None:
     cluster = RepairCluster()
     gone = ServiceValue("30005", a_service("gone"))
     cluster.add(port_claim(gone).with_metadata(uid="leaked"))

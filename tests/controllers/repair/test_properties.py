@@ -68,7 +68,7 @@ def commit(cluster: RepairCluster, what: str, where: Any, index: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(vandalism)
-def test_three_rounds_put_right_what_can_be(deeds: Sequence[tuple[str, Any, int]]) -> None:
+def test_three_rounds_repair_all_repairable_findings(deeds: Sequence[tuple[str, Any, int]]) -> None:
     cluster = RepairCluster()
     for index, name in enumerate(NAMES):
         ports = [{"port": 80, "nodePort": PORTS[index]}]

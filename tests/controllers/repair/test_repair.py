@@ -63,7 +63,7 @@ def counted(name: str, **labels: str) -> float:
 # Leaks.
 
 
-def test_a_leak_survives_two_rounds_and_goes_in_the_third() -> None:
+def test_a_leak_is_released_in_the_third_round() -> None:
     cluster = RepairCluster()
     cluster.add(leak())
     before = counted("apiserver_clusterip_repair_ip_errors_total", type="leak")
@@ -74,7 +74,7 @@ def test_a_leak_survives_two_rounds_and_goes_in_the_third() -> None:
     assert counted("apiserver_clusterip_repair_ip_errors_total", type="leak") == before + 1
 
 
-def test_a_leak_that_was_used_meanwhile_begins_again() -> None:
+def test_a_leak_used_meanwhile_starts_at_the_first_round() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
     assert len(rounds(cluster.repair_addresses, 2)) == 2
@@ -85,7 +85,7 @@ def test_a_leak_that_was_used_meanwhile_begins_again() -> None:
     assert [found[0][2] for found in rounds(cluster.repair_addresses, 3)] == ["flagged", "flagged", "released"]
 
 
-def test_another_claim_of_the_same_name_is_not_the_leak_that_was_seen() -> None:
+def test_a_new_claim_of_the_same_name_is_another_leak() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
     assert len(rounds(cluster.repair_addresses, 2)) == 2
@@ -94,7 +94,7 @@ def test_another_claim_of_the_same_name_is_not_the_leak_that_was_seen() -> None:
     assert summary(cluster.repair_addresses()) == [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
 
 
-def test_each_process_counts_for_itself_and_one_releases() -> None:
+def test_each_process_counts_rounds_and_one_releases() -> None:
     cluster = RepairCluster()
     other = cluster.another()
     cluster.add(leak())
@@ -125,7 +125,7 @@ def test_address_allocated_to_another_service_is_reported() -> None:
     assert cluster.claims() == {"10.96.0.5": "b/new"}
 
 
-def test_what_was_repaired_before_losing_is_in_the_result() -> None:
+def test_the_result_contains_repairs_before_a_conflict() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     cluster.service("db", clusterIP="10.96.0.6")
@@ -153,7 +153,7 @@ def test_repeated_conflicts_fail() -> None:
     assert summary(cluster.repair_addresses()) == [("IPAddressNotAllocated", "10.96.0.77", "released")]
 
 
-def test_listings_are_of_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listings_have_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = RepairCluster()
     cluster.service("old", clusterIP="10.96.0.5")
     snapshot = cluster.log.snapshot
@@ -174,7 +174,7 @@ def test_listings_are_of_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 # Events.
 
 
-def test_an_event_tells_of_what_was_found() -> None:
+def test_a_finding_emits_an_event() -> None:
     cluster = RepairCluster()
     service = unclaimed(cluster)
     cluster.repair_addresses()
@@ -207,7 +207,7 @@ def test_an_event_tells_of_what_was_found() -> None:
     assert {field: event[field] for field in expected} == expected
 
 
-def test_the_api_shows_the_event_as_it_is_stored() -> None:
+def test_the_api_returns_the_event_as_stored() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     cluster.repair_addresses()
@@ -218,7 +218,7 @@ def test_the_api_shows_the_event_as_it_is_stored() -> None:
     assert shown.body["note"] == "Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing"
 
 
-def test_what_stays_wrong_is_one_event_with_a_series() -> None:
+def test_a_remaining_finding_is_one_event_with_a_series() -> None:
     cluster = RepairCluster()
     service = cluster.service(clusterIP="10.96.0.5")
     cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.99.0.1", clusterIPs=["10.99.0.1"]))
@@ -231,7 +231,7 @@ def test_what_stays_wrong_is_one_event_with_a_series() -> None:
     assert event["series"] == {"count": 2, "lastObservedTime": "2026-01-01T00:03:00.000000Z"}
 
 
-def test_events_about_what_has_no_namespace_are_in_default() -> None:
+def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     cluster = RepairCluster()
     cluster.add(leak())
     rounds(cluster.repair_addresses, 3)
@@ -241,7 +241,7 @@ def test_events_about_what_has_no_namespace_are_in_default() -> None:
     assert event["involvedObject"]["kind"] == "IPAddress"
 
 
-def test_a_namespace_that_takes_no_events_stops_no_repair() -> None:
+def test_a_terminating_namespace_of_events_does_not_stop_a_repair() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     cluster.send("DELETE", "/api/v1/namespaces/a")
@@ -277,7 +277,7 @@ def test_unknown_failure_is_logged_and_raised() -> None:
     assert counted("apiserver_clusterip_repair_ip_errors_total", type="unknown") == before + 1
 
 
-def test_a_log_that_is_away_is_raised_without_an_event() -> None:
+def test_an_unavailable_log_raises_without_an_event() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     with pytest.raises(LogUnavailable):
@@ -288,7 +288,7 @@ def test_a_log_that_is_away_is_raised_without_an_event() -> None:
 # The repairs as a controller.
 
 
-def test_the_controller_goes_a_round() -> None:
+def test_the_controller_runs_a_round() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     controller = new_repair_controller(

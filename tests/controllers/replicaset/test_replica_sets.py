@@ -27,7 +27,7 @@ def stage() -> WorkloadStage:
     return WorkloadStage(replica_sets)
 
 
-def test_as_many_pods_are_made_as_wanted_and_their_owner_says_so(stage: WorkloadStage) -> None:
+def test_the_desired_number_of_pods_is_created_with_an_owner(stage: WorkloadStage) -> None:
     stage.create(SETS, replica_set(3))
     stage.work()
     pods = stage.pods()
@@ -45,7 +45,7 @@ def test_as_many_pods_are_made_as_wanted_and_their_owner_says_so(stage: Workload
     assert sorted(stage.told.all) == sorted(f"SuccessfulCreate: Created pod: {name}" for name in names(pods))
 
 
-def test_pods_that_end_or_go_are_replaced(stage: WorkloadStage) -> None:
+def test_terminated_or_deleted_pods_are_replaced(stage: WorkloadStage) -> None:
     stage.create(SETS, replica_set(2))
     stage.work()
     first, second = stage.pods()
@@ -58,7 +58,7 @@ def test_pods_that_end_or_go_are_replaced(stage: WorkloadStage) -> None:
     assert stage.get(SETS, "web")["status"]["terminatingReplicas"] == 1
 
 
-def test_a_smaller_number_takes_the_least_useful_pods(stage: WorkloadStage) -> None:
+def test_scaling_down_deletes_the_least_useful_pods(stage: WorkloadStage) -> None:
     stage.create(SETS, replica_set(3))
     stage.work()
     ready = stage.pods()[1]
@@ -68,7 +68,7 @@ def test_a_smaller_number_takes_the_least_useful_pods(stage: WorkloadStage) -> N
     assert names(stage.pods()) == names([ready])
 
 
-def test_an_orphan_that_matches_is_adopted_and_counts(stage: WorkloadStage) -> None:
+def test_a_matching_orphan_is_adopted_and_counts(stage: WorkloadStage) -> None:
     stage.create("pods", bare_pod("lonely", app="web"))
     stage.create("pods", bare_pod("foreign", app="db"))
     stage.create(SETS, replica_set(2))
@@ -88,7 +88,7 @@ def test_a_pod_that_no_longer_matches_is_released_and_replaced(stage: WorkloadSt
     assert len(stage.pods(app="web")) == 1
 
 
-def test_a_pod_is_available_once_it_has_been_ready_for_long_enough(stage: WorkloadStage) -> None:
+def test_a_pod_is_available_after_min_ready_seconds(stage: WorkloadStage) -> None:
     stage.create(SETS, replica_set(1, minReadySeconds=10))
     stage.work()
     stage.report(stage.pods()[0])
@@ -102,7 +102,7 @@ def test_a_pod_is_available_once_it_has_been_ready_for_long_enough(stage: Worklo
     assert stage.get(SETS, "web")["status"]["availableReplicas"] == 1
 
 
-def test_what_is_refused_is_said_and_tried_again_ever_more_rarely(stage: WorkloadStage) -> None:
+def test_a_refused_creation_is_reported_and_retried_with_backoff(stage: WorkloadStage) -> None:
     # The pod template of a ReplicaSet is validated less strictly than a pod: a pod of this template is refused.
     stage.create(SETS, replica_set(2, template=template({"app": "web"}, priorityClassName="none-such")))
     stage.work()
@@ -116,7 +116,7 @@ def test_what_is_refused_is_said_and_tried_again_ever_more_rarely(stage: Workloa
     assert len(stage.written()) == 1  # the status is written once
 
 
-def test_what_is_being_deleted_makes_no_pods(stage: WorkloadStage) -> None:
+def test_a_replica_set_in_deletion_creates_no_pods(stage: WorkloadStage) -> None:
     wanted = replica_set(2)
     wanted["metadata"]["finalizers"] = ["example.com/wait"]
     stage.create(SETS, wanted)
@@ -126,7 +126,7 @@ def test_what_is_being_deleted_makes_no_pods(stage: WorkloadStage) -> None:
 
 
 @pytest.mark.parametrize("replicas", [1, 7, 40])
-def test_there_is_never_a_pod_too_many_however_often_the_process_is_replaced(replicas: int) -> None:
+def test_restarts_of_the_process_never_create_surplus_pods(replicas: int) -> None:
     stage = WorkloadStage(replica_sets, killed_at_every_write=True)
     stage.create(SETS, replica_set(replicas))
     stage.work()
@@ -134,7 +134,7 @@ def test_there_is_never_a_pod_too_many_however_often_the_process_is_replaced(rep
     assert max(len(pods_of(there)) for there in stage.states(PODS)) == replicas
 
 
-def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) -> None:
+def test_a_reconciled_replica_set_is_not_written(stage: WorkloadStage) -> None:
     stage.create(SETS, replica_set(3))
     stage.settle()
     written = len(stage.written())
@@ -144,7 +144,7 @@ def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) ->
     assert len(stage.written()) == written
 
 
-def test_a_replication_controller_does_the_same() -> None:
+def test_a_replication_controller_behaves_alike() -> None:
     stage = WorkloadStage(replication_controllers)
     spec = {"replicas": 2, "selector": {"app": "web"}, "template": template({"app": "web"})}
     head = {"kind": "ReplicationController", "apiVersion": "v1"}

@@ -93,7 +93,7 @@ def test_each_entry_with_a_template_gets_a_claim_that_the_status_names(scene: Sc
     assert claim["metadata"]["ownerReferences"] == [owner]
 
 
-def test_long_names_of_claims_are_cut_in_proportion(scene: Scene) -> None:
+def test_long_names_of_claims_are_truncated_in_proportion(scene: Scene) -> None:
     scene.template()
     scene.pod("p" * 80, {"name": "e" * 34, **FROM_TEMPLATE})
     scene.stage.work()
@@ -125,7 +125,7 @@ def test_a_deleted_claim_is_created_again_and_the_others_keep_their_names(scene:
     assert sorted(after.values()) == scene.claims()
 
 
-def test_a_claim_that_exists_without_the_status_is_taken(scene: Scene) -> None:
+def test_an_existing_claim_missing_in_the_status_is_adopted(scene: Scene) -> None:
     scene.template()
     scene.pod("web", FROM_TEMPLATE)
     scene.stage.work()
@@ -136,7 +136,7 @@ def test_a_claim_that_exists_without_the_status_is_taken(scene: Scene) -> None:
     assert [*scene.statuses("web").values()] == before
 
 
-def test_a_pod_that_has_ended_is_no_user_and_the_last_one_deallocates(scene: Scene) -> None:
+def test_a_terminated_pod_is_no_consumer_and_the_last_one_deallocates(scene: Scene) -> None:
     one, two = scene.pod("one", SHARED), scene.pod("two", SHARED)
     scene.allocated("shared", one, two)
     scene.stage.work()
@@ -149,7 +149,7 @@ def test_a_pod_that_has_ended_is_no_user_and_the_last_one_deallocates(scene: Sce
     assert "finalizers" not in claim["metadata"]
 
 
-def test_a_user_that_is_no_pod_stays(scene: Scene) -> None:
+def test_a_consumer_that_is_no_pod_is_kept(scene: Scene) -> None:
     scene.allocated("shared")
     ghost = {"resource": "pods", "name": "ghost", "uid": "11111111-2222-3333-4444-555555555555"}
     other = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "1"}
@@ -159,7 +159,7 @@ def test_a_user_that_is_no_pod_stays(scene: Scene) -> None:
     assert scene.get(f"{OURS}/shared")["status"]["allocation"]
 
 
-def test_an_unused_claim_stays_allocated_until_it_is_deleted(scene: Scene) -> None:
+def test_an_unused_claim_without_a_template_stays_allocated(scene: Scene) -> None:
     scene.allocated("shared")
     scene.stage.work()
     assert scene.get(f"{OURS}/shared")["status"]["allocation"]
@@ -168,7 +168,7 @@ def test_an_unused_claim_stays_allocated_until_it_is_deleted(scene: Scene) -> No
     assert scene.claims() == []
 
 
-def test_a_used_claim_is_not_deleted(scene: Scene) -> None:
+def test_a_used_claim_is_kept(scene: Scene) -> None:
     scene.allocated("shared", scene.pod("web", SHARED))
     scene.stage.delete(f"{OURS}/shared")
     scene.stage.work()

@@ -52,7 +52,7 @@ def a_pod(name: str, cpu: str = "100m", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
-def test_what_is_there_already_is_counted(stage: WorkedStage) -> None:
+def test_existing_objects_are_counted(stage: WorkedStage) -> None:
     a_map(stage, "a")
     limit(stage, hard={"configmaps": "2", "count/secrets": "1", "count/widgets.example.com": "1"})
     assert used(stage) == {"configmaps": "1", "count/secrets": "0"}
@@ -71,7 +71,7 @@ def test_the_charge_and_the_object_are_one_append(stage: WorkedStage) -> None:
     assert used(stage) == {"configmaps": "1"}
 
 
-def test_what_does_not_fit_is_refused(stage: WorkedStage) -> None:
+def test_an_object_above_the_quota_is_refused(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "1"})
     a_map(stage, "a")
     refused = a_map(stage, "b")
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused(stage: WorkedStage) -> None:
     )
 
 
-def test_what_goes_is_given_back(stage: WorkedStage) -> None:
+def test_a_deletion_releases_its_usage(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "1"})
     a_map(stage, "a")
     stage.delete(f"{MAPS}/a")
@@ -91,7 +91,7 @@ def test_what_goes_is_given_back(stage: WorkedStage) -> None:
     assert a_map(stage, "b").code == 201
 
 
-def test_a_dry_run_is_judged_and_not_charged(stage: WorkedStage) -> None:
+def test_a_dry_run_is_checked_and_not_charged(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "1"})
     assert stage.send("POST", MAPS, {"metadata": {"name": "a"}}, query={"dryRun": "All"}).code == 201
     assert used(stage) == {"configmaps": "0"}
@@ -99,7 +99,7 @@ def test_a_dry_run_is_judged_and_not_charged(stage: WorkedStage) -> None:
     assert stage.send("POST", MAPS, {"metadata": {"name": "b"}}, query={"dryRun": "All"}).code == 403
 
 
-def test_a_service_that_changes_its_type_is_charged_the_difference(stage: WorkedStage) -> None:
+def test_a_service_that_changes_its_type_is_charged_for_the_difference(stage: WorkedStage) -> None:
     path = "/api/v1/namespaces/shop/services"
     limit(stage, hard={"services": "1", "services.nodeports": "1"})
     stage.create(path, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
@@ -110,7 +110,7 @@ def test_a_service_that_changes_its_type_is_charged_the_difference(stage: Worked
     assert used(stage) == {"services": "1", "services.nodeports": "0"}
 
 
-def test_a_pod_that_ends_is_given_back_and_still_counted(stage: WorkedStage) -> None:
+def test_a_terminated_pod_releases_compute_and_still_counts_as_an_object(stage: WorkedStage) -> None:
     limit(stage, hard={"pods": "1", "requests.cpu": "1", "count/pods": "5"})
     stage.create(PODS, a_pod("a"))
     assert used(stage) == {"pods": "1", "requests.cpu": "100m", "count/pods": "1"}
@@ -121,7 +121,7 @@ def test_a_pod_that_ends_is_given_back_and_still_counted(stage: WorkedStage) -> 
     assert used(stage) == {"pods": "0", "requests.cpu": "0", "count/pods": "1"}
 
 
-def test_a_pod_that_comes_into_a_scope_is_charged_there(stage: WorkedStage) -> None:
+def test_a_pod_that_enters_a_scope_is_charged_there(stage: WorkedStage) -> None:
     limit(stage, "ends", hard={"pods": "1"}, scopes=["Terminating"])
     limit(stage, "stays", hard={"pods": "2"}, scopes=["NotTerminating"])
     stage.create(PODS, a_pod("a", activeDeadlineSeconds=60))
@@ -134,14 +134,14 @@ def test_a_pod_that_comes_into_a_scope_is_charged_there(stage: WorkedStage) -> N
     assert refused.message.startswith('pods "b" is forbidden: exceeded quota: ends, requested: pods=1')
 
 
-def test_of_several_quotas_one_that_refuses_is_enough_and_none_is_charged(stage: WorkedStage) -> None:
+def test_one_refusing_quota_of_several_is_enough_and_none_is_charged(stage: WorkedStage) -> None:
     limit(stage, "a", hard={"configmaps": "5"})
     limit(stage, "b", hard={"count/configmaps": "0"})
     assert a_map(stage, "x").code == 403
     assert used(stage, "a") == {"configmaps": "0"}
 
 
-def test_nothing_is_taken_before_it_has_been_counted(stage: WorkedStage) -> None:
+def test_nothing_is_charged_before_the_first_count(stage: WorkedStage) -> None:
     stage.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}})
     assert a_map(stage, "a").code == 201, "nothing is limited before the status says so"
     stage.send(
@@ -154,7 +154,7 @@ def test_nothing_is_taken_before_it_has_been_counted(stage: WorkedStage) -> None
     assert refused.message == 'configmaps "b" is forbidden: status unknown for quota: q, resources: configmaps'
 
 
-def test_a_changed_quota_limits_what_it_says_now(stage: WorkedStage) -> None:
+def test_a_changed_quota_applies_its_new_limits(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "1"})
     a_map(stage, "a")
     stage.patch(f"{QUOTAS}/q", {"spec": {"hard": {"configmaps": "2", "secrets": "1"}}})
@@ -163,7 +163,7 @@ def test_a_changed_quota_limits_what_it_says_now(stage: WorkedStage) -> None:
     assert a_map(stage, "b").code == 201
 
 
-def test_a_new_quota_is_counted_again_for_what_was_under_way(stage: WorkedStage) -> None:
+def test_a_new_quota_is_counted_again_for_writes_in_progress(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "5"})
     stage.log_client.create(stage_map("sneaked"))  # as a write that was decided before the quota existed
     assert used(stage) == {"configmaps": "0"}

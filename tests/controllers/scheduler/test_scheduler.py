@@ -57,7 +57,7 @@ class Scene:
         return [message for _, each, message in self.context.told.events if each == reason]
 
 
-def test_a_pod_is_bound_to_the_node_that_suits_it_best() -> None:
+def test_a_pod_is_bound_to_the_best_scoring_node() -> None:
     scene = Scene()
     scene.node("small")
     scene.node("large", cpu="8")
@@ -69,7 +69,7 @@ def test_a_pod_is_bound_to_the_node_that_suits_it_best() -> None:
     assert scheduled["status"] == "True"
 
 
-def test_a_pod_that_fits_nowhere_says_why_and_is_tried_when_that_changes() -> None:
+def test_an_unschedulable_pod_has_a_reason_and_is_retried_after_a_change() -> None:
     scene = Scene()
     scene.node("full", cpu="500m")
     scene.node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])
@@ -89,7 +89,7 @@ def test_a_pod_that_fits_nowhere_says_why_and_is_tried_when_that_changes() -> No
     assert scene.places() == {"p": "new"}
 
 
-def test_without_nodes_there_is_nothing_to_say_but_that() -> None:
+def test_without_nodes_the_message_says_so() -> None:
     scene = Scene()
     scene.pod("p")
     assert scene.places() == {"p": ""}
@@ -99,7 +99,7 @@ def test_without_nodes_there_is_nothing_to_say_but_that() -> None:
     assert scene.places() == {"p": "n"}
 
 
-def test_what_is_bound_counts_at_once() -> None:
+def test_a_bound_pod_counts_at_once() -> None:
     scene = Scene()
     scene.node("n")
     for number in range(3):
@@ -112,7 +112,7 @@ def test_what_is_bound_counts_at_once() -> None:
     assert sorted(scene.places().values()) == ["n", "n"]
 
 
-def test_a_more_important_pod_goes_first() -> None:
+def test_a_pod_with_a_higher_priority_is_scheduled_first() -> None:
     scene = Scene()
     scene.important("high", 100)
     scene.pod("low", cpu="2")
@@ -122,7 +122,7 @@ def test_a_more_important_pod_goes_first() -> None:
     assert scene.places() == {"low": "", "high": "n"}
 
 
-def test_a_less_important_pod_makes_room() -> None:
+def test_a_pod_with_a_lower_priority_is_preempted() -> None:
     scene = Scene()
     scene.important("high", 100)
     scene.node("n")
@@ -149,7 +149,7 @@ def test_a_less_important_pod_makes_room() -> None:
     assert scene.places() == {"p": "n"}
 
 
-def test_a_pod_with_gates_waits_until_they_are_gone() -> None:
+def test_a_pod_with_scheduling_gates_waits_until_they_are_removed() -> None:
     scene = Scene()
     scene.node("n")
     scene.pod("p", schedulingGates=[{"name": "wait"}])
@@ -159,14 +159,14 @@ def test_a_pod_with_gates_waits_until_they_are_gone() -> None:
     assert scene.places() == {"p": "n"}
 
 
-def test_pods_of_other_schedulers_are_left_alone() -> None:
+def test_pods_of_other_schedulers_are_ignored() -> None:
     scene = Scene()
     scene.node("n")
     scene.pod("p", schedulerName="mine")
     assert scene.places() == {"p": ""}
 
 
-def test_it_goes_on_after_a_restart() -> None:
+def test_a_restarted_scheduler_continues() -> None:
     scene = Scene()
     scene.node("n")
     scene.pod("p")
@@ -177,7 +177,7 @@ def test_it_goes_on_after_a_restart() -> None:
     assert sorted(scene.places().values()) == ["", "n", "n"]
 
 
-def test_spread_and_anti_affinity_mind_pods_as_they_come() -> None:
+def test_spread_and_anti_affinity_consider_new_pods() -> None:
     scene = Scene()
     for name in ("one", "two"):
         scene.node(name, cpu="8")

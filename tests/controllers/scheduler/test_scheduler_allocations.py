@@ -73,7 +73,7 @@ def test_a_claim_is_allocated_on_the_node_of_its_pod_and_reserved_for_it(scene: 
     assert allocation["allocationTimestamp"]
 
 
-def test_a_device_is_given_once_until_its_claim_is_deallocated(scene: Devices) -> None:
+def test_a_device_is_allocated_once_until_its_claim_is_deallocated(scene: Devices) -> None:
     for name in "abcde":
         scene.claim(name)
         scene.user(name, name)
@@ -89,7 +89,7 @@ def test_a_device_is_given_once_until_its_claim_is_deallocated(scene: Devices) -
     assert scene.places()[waiting]
 
 
-def test_after_a_restart_given_devices_are_known(scene: Devices) -> None:
+def test_a_restarted_scheduler_knows_allocated_devices(scene: Devices) -> None:
     scene.claim("all", count=2)
     scene.user("p", "all")
     place = scene.places()["p"]
@@ -108,7 +108,7 @@ def test_two_claims_of_a_pod_are_allocated_on_one_node(scene: Devices) -> None:
     assert sorted([*scene.devices("one"), *scene.devices("two")]) == [f"{node}/gpu-0", f"{node}/gpu-1"]
 
 
-def test_a_selector_that_fails_is_an_error_of_the_scheduler(scene: Devices) -> None:
+def test_a_failing_selector_is_a_scheduler_error(scene: Devices) -> None:
     scene.claim("mine", 'device.attributes["gpus.example.com"].speed == 1')
     scene.user("p", "mine")
     assert scene.places() == {"p": ""}
@@ -125,7 +125,7 @@ def test_an_attribute_of_a_domain_that_no_device_has_is_no_error(scene: Devices)
     assert "cannot allocate all claims" in scene.told("FailedScheduling")[0]
 
 
-def test_an_unused_claim_on_a_node_that_does_not_suit_is_deallocated(scene: Devices) -> None:
+def test_an_unused_claim_on_an_unsuitable_node_is_deallocated(scene: Devices) -> None:
     scene.claim("mine", 'device.attributes["gpus.example.com"].model == "a"')
     scene.user("p", "mine")
     assert scene.places() == {"p": "n1"}
@@ -154,7 +154,7 @@ def test_pods_share_a_claim(scene: Devices) -> None:
     assert [each["name"] for each in scene.fields("mine")["status"]["reservedFor"]] == ["p", "q"]
 
 
-def test_a_device_that_appears_lets_a_pod_run(scene: Devices) -> None:
+def test_a_new_device_makes_a_pod_schedulable(scene: Devices) -> None:
     scene.node("n3")
     scene.claim("mine", count=3)
     scene.user("p", "mine")

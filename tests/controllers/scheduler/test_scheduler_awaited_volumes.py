@@ -52,7 +52,7 @@ def test_a_pod_counts_for_its_node_while_its_volumes_are_bound(scene: Scene) -> 
     assert scene.places()["p"] == "n"
 
 
-def test_after_the_timeout_the_node_is_free_again(scene: Scene) -> None:
+def test_after_the_timeout_the_node_is_released(scene: Scene) -> None:
     scene.stage.pass_by(601)
     scene.places()
     assert scene.told("FailedScheduling") == [
@@ -63,7 +63,7 @@ def test_after_the_timeout_the_node_is_free_again(scene: Scene) -> None:
     assert scene.places()["other"] == "n"
 
 
-def test_a_volume_that_cannot_be_provisioned_leads_to_a_new_decision(scene: Scene) -> None:
+def test_a_failed_provisioning_causes_a_new_decision(scene: Scene) -> None:
     change(scene, {"metadata": {"annotations": {SELECTED: None}}})
     scene.places()
     assert scene.told("FailedScheduling") == [
@@ -75,7 +75,7 @@ def test_a_volume_that_cannot_be_provisioned_leads_to_a_new_decision(scene: Scen
     assert claim["metadata"]["annotations"][SELECTED] == "n"
 
 
-def test_a_node_that_was_deleted_is_a_problem() -> None:
+def test_a_deleted_node_is_an_error() -> None:
     awaited = AwaitedVolumes("n", 5.0, frozenset([CLAIM]))
     waiting = Volumes(delayed=(Delayed(CLAIM, 1, selected="n"),))
     assert progress(awaited, waiting, {}, 4.0) == (False, "")

@@ -44,7 +44,7 @@ class Configured(Scene):
         return build(self.context, Options(scheduler_config=str(self.file)))
 
 
-def test_without_profiles_the_profile_is_the_default_one(tmp_path: Path) -> None:
+def test_without_profiles_the_default_profile_is_used(tmp_path: Path) -> None:
     (profile,) = read_configuration(written(tmp_path)).profiles
     assert (profile.scheduler_name, profile.filters, profile.weights) == (
         "default-scheduler",
@@ -100,7 +100,7 @@ def test_without_preemption_no_pod_is_deleted(tmp_path: Path) -> None:
     assert scene.told("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
 
 
-def test_the_added_affinity_is_that_of_all_pods(tmp_path: Path) -> None:
+def test_the_added_affinity_applies_to_all_pods(tmp_path: Path) -> None:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["two"]}]}
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     scene = Configured(tmp_path, arguments("NodeAffinity", addedAffinity=added))
@@ -127,7 +127,7 @@ def test_default_constraints_spread_the_pods_of_a_service(tmp_path: Path) -> Non
     assert "1 node(s) didn't match pod topology spread constraints" in scene.told("FailedScheduling")[0]
 
 
-def test_the_weights_of_plugins_decide(tmp_path: Path) -> None:
+def test_plugin_weights_decide(tmp_path: Path) -> None:
     weights = {
         "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeAffinity", "weight": 1}]},
         "multiPoint": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}]},
@@ -184,7 +184,7 @@ def point(utilization: int, score: int) -> dict[str, int]:
         ),
     ],
 )
-def test_what_is_wrong_is_said_as_kube_scheduler_says_it(tmp_path: Path, fields: Any, problem: str) -> None:
+def test_configuration_errors_equal_kube_schedulers(tmp_path: Path, fields: Any, problem: str) -> None:
     with pytest.raises(SettingsError) as raised:
         read_configuration(written(tmp_path, **fields))
     assert problem in str(raised.value)

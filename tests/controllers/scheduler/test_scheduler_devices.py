@@ -52,7 +52,7 @@ def reserved(scene: Scene) -> list[str]:
 
 
 @pytest.mark.parametrize("claims", [BY_NAME, BY_TEMPLATE])
-def test_a_pod_whose_claim_does_not_exist_waits_without_a_word(scene: Scene, claims: list[dict[str, str]]) -> None:
+def test_a_pod_with_a_missing_claim_waits_without_an_event(scene: Scene, claims: list[dict[str, str]]) -> None:
     scene.pod("p", resourceClaims=claims)
     assert scene.places() == {"p": ""}
     assert scene.context.told.events == []
@@ -61,7 +61,7 @@ def test_a_pod_whose_claim_does_not_exist_waits_without_a_word(scene: Scene, cla
     assert scene.places() == {"p": ""}
 
 
-def test_a_claim_that_nothing_has_allocated_fits_on_no_node(scene: Scene) -> None:
+def test_an_unallocatable_claim_fits_no_node(scene: Scene) -> None:
     scene.pod("p", resourceClaims=BY_NAME)
     claim(scene)
     assert scene.places() == {"p": ""}
@@ -71,7 +71,7 @@ def test_a_claim_that_nothing_has_allocated_fits_on_no_node(scene: Scene) -> Non
     ]
 
 
-def test_a_pod_goes_where_its_devices_are_and_has_them_reserved(scene: Scene) -> None:
+def test_a_pod_is_placed_on_the_node_of_its_devices_and_reserves_them(scene: Scene) -> None:
     claim(scene)
     allocate(scene, "n2")
     scene.pod("p", resourceClaims=BY_NAME)
@@ -82,7 +82,7 @@ def test_a_pod_goes_where_its_devices_are_and_has_them_reserved(scene: Scene) ->
     assert "1 Insufficient cpu, 1 resourceclaim not available on the node" in scene.told("FailedScheduling")[0]
 
 
-def test_a_pod_that_waits_is_tried_when_its_claim_is_allocated(scene: Scene) -> None:
+def test_a_waiting_pod_is_retried_after_its_claim_is_allocated(scene: Scene) -> None:
     scene.pod("p", resourceClaims=BY_NAME)
     claim(scene)
     assert scene.places() == {"p": ""}
@@ -91,14 +91,14 @@ def test_a_pod_that_waits_is_tried_when_its_claim_is_allocated(scene: Scene) -> 
     assert scene.places() == {"p": "n1"}
 
 
-def test_a_class_that_does_not_exist_is_named(scene: Scene) -> None:
+def test_a_missing_class_is_named(scene: Scene) -> None:
     claim(scene, {"requests": [{"name": "one", "firstAvailable": [{"name": "fast", "deviceClassName": "tpus"}]}]})
     scene.pod("p", resourceClaims=BY_NAME)
     assert scene.places() == {"p": ""}
     assert "request one/fast: device class tpus does not exist" in scene.told("FailedScheduling")[0]
 
 
-def test_the_claim_of_a_template_must_be_the_pods_own(scene: Scene) -> None:
+def test_the_claim_of_a_template_must_belong_to_the_pod(scene: Scene) -> None:
     scene.pod("p", resourceClaims=BY_TEMPLATE)
     scene.stage.work()
     pod = scene.stage.stored(PODS, "p", "a")
@@ -114,7 +114,7 @@ def test_the_claim_of_a_template_must_be_the_pods_own(scene: Scene) -> None:
     assert scene.places() == {"p": "n1"}
 
 
-def test_a_template_that_made_no_claim_asks_for_nothing(scene: Scene) -> None:
+def test_a_template_without_a_claim_requests_nothing(scene: Scene) -> None:
     scene.pod("p", resourceClaims=BY_TEMPLATE)
     status = {"resourceClaimStatuses": [{"name": "gpu"}]}
     scene.stage.send("PATCH", "/api/v1/namespaces/a/pods/p/status", {"status": status}, media_type=MERGE)

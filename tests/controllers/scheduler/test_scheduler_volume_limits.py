@@ -51,7 +51,7 @@ def claim(scene: Scene, name: str) -> dict[str, Any]:
     return {"name": name, "persistentVolumeClaim": {"claimName": name}}
 
 
-def test_a_node_takes_only_as_many_volumes_as_its_driver_allows(scene: Scene) -> None:
+def test_the_limit_of_the_driver_limits_the_volumes_of_a_node(scene: Scene) -> None:
     one, two = claim(scene, "one"), claim(scene, "two")
     scene.pod("p", volumes=[one])
     scene.pod("q", volumes=[one])
@@ -91,7 +91,7 @@ def test_a_claim_without_a_volume_counts_for_the_driver_of_its_class(scene: Scen
     assert EXCEEDED in scene.told("FailedScheduling")[0]
 
 
-def test_a_pod_goes_only_where_its_feature_is_declared() -> None:
+def test_a_pod_is_placed_only_where_its_feature_is_declared() -> None:
     scene = Scene()
     scene.node("old", cpu="8")
     scene.node("new")

@@ -85,7 +85,7 @@ def uses(mine: str, other: str, theirs: str, name: str) -> str:
     return f'{name} "{mine}" conflicts with pod {other} that {rest}'
 
 
-def test_both_pods_with_conflicting_labels_learn_it_once_until_one_has_ended() -> None:
+def test_both_pods_with_conflicting_labels_get_an_event_until_one_terminates() -> None:
     scene = Scene()
     scene.pod("one", A)
     assert scene.events() == []
@@ -116,7 +116,7 @@ def test_different_policies_conflict_as_well_as_their_labels() -> None:
     assert scene.events()[0][1] == uses("Recursive", "one", "MountOption", "SELinuxChangePolicy")
 
 
-def test_volumes_that_are_not_mounted_with_labels_cannot_conflict_until_the_driver_does_it() -> None:
+def test_volumes_without_label_mounts_conflict_after_their_driver_supports_labels() -> None:
     scene = Scene(mounts=False)
     scene.pod("one", A)
     scene.pod("two", B)
@@ -133,7 +133,7 @@ def test_a_volume_with_two_labels_in_one_pod_is_reported() -> None:
     assert scene.events() == [("MultipleSELinuxLabels", message)]
 
 
-def test_a_pod_whose_claim_is_bound_later_is_checked_then() -> None:
+def test_a_pod_whose_claim_is_bound_later_is_checked_after_the_binding() -> None:
     scene = Scene()
     scene.pod("one", A)
     size = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -149,7 +149,7 @@ def test_a_pod_whose_claim_is_bound_later_is_checked_then() -> None:
     assert len(scene.events()) == 2
 
 
-def test_after_a_restart_the_conflicts_are_found_again() -> None:
+def test_a_restarted_controller_finds_the_conflicts_again() -> None:
     scene = Scene()
     scene.pod("one", A)
     scene.pod("two", B)

@@ -53,7 +53,7 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_the_class_and_the_driver_exist_from_the_start_and_their_changes_are_kept(scene: Scene) -> None:
+def test_the_class_and_the_driver_exist_at_the_start_and_keep_changes(scene: Scene) -> None:
     assert (scene.stage.names(CLASSES), scene.stage.names(DRIVERS)) == (["simulated"], [DRIVER])
     path = "/apis/storage.k8s.io/v1/storageclasses/simulated"
     scene.stage.patch(path, {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "false"}}})
@@ -103,7 +103,7 @@ def test_a_selected_node_that_no_longer_exists_is_removed(scene: Scene) -> None:
     )
 
 
-def test_provisioning_fails_while_the_node_says_so(scene: Scene) -> None:
+def test_provisioning_fails_while_the_node_is_configured_to_fail(scene: Scene) -> None:
     node, phrase = "/api/v1/nodes/node-1", "simulate.ctrlmgr.io/node"
     scene.stage.patch(node, {"metadata": {"annotations": {phrase: "provisioning error"}}})
     scene.claim(SELECTED)
@@ -114,7 +114,7 @@ def test_provisioning_fails_while_the_node_says_so(scene: Scene) -> None:
     assert len(scene.stage.names(VOLUMES)) == 1
 
 
-def test_a_released_volume_is_deleted_after_it_was_detached(scene: Scene) -> None:
+def test_a_released_volume_is_deleted_after_its_detachment(scene: Scene) -> None:
     scene.claim(SELECTED)
     name = scene.volume()["metadata"]["name"]
     source = {"persistentVolumeName": name}
@@ -128,7 +128,7 @@ def test_a_released_volume_is_deleted_after_it_was_detached(scene: Scene) -> Non
     assert scene.stage.names(VOLUMES) == []
 
 
-def test_a_retained_volume_loses_the_finalizer_and_stays(scene: Scene) -> None:
+def test_a_retained_volume_loses_the_finalizer_and_is_kept(scene: Scene) -> None:
     scene.claim(SELECTED)
     name = scene.volume()["metadata"]["name"]
     scene.stage.patch(VOLUME.format(name), {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})

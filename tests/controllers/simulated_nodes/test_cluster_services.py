@@ -52,7 +52,7 @@ class Scene:
         self.services.apply(ENDPOINT_SLICES, SLICE, slice_of(ready=ready))
 
 
-def test_each_moment_has_its_answer() -> None:
+def test_each_moment_has_a_result() -> None:
     scene = Scene()
     scene.clock.step(5)
     scene.services.apply(SERVICES, WEB, service())
@@ -66,7 +66,7 @@ def test_each_moment_has_its_answer() -> None:
     assert scene.services.seen_by(POD, scene.time).next_change(0) == 5
 
 
-def test_an_answer_stays_though_a_change_is_noted_in_the_same_second() -> None:
+def test_a_result_is_stable_despite_a_change_in_the_same_second() -> None:
     scene = Scene()
     scene.services.apply(SERVICES, WEB, service())
     scene.clock.step(0.5)
@@ -75,7 +75,7 @@ def test_an_answer_stays_though_a_change_is_noted_in_the_same_second() -> None:
     assert [scene.problem(each) for each in (0.4, 0.5)] == [REFUSED, ""]
 
 
-def test_a_change_is_seen_from_the_beginning_of_its_second() -> None:
+def test_a_change_is_visible_from_the_start_of_its_second() -> None:
     scene = Scene()
     scene.services.apply(SERVICES, WEB, service())
     scene.clock.step(0.5)
@@ -83,7 +83,7 @@ def test_a_change_is_seen_from_the_beginning_of_its_second() -> None:
     assert scene.problem(0.4) == ""
 
 
-def test_what_is_there_at_the_start_has_always_been() -> None:
+def test_objects_at_the_start_have_always_existed() -> None:
     scene = Scene()
     scene.clock.step(60)
     scene.services.note_service(Change(EventType.ADDED, None, service(), 1, is_listed=True))
@@ -93,7 +93,7 @@ def test_what_is_there_at_the_start_has_always_been() -> None:
     assert scene.problem(1) == REFUSED
 
 
-def test_a_change_names_the_pods_that_asked() -> None:
+def test_a_change_returns_the_pods_that_queried_it() -> None:
     scene = Scene()
     change = Change(EventType.ADDED, None, service(), 1)
     scene.problem(0, is_told=False)
@@ -108,11 +108,11 @@ def test_a_change_names_the_pods_that_asked() -> None:
 
 
 @pytest.mark.parametrize(("host", "problem"), [("localhost", ""), ("example.com", ""), ("web", UNKNOWN_HOST)])
-def test_hosts_that_are_no_services(host: str, problem: str) -> None:
+def test_hosts_outside_the_cluster_are_no_services(host: str, problem: str) -> None:
     assert Scene().problem(0, host) == problem
 
 
-def test_logs_see_the_services_that_the_status_sees() -> None:
+def test_logs_use_the_same_services_as_the_status() -> None:
     clock = FakeClock()
     runtime = SimulatedRuntime(Rules(), 1.0, clock=clock)
     command = ["sh", "-c", "until nc -z web 80; do echo waiting; sleep 2; done; echo there; sleep 100"]

@@ -38,7 +38,7 @@ def test_nodes_publish_their_devices(scene: Scene) -> None:
     assert devices(scene)[0]["attributes"] == {"model": {"string": "h100"}}
 
 
-def test_a_slice_that_is_as_it_should_be_is_not_written_again(scene: Scene) -> None:
+def test_a_correct_slice_is_not_written(scene: Scene) -> None:
     before = scene.stage.send("GET", SLICE).body["metadata"]["resourceVersion"]
     scene.stage.pass_by(600)
     assert scene.stage.send("GET", SLICE).body["metadata"]["resourceVersion"] == before

@@ -47,7 +47,7 @@ TOOL = {"image": "example.com/tool:1"}
         ),
     ],
 )
-def test_what_is_not_known_ends_where_it_is_to_end(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
+def test_an_unknown_image_terminates_as_configured(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
     scene = Scene()
     scene.pod("p", container={**TOOL, **container}, **spec)
     scene.stage.pass_by(0.9)
@@ -57,7 +57,7 @@ def test_what_is_not_known_ends_where_it_is_to_end(spec: dict[str, Any], contain
     assert all(each["restartCount"] == 0 for each in scene.status("p")["containerStatuses"])
 
 
-def test_what_is_not_known_does_what_the_settings_say() -> None:
+def test_an_unknown_command_behaves_as_configured() -> None:
     scene = Scene(simulated_tasks="run", simulated_servers="exit 3 after 2s")
     scene.pod("task", container=TOOL, restartPolicy="Never")
     scene.pod("server", container=TOOL)
@@ -72,7 +72,7 @@ def test_what_is_not_known_does_what_the_settings_say() -> None:
 
 @pytest.mark.parametrize("name", ["simulated_tasks", "simulated_servers"])
 @pytest.mark.parametrize("phrase", ["never ready", "exit 0 after 1s; never ready", "dance", "fail 2 times"])
-def test_settings_about_what_is_not_known_are_endings(name: str, phrase: str) -> None:
+def test_settings_for_unknown_commands_are_endings(name: str, phrase: str) -> None:
     with pytest.raises(SettingsError, match=f"controllers.{name}: "):
         Scene(**{name: phrase})
 
@@ -85,7 +85,7 @@ def host_pod(scene: Scene, name: str, script: str, node: str = "node-1", policy:
     scene.pod(name, script, node, container=MOUNTED, volumes=[HOST], restartPolicy=policy)
 
 
-def test_pods_see_each_others_files_on_their_node_and_on_no_other() -> None:
+def test_pods_share_files_only_on_their_node() -> None:
     scene = Scene()
     host_pod(scene, "waits", "until [ -f /v/go ]; do sleep 1; done; exit 0")
     host_pod(scene, "elsewhere", "sleep 20; [ -f /v/go ]", node="node-2")
@@ -117,7 +117,7 @@ def test_files_of_a_node_are_recomputed_after_a_restart() -> None:
     assert scene.status("later")["phase"] == "Succeeded"
 
 
-def test_what_is_found_later_changes_nothing_that_has_been() -> None:
+def test_later_knowledge_does_not_change_past_results() -> None:
     files, time = SharedFiles(), PodTime(0, 1.0)
     second = 1_000_000
     assert [*files.seen_by("reader", time, 10 * second).of("node/n")] == []

@@ -101,7 +101,7 @@ def written(make: Callable[[], Cluster]) -> list[tuple[int, str, bytes]]:
     return [(each.revision, each.actor, each.object.body) for each in cluster.log.events_after(0, limit=100_000)]
 
 
-def test_two_runs_are_the_same_log() -> None:
+def test_two_runs_have_equal_logs() -> None:
     one, two = written(Cluster), written(Cluster)
     assert len(one) > 100
     assert {actor for _, actor, _ in one} >= {"system:node:node-1", "system:kube-scheduler"}
@@ -118,7 +118,7 @@ def left(log: EventLog, resource: Resource) -> dict[str, Any]:
     return found
 
 
-def test_a_replay_of_the_log_comes_to_the_same(tmp_path: Path) -> None:
+def test_a_replay_of_the_log_reaches_the_same_state(tmp_path: Path) -> None:
     cluster = Cluster()
     script(cluster)
     with RecordingWriter(tmp_path / "cluster.jsonl") as writer:

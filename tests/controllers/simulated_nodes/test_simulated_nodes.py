@@ -18,7 +18,7 @@ from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
 
 
-def test_nodes_come_and_say_that_they_live() -> None:
+def test_nodes_are_created_and_renew_their_leases() -> None:
     scene = Scene()
     nodes = [each.to_dict() for each in scene.stage.log.snapshot(NODES).objects]
     assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
@@ -38,7 +38,7 @@ def renewals(scene: Scene, after: int) -> list[Any]:
     return [each for each in scene.stage.log.events_after(after, limit=10_000) if each.resource == LEASES]
 
 
-def test_leases_that_are_due_are_renewed_together_each_by_its_node() -> None:
+def test_due_leases_are_renewed_together_each_by_its_node() -> None:
     scene = Scene(nodes="5")
     scene.stage.pass_by(20)
     head = scene.stage.log.head().revision
@@ -48,7 +48,7 @@ def test_leases_that_are_due_are_renewed_together_each_by_its_node() -> None:
     assert len({each.recorded_at for each in found}) == 1
 
 
-def test_a_lease_that_is_taken_away_is_made_anew() -> None:
+def test_a_deleted_lease_is_recreated() -> None:
     scene = Scene()
     scene.stage.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1")
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_a_lease_that_is_taken_away_is_made_anew() -> None:
     assert scene.stage.names(LEASES) == ["node-1", "node-2"]
 
 
-def test_a_node_that_goes_is_renewed_no_more() -> None:
+def test_a_deleted_node_is_not_renewed() -> None:
     scene = Scene()
     scene.stage.delete("/api/v1/nodes/node-1")
     scene.stage.pass_by(1)
@@ -65,7 +65,7 @@ def test_a_node_that_goes_is_renewed_no_more() -> None:
     assert {each.actor for each in renewals(scene, head)} == {"system:node:node-2"}
 
 
-def test_what_others_write_into_a_nodes_conditions_is_put_right() -> None:
+def test_changed_conditions_of_a_node_are_restored() -> None:
     scene = Scene()
     said = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
     scene.stage.send("PATCH", "/api/v1/nodes/node-1/status", {"status": said}, media_type=MERGE)
@@ -92,7 +92,7 @@ def test_a_status_is_reported_every_five_minutes() -> None:
     assert heartbeat() > first
 
 
-def test_a_pod_runs_and_has_an_address_of_its_nodes_range() -> None:
+def test_a_pod_runs_with_an_address_of_its_nodes_range() -> None:
     scene = Scene()
     for name in ("p", "q"):
         scene.pod(name)
@@ -105,7 +105,7 @@ def test_a_pod_runs_and_has_an_address_of_its_nodes_range() -> None:
     assert scene.context.told.reasons()[:3] == ["Pulled", "Created", "Started"]
 
 
-def test_a_pod_that_ends_has_ended_in_its_own_time() -> None:
+def test_a_pod_terminates_after_its_configured_duration() -> None:
     scene = Scene()
     scene.pod("p", "sleep 5; exit 3", restartPolicy="Never")
     scene.stage.pass_by(3)
@@ -114,14 +114,14 @@ def test_a_pod_that_ends_has_ended_in_its_own_time() -> None:
     assert scene.status("p")["phase"] == "Failed"
 
 
-def test_time_can_pass_faster() -> None:
+def test_time_can_run_faster() -> None:
     scene = Scene(simulated_speed=10.0)
     scene.pod("p", "sleep 60; exit 0", restartPolicy="Never")
     scene.stage.pass_by(7)
     assert scene.status("p")["phase"] == "Succeeded"
 
 
-def test_a_pod_that_is_deleted_goes_when_its_containers_have_stopped() -> None:
+def test_a_deleted_pod_is_removed_after_its_containers_stop() -> None:
     scene = Scene()
     scene.pod("p")
     scene.pod("slow", annotations={"simulate.ctrlmgr.io/c": "stop after 5s"})
@@ -134,7 +134,7 @@ def test_a_pod_that_is_deleted_goes_when_its_containers_have_stopped() -> None:
     assert scene.stage.names(PODS) == []
 
 
-def test_only_marked_nodes_are_driven() -> None:
+def test_only_labelled_nodes_are_simulated() -> None:
     scene = Scene()
     scene.stage.create("/api/v1/nodes", {"metadata": {"name": "real"}})
     scene.pod("p", node="real")
@@ -145,7 +145,7 @@ def test_only_marked_nodes_are_driven() -> None:
     assert "conditions" not in node.to_dict()["status"]
 
 
-def test_a_node_that_is_lost_is_silent_until_it_is_found() -> None:
+def test_a_lost_node_is_silent_until_its_recovery() -> None:
     scene = Scene()
     told = {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "lost"}}}
     scene.stage.patch("/api/v1/nodes/node-1", told)
@@ -161,7 +161,7 @@ def test_a_node_that_is_lost_is_silent_until_it_is_found() -> None:
     assert scene.status("p")["phase"] == "Running"
 
 
-def test_a_node_that_is_slow_takes_longer_to_start_containers() -> None:
+def test_a_slow_node_starts_containers_later() -> None:
     scene = Scene()
     scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "slow 5s"}}})
     scene.pod("p")
@@ -193,7 +193,7 @@ def test_a_node_that_is_slow_takes_longer_to_start_containers() -> None:
         ),
     ],
 )
-def test_what_a_node_cannot_take_it_rejects(
+def test_a_node_rejects_pods_it_cannot_run(
     first: dict[str, Any], second: dict[str, Any], reason: str, message: str
 ) -> None:
     scene = Scene()
@@ -205,7 +205,7 @@ def test_what_a_node_cannot_take_it_rejects(
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, message)
 
 
-def test_what_is_not_understood_is_told_of() -> None:
+def test_an_invalid_annotation_is_reported() -> None:
     scene = Scene()
     scene.pod("p", "frobnicate", annotations={"simulate.ctrlmgr.io/pod": "dance"})
     scene.stage.pass_by(2)
@@ -215,7 +215,7 @@ def test_what_is_not_understood_is_told_of() -> None:
     assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
 
 
-def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:
+def test_an_invalid_annotation_of_a_node_is_reported_once() -> None:
     scene = Scene()
     scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "sideways"}}})
     scene.stage.work()
@@ -225,7 +225,7 @@ def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:
     assert "'sideways' is not a valid phrase" in told[0]
 
 
-def test_it_goes_on_after_a_restart() -> None:
+def test_a_restarted_simulation_continues() -> None:
     scene = Scene()
     scene.pod("p", "sleep 5; exit 0", restartPolicy="Never")
     scene.stage.pass_by(2)
@@ -264,7 +264,7 @@ def test_logs() -> None:
         reading(scene, container="x")
 
 
-def test_a_pod_that_its_node_has_not_taken_has_no_log() -> None:
+def test_a_pod_before_its_start_has_no_log() -> None:
     scene = Scene()
     scene.stage.clock.step(0.9)  # well into a second
     container = {"name": "c", "image": "example.com/app:1", "command": ["sh", "-c", "echo hello; sleep 100"]}
@@ -276,7 +276,7 @@ def test_a_pod_that_its_node_has_not_taken_has_no_log() -> None:
     assert more(scene, reading(scene)) == (b"hello\n", None)
 
 
-def test_a_log_is_followed_to_the_end_of_its_run() -> None:
+def test_following_a_log_ends_with_its_run() -> None:
     scene = Scene()
     scene.pod("p", "echo one; sleep 3; echo two; sleep 3; exit 1")
     scene.stage.pass_by(1)
@@ -291,7 +291,7 @@ def test_a_log_is_followed_to_the_end_of_its_run() -> None:
     assert more(scene, read) == (b"", None)
 
 
-def test_a_log_that_is_followed_ends_with_its_pod() -> None:
+def test_following_a_log_ends_with_its_pod() -> None:
     scene = Scene()
     scene.pod("p", "echo one; sleep 3; echo two; sleep 1000", terminationGracePeriodSeconds=0)
     scene.stage.pass_by(1)
@@ -308,7 +308,7 @@ def test_a_log_that_is_followed_ends_with_its_pod() -> None:
     assert more(scene, read)[1] is None
 
 
-def test_a_command_runs_in_a_container_and_its_files_stay_for_the_next() -> None:
+def test_an_executed_command_keeps_its_files_for_the_next() -> None:
     scene = Scene()
     scene.pod("p", "sleep 100")
     scene.stage.pass_by(2)
@@ -325,7 +325,7 @@ def test_a_command_runs_in_a_container_and_its_files_stay_for_the_next() -> None
         executions.exec(pod, node, "other", {"command": ["id"]})
 
 
-def test_time_must_pass() -> None:
+def test_the_simulated_duration_must_pass() -> None:
     with pytest.raises(SettingsError, match="time must pass"):
         Scene(simulated_speed=0.0)
 
@@ -342,7 +342,7 @@ def balanced() -> tuple[WorkedStage, Callable[[str], list[str]]]:
     return stage, addresses
 
 
-def test_services_of_type_load_balancer_have_addresses_of_their_own() -> None:
+def test_load_balancer_services_get_addresses() -> None:
     stage, addresses = balanced()
     for name, more in (("one", {}), ("two", {}), ("other", {"loadBalancerClass": "example.com/mine"})):
         spec = {"type": "LoadBalancer", "ports": [{"port": 80}], **more}

@@ -37,7 +37,7 @@ def stage() -> WorkloadStage:
     return WorkloadStage(stateful_sets)
 
 
-def test_pods_come_one_after_the_other_each_with_its_identity(stage: WorkloadStage) -> None:
+def test_pods_are_created_one_after_the_other_with_their_identity(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(3))
     for count in (1, 2, 3):
         stage.work()
@@ -56,7 +56,7 @@ def test_pods_come_one_after_the_other_each_with_its_identity(stage: WorkloadSta
     assert status["currentRevision"] == status["updateRevision"] == revision
 
 
-def test_they_go_from_the_highest_number_one_at_a_time(stage: WorkloadStage) -> None:
+def test_pods_are_deleted_from_the_highest_ordinal_one_at_a_time(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(3))
     stage.settle()
     stage.patch(SETS, "db", {"spec": {"replicas": 1}})
@@ -67,7 +67,7 @@ def test_they_go_from_the_highest_number_one_at_a_time(stage: WorkloadStage) -> 
     assert names(stage.pods(going=True)) == ["db-1"]
 
 
-def test_in_parallel_nothing_waits(stage: WorkloadStage) -> None:
+def test_parallel_management_does_not_wait(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(3, podManagementPolicy="Parallel", ordinals={"start": 5}))
     stage.work()
     assert names(stage.pods()) == ["db-5", "db-6", "db-7"]
@@ -78,7 +78,7 @@ def test_in_parallel_nothing_waits(stage: WorkloadStage) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_a_pod_that_has_ended_is_made_anew(stage: WorkloadStage, phase: str) -> None:
+def test_a_terminated_pod_is_recreated(stage: WorkloadStage, phase: str) -> None:
     stage.create(SETS, stateful_set(1))
     stage.settle()
     (before,) = stage.pods()
@@ -90,7 +90,7 @@ def test_a_pod_that_has_ended_is_made_anew(stage: WorkloadStage, phase: str) -> 
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_an_update_goes_from_the_highest_number_to_the_lowest(killed: bool) -> None:
+def test_an_update_proceeds_from_the_highest_ordinal_to_the_lowest(killed: bool) -> None:
     stage = WorkloadStage(stateful_sets, killed_at_every_write=killed)
     stage.create(SETS, stateful_set(3))
     stage.settle()
@@ -106,7 +106,7 @@ def test_an_update_goes_from_the_highest_number_to_the_lowest(killed: bool) -> N
     assert status["currentRevision"] == status["updateRevision"]
 
 
-def test_never_two_pods_of_one_name_nor_two_away_at_once_at_any_revision_of_the_log() -> None:
+def test_no_revision_has_two_pods_of_one_name_or_two_unavailable_pods() -> None:
     stage = WorkloadStage(stateful_sets, killed_at_every_write=True)
     stage.create(SETS, stateful_set(4))
     stage.settle()
@@ -120,7 +120,7 @@ def test_never_two_pods_of_one_name_nor_two_away_at_once_at_any_revision_of_the_
             assert sum(not pod.is_terminating for pod in pods) >= 3
 
 
-def test_below_the_partition_pods_keep_and_get_the_old_revision(stage: WorkloadStage) -> None:
+def test_pods_below_the_partition_keep_the_old_revision(stage: WorkloadStage) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     stage.create(SETS, stateful_set(3, updateStrategy=rolling))
     stage.settle()
@@ -143,7 +143,7 @@ def test_on_delete_updates_a_pod_when_it_is_deleted(stage: WorkloadStage) -> Non
     assert images(stage) == ["2", "1"]
 
 
-def test_going_back_takes_up_the_old_revision_and_history_has_its_limit(stage: WorkloadStage) -> None:
+def test_a_rollback_reuses_the_old_revision_and_history_is_limited(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, revisionHistoryLimit=1))
     for tag in ("2", "3", "4", "1", "4"):
         stage.settle()
@@ -153,7 +153,7 @@ def test_going_back_takes_up_the_old_revision_and_history_has_its_limit(stage: W
     assert numbers == [5, 6]
 
 
-def test_a_pod_has_its_claim_before_it_is_there_and_finds_it_again(stage: WorkloadStage) -> None:
+def test_a_pod_gets_its_claim_before_its_creation_and_reuses_it(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(2, **claims()))
     stage.settle()
     assert names(stage.all(CLAIMS)) == ["data-db-0", "data-db-1"]
@@ -176,7 +176,7 @@ def test_a_pod_has_its_claim_before_it_is_there_and_finds_it_again(stage: Worklo
         ("Delete", "Delete", ["StatefulSet"], ["Pod"]),
     ],
 )
-def test_claims_belong_to_whom_the_retention_policy_says(
+def test_claims_are_owned_as_the_retention_policy_says(
     stage: WorkloadStage, deleted: str, scaled: str, kept: list[str], away: list[str]
 ) -> None:
     stage.create(SETS, stateful_set(2, **claims(whenDeleted=deleted, whenScaled=scaled)))
@@ -190,7 +190,7 @@ def test_claims_belong_to_whom_the_retention_policy_says(
     assert (owners("data-db-0"), owners("data-db-1")) == (kept, away)
 
 
-def test_a_claim_of_an_earlier_pod_is_waited_for(stage: WorkloadStage) -> None:
+def test_a_pod_waits_for_the_deletion_of_its_predecessors_claim(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(2, **claims(whenDeleted="Retain", whenScaled="Delete")))
     stage.settle()
     stage.patch(SETS, "db", {"spec": {"replicas": 1}})
@@ -205,7 +205,7 @@ def test_a_claim_of_an_earlier_pod_is_waited_for(stage: WorkloadStage) -> None:
     assert names(stage.pods()) == ["db-0", "db-1"]
 
 
-def test_labels_that_were_edited_are_put_right(stage: WorkloadStage) -> None:
+def test_edited_labels_are_restored(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1))
     stage.settle()
     stage.patch("pods", "db-0", {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "edited"}}})
@@ -214,7 +214,7 @@ def test_labels_that_were_edited_are_put_right(stage: WorkloadStage) -> None:
     assert "SuccessfulUpdate: Update Pod db-0 in StatefulSet db successful" in stage.told.all
 
 
-def test_what_is_made_is_told_of_in_kubernetes_words(stage: WorkloadStage) -> None:
+def test_creations_emit_kubernetes_events(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, **claims()))
     stage.settle()
     assert stage.told.all == [
@@ -223,7 +223,7 @@ def test_what_is_made_is_told_of_in_kubernetes_words(stage: WorkloadStage) -> No
     ]
 
 
-def test_a_claim_that_is_going_is_told_of_as_the_pods_failure(stage: WorkloadStage) -> None:
+def test_a_terminating_claim_is_reported_as_a_failure_to_create_the_pod(stage: WorkloadStage) -> None:
     metadata = {"name": "data-db-0", "finalizers": ["example.com/slow"]}
     body = {**claims()["volumeClaimTemplates"][0], "metadata": metadata}
     stage.create(CLAIMS, {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **body})
@@ -234,7 +234,7 @@ def test_a_claim_that_is_going_is_told_of_as_the_pods_failure(stage: WorkloadSta
     assert stage.told.all[0] == f"FailedCreate: {message}"
 
 
-def test_a_pod_that_is_refused_is_told_of_and_tried_ever_more_rarely(stage: WorkloadStage) -> None:
+def test_a_refused_pod_is_reported_and_retried_with_backoff(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, template=template(LABELS, priorityClassName="none-such")))
     stage.work()
     assert stage.told.all[0].startswith("FailedCreate: Create Pod db-0 in StatefulSet db failed error: ")
@@ -243,7 +243,7 @@ def test_a_pod_that_is_refused_is_told_of_and_tried_ever_more_rarely(stage: Work
     assert len(stage.told.all) - before < 15
 
 
-def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) -> None:
+def test_a_reconciled_stateful_set_is_not_written(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(2, **claims()))
     stage.settle()
     written = len(stage.written())

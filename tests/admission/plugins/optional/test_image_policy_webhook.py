@@ -78,7 +78,7 @@ class Judged:
         return self.reply
 
 
-def test_what_is_asked(tmp_path: Path) -> None:
+def test_the_review_contains_the_pod_and_the_request(tmp_path: Path) -> None:
     judged = Judged(tmp_path, says(allowed=True))
     marks = {"x.image-policy.k8s.io/break-glass": "yes", "other": "no"}
     assert judged.create("p", annotations=marks).code == 201
@@ -99,7 +99,7 @@ def test_what_is_asked(tmp_path: Path) -> None:
     }
 
 
-def test_containers_that_are_added_to_a_pod_are_asked_about_alone(tmp_path: Path) -> None:
+def test_a_review_of_a_changed_pod_contains_only_the_added_containers(tmp_path: Path) -> None:
     judged = Judged(tmp_path, says(allowed=True))
     judged.create("p")
     added = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "tools"}]}}
@@ -116,12 +116,12 @@ def test_containers_that_are_added_to_a_pod_are_asked_about_alone(tmp_path: Path
         ({}, "one or more images rejected by webhook backend"),
     ],
 )
-def test_what_is_not_allowed_is_refused(tmp_path: Path, status: dict[str, Any], problem: str) -> None:
+def test_a_denied_image_is_refused(tmp_path: Path, status: dict[str, Any], problem: str) -> None:
     refused = Judged(tmp_path, says(**status)).create("p")
     assert (refused.code, refused.message) == (403, f'pods "p" is forbidden: {problem}')
 
 
-def test_yes_and_no_are_believed_for_a_while(tmp_path: Path) -> None:
+def test_decisions_are_cached(tmp_path: Path) -> None:
     judged = Judged(tmp_path, says(allowed=True), allowTTL=60, denyTTL=-1)
     answers = [judged.create("a").code, judged.create("b").code]
     assert (answers, len(judged.calls)) == ([201, 201], 1)
@@ -150,7 +150,7 @@ def test_yes_and_no_are_believed_for_a_while(tmp_path: Path) -> None:
         (Reply(200, "application/json", b"nonsense"), "couldn't get version/kind; json parse error: "),
     ],
 )
-def test_no_answer_lets_nothing_pass_unless_that_is_asked_for(tmp_path: Path, reply: Reply, problem: str) -> None:
+def test_a_failed_review_denies_unless_default_allow_is_configured(tmp_path: Path, reply: Reply, problem: str) -> None:
     refused = Judged(tmp_path, reply).create("p")
     assert refused.code == 403
     assert refused.message.startswith(f'pods "p" is forbidden: {problem}')
@@ -163,7 +163,7 @@ def test_no_answer_lets_nothing_pass_unless_that_is_asked_for(tmp_path: Path, re
     assert len(judged.calls) == 2  # that no answer came is not remembered
 
 
-def test_the_audit_log_is_told(tmp_path: Path) -> None:
+def test_the_audit_event_contains_the_decision(tmp_path: Path) -> None:
     clock = FakeClock()
     replies = [says(allowed=True, auditAnnotations={"audit-required": "true", "no key": "x"}), Reply(problem="EOF")]
     told = []
@@ -210,7 +210,7 @@ def test_a_broken_configuration_is_refused_with_its_line(tmp_path: Path, change:
     assert "\n" not in str(refused.value)
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_an_unusable_kubeconfig_is_refused(tmp_path: Path) -> None:
     made = document(tmp_path)
     broken: dict[str, Callable[[], str]] = {
         "has no current context": lambda: "{}",

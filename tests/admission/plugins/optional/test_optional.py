@@ -58,14 +58,14 @@ def test_always_deny() -> None:
     assert isinstance(refusal(AlwaysDeny(), Write("v1/pods", pod())), Forbidden)
 
 
-def test_images_are_always_pulled_anew() -> None:
+def test_always_pull_images_sets_the_pull_policy() -> None:
     volumes = [{"name": "v", "image": {"reference": "r", "pullPolicy": "Never"}}]
     made = Write("v1/pods", pod(volumes=volumes)).admit(AlwaysPullImages())["spec"]
     assert made["containers"][0]["imagePullPolicy"] == "Always"
     assert made["volumes"][0]["image"]["pullPolicy"] == "Always"
 
 
-def test_a_changed_pod_with_no_new_image_is_left_alone() -> None:
+def test_an_update_without_a_new_image_keeps_its_pull_policy() -> None:
     made = Write("v1/pods", pod(), pod()).admit(AlwaysPullImages())["spec"]
     assert "imagePullPolicy" not in made["containers"][0]
 
@@ -73,7 +73,7 @@ def test_a_changed_pod_with_no_new_image_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("new", "old", "is_refused"), [(["1"], None, True), (["1"], ["1", "2"], False), ([], None, False)]
 )
-def test_services_claim_no_new_addresses(new: list[str], old: list[str] | None, is_refused: bool) -> None:
+def test_services_cannot_add_external_addresses(new: list[str], old: list[str] | None, is_refused: bool) -> None:
     before = None if old is None else {"spec": {"externalIPs": old}}
     write = Write("v1/services", {"spec": {"externalIPs": new}}, before)
     if is_refused:
@@ -87,7 +87,7 @@ def test_a_missing_namespace_is_refused() -> None:
     Write("v1/pods", pod(), None, namespace()).admit(NamespaceExists())
 
 
-def test_a_missing_namespace_is_made() -> None:
+def test_a_missing_namespace_is_created() -> None:
     stage = Stage()
     plugin = NamespaceAutoProvision(stage.kinds)
     stage.engine.admission.plugins = (plugin, *stage.engine.admission.plugins)  # type: ignore[attr-defined]  # a chain
@@ -99,7 +99,7 @@ def test_a_missing_namespace_is_made() -> None:
     assert (found["spec"], found["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
 
 
-def test_pods_keep_others_from_their_node_at_most() -> None:
+def test_pod_anti_affinity_is_limited_to_the_hostname_topology() -> None:
     terms = [{"topologyKey": "zone"}]
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     said = str(refusal(LimitPodHardAntiAffinityTopology(), Write("v1/pods", pod(affinity=affinity))))
@@ -116,7 +116,7 @@ def test_extended_resource_request_adds_a_toleration() -> None:
 SELECTORS = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=dev\n  default: env=prod,disk=ssd\n"
 
 
-def test_a_namespace_selects_the_nodes_of_its_pods(tmp_path: Path) -> None:
+def test_the_namespace_selects_the_nodes_of_its_pods(tmp_path: Path) -> None:
     plugin = PodNodeSelector(document(tmp_path, SELECTORS))
     write = Write("v1/pods", pod(nodeSelector={"disk": "ssd"}), None, namespace(**{"node-selector": "env=prod"}))
     assert write.admit(plugin)["spec"]["nodeSelector"] == {"env": "prod", "disk": "ssd"}
@@ -130,7 +130,7 @@ def test_a_namespace_selects_the_nodes_of_its_pods(tmp_path: Path) -> None:
         ({}, None, "pod node label selector labels conflict with its namespace whitelist"),
     ],
 )
-def test_a_pod_may_not_select_other_nodes(
+def test_a_pod_cannot_select_nodes_outside_its_namespaces_selector(
     tmp_path: Path, selector: dict[str, str], annotation: str | None, problem: str
 ) -> None:
     plugin = PodNodeSelector(document(tmp_path, SELECTORS))
@@ -139,7 +139,7 @@ def test_a_pod_may_not_select_other_nodes(
     assert problem in str(refusal(plugin, write))
 
 
-def test_a_selector_that_cannot_be_read_names_its_line(tmp_path: Path) -> None:
+def test_an_invalid_selector_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"plugin.yaml:2: invalid selector: \[env\]"):
         PodNodeSelector(document(tmp_path, "podNodeSelectorPluginConfig:\n  a: env\n"))
 
@@ -152,7 +152,7 @@ whitelist: [{key: a, operator: Exists}, {key: b, operator: Exists}]
 """
 
 
-def test_a_namespace_gives_its_pods_tolerations(tmp_path: Path) -> None:
+def test_pods_get_the_tolerations_of_their_namespace(tmp_path: Path) -> None:
     plugin = PodTolerationRestriction(document(tmp_path, TOLERATIONS))
     made = Write("v1/pods", pod(), None, namespace()).admit(plugin)["spec"]
     assert made["tolerations"] == [{"key": "a", "operator": "Exists"}]
@@ -161,7 +161,7 @@ def test_a_namespace_gives_its_pods_tolerations(tmp_path: Path) -> None:
     assert made["tolerations"] == [{"key": "b", "operator": "Exists"}]
 
 
-def test_a_pod_may_tolerate_no_more_than_its_namespace_allows(tmp_path: Path) -> None:
+def test_a_pod_cannot_tolerate_more_than_its_namespace_allows(tmp_path: Path) -> None:
     plugin = PodTolerationRestriction(document(tmp_path, TOLERATIONS))
     write = Write("v1/pods", pod(tolerations=[{"key": "c", "operator": "Exists"}]), None, namespace())
     assert isinstance(refusal(plugin, write), UnknownError)
@@ -175,7 +175,7 @@ limits:
 """
 
 
-def test_events_that_come_too_fast_are_refused(tmp_path: Path) -> None:
+def test_events_above_the_rate_limit_are_refused(tmp_path: Path) -> None:
     clock = FakeClock()
     plugin = EventRateLimit(document(tmp_path, LIMITS), clock)
     event = {"involvedObject": {"kind": "Pod"}, "metadata": {"name": "e"}}
@@ -197,7 +197,7 @@ def test_events_that_come_too_fast_are_refused(tmp_path: Path) -> None:
         ("limits:\n- {type: User,\n   qps: 0, burst: 1}", ":5: qps must be at least 1"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused_with_their_line(tmp_path: Path, limits: str, problem: str) -> None:
+def test_invalid_limits_are_refused_with_their_line(tmp_path: Path, limits: str, problem: str) -> None:
     text = f"apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\n{limits}\n"
     with pytest.raises(SettingsError, match=problem):
         EventRateLimit(document(tmp_path, text), FakeClock())
@@ -226,7 +226,9 @@ def owned(version: str = "v1", kind: str = "Pod") -> dict[str, Any]:
         ((), owned("v9", "Odd"), "cannot find RESTMapping for APIVersion v9 Kind Odd"),
     ],
 )
-def test_owners_take_rights(missing: tuple[str, ...], fields: dict[str, Any], problem: str) -> None:
+def test_setting_an_owner_requires_the_right_to_it(
+    missing: tuple[str, ...], fields: dict[str, Any], problem: str
+) -> None:
     plugin = OwnerReferencesPermissionEnforcement(KINDS, MayNot(*missing))
     assert problem in str(refusal(plugin, Write("v1/configmaps", fields)))
     Write("v1/configmaps", fields, fields).admit(plugin)
@@ -240,7 +242,7 @@ def test_owners_take_rights(missing: tuple[str, ...], fields: dict[str, Any], pr
         ({}, {"cpu": "2"}, "cpu, requested: 3000, allocatable: 2000; memory, requested: 1024, allocatable: 0"),
     ],
 )
-def test_a_pod_is_not_resized_beyond_its_node(
+def test_a_pod_cannot_be_resized_beyond_its_node(
     labels: dict[str, str], allocatable: dict[str, str], problem: str
 ) -> None:
     node = {
@@ -257,7 +259,7 @@ def test_a_pod_is_not_resized_beyond_its_node(
     assert problem in str(refusal(PodResizeValidator(), Write("v1/pods", fields, pod(), node, subresource="resize")))
 
 
-def test_a_pod_that_asks_as_a_whole_is_measured_as_a_whole() -> None:
+def test_pod_level_resources_are_compared_with_the_node() -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2"}}}
     fields = pod(nodeName="n", resources={"requests": {"cpu": "3"}}, containers=[{"name": "c"}])
     fields["metadata"]["generation"] = 2
