@@ -96,7 +96,7 @@ def test_the_claim_of_an_ephemeral_volume_belongs_to_its_pod(stage: WorkloadStag
     assert not is_there(stage, "db-v")
 
 
-def test_removed_finalizer_is_added_again(stage: WorkloadStage) -> None:
+def test_a_removed_finalizer_is_added_again(stage: WorkloadStage) -> None:
     stage.create(CLAIMS, claim())
     stage.patch(CLAIMS, "data", {"metadata": {"finalizers": None}})
     stage.work()
@@ -104,7 +104,7 @@ def test_removed_finalizer_is_added_again(stage: WorkloadStage) -> None:
 
 
 @pytest.mark.parametrize(("phase", "stays"), [("Bound", True), ("Available", False), ("Released", False)])
-def test_a_volume_stays_while_it_is_bound(stage: WorkloadStage, phase: str, stays: bool) -> None:
+def test_a_volume_is_kept_while_it_is_bound(stage: WorkloadStage, phase: str, stays: bool) -> None:
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
     body = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "disk"}, "spec": spec}
     assert stage.send("POST", "/api/v1/persistentvolumes", body).code == 201
@@ -128,7 +128,7 @@ def attributes_class(stage: WorkloadStage) -> None:
     assert stage.send("GET", CLASS).body["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
 
 
-def test_a_class_of_attributes_that_nothing_names_goes_at_once(stage: WorkloadStage) -> None:
+def test_an_unused_attributes_class_is_deleted_at_once(stage: WorkloadStage) -> None:
     attributes_class(stage)
     stage.send("DELETE", CLASS)
     assert stage.send("GET", CLASS).code == 200
@@ -143,7 +143,7 @@ def test_a_class_of_attributes_that_nothing_names_goes_at_once(stage: WorkloadSt
         {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold", "status": "Pending"}},
     ],
 )
-def test_a_class_of_attributes_stays_while_a_claim_has_it_or_is_to_have_it(
+def test_an_attributes_class_is_kept_while_a_claim_has_or_requests_it(
     stage: WorkloadStage, status: dict[str, Any]
 ) -> None:
     attributes_class(stage)
@@ -158,7 +158,7 @@ def test_a_class_of_attributes_stays_while_a_claim_has_it_or_is_to_have_it(
     assert stage.send("GET", CLASS).code == 404
 
 
-def test_a_class_of_attributes_stays_while_a_volume_names_it(stage: WorkloadStage) -> None:
+def test_an_attributes_class_is_kept_while_a_volume_names_it(stage: WorkloadStage) -> None:
     attributes_class(stage)
     source = {"csi": {"driver": "disks.example.com", "volumeHandle": "1"}, "volumeAttributesClassName": "gold"}
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], **source}

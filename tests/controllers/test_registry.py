@@ -37,19 +37,19 @@ FIRST = descriptor("first-controller", starts_first=True)
         pytest.param(["*", "service", "-node-route-controller"], [A, B], id="cloud controllers are known and skipped"),
     ],
 )
-def test_controllers_are_chosen_as_kube_controller_manager_chooses(
+def test_controllers_are_selected_like_in_kube_controller_manager(
     wanted: list[str], expected: list[ControllerDescriptor[NoOptions]]
 ) -> None:
     assert registry.enabled(wanted, [A, B, OFF]) == (tuple(expected), ())
 
 
-def test_a_name_may_be_given_without_its_end() -> None:
+def test_a_name_can_be_given_without_its_suffix() -> None:
     chosen = registry.enabled(["horizontal-pod-autoscaler", "garbage-collector", "-job", "daemonset"]).descriptors
     names = {"daemonset-controller", "garbage-collector-controller", "horizontal-pod-autoscaler-controller"}
     assert {each.name for each in chosen} == names
 
 
-def test_a_former_name_works_with_a_warning() -> None:
+def test_a_former_name_causes_a_warning() -> None:
     chosen = registry.enabled(["the-a"], [A, B])
     assert chosen == ((A,), ("controllers.enabled: the-a is called a-controller now",))
     assert registry.enabled(["endpoint-controller"]).descriptors[0].name == "endpoints-controller"
@@ -62,27 +62,27 @@ def test_a_controller_that_does_not_exist_is_refused() -> None:
         registry.enabled(["-zzz"], [A, B])
 
 
-def test_what_starts_first_comes_first_and_names_are_given_once() -> None:
+def test_controllers_start_in_order_and_names_are_unique() -> None:
     assert [*registry.by_name([A, FIRST])] == ["first-controller", "a-controller"]
     with pytest.raises(ValueError, match="two controllers are called a-controller"):
         registry.by_name([A, A])
 
 
 @pytest.mark.parametrize("each", registry.ALL, ids=lambda each: each.name)
-def test_a_descriptor_names_a_function_that_builds_it(each: ControllerDescriptor[Any]) -> None:
+def test_a_descriptor_names_its_build_function(each: ControllerDescriptor[Any]) -> None:
     module, _, function = each.builder.partition(":")
     assert callable(getattr(importlib.import_module(module), function))
     assert each.name.endswith("-controller") or each.name == "kube-scheduler"
     assert each.does[0].islower() or each.does[0].isupper()
 
 
-def test_no_name_means_two_controllers() -> None:
+def test_no_name_is_shared_by_two_controllers() -> None:
     names = [name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", ["svm", "storage-version-migrator", "storage-version-migrator-controller"])
-def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name: str) -> None:
+def test_a_missing_controller_of_kubernetes_causes_a_warning(name: str) -> None:
     running, warnings = registry.enabled(["a", name], [A, B])
     assert [each.name for each in running] == [A.name]
     absent = "storage-version-migrator-controller"
@@ -98,7 +98,7 @@ def test_every_name_and_alias_of_kube_controller_manager_is_known(name: str) -> 
     assert [each.name for each in registry.enabled(["a", name], [A, B]).descriptors] == [A.name]
 
 
-def test_no_controller_is_both_here_and_absent() -> None:
+def test_no_controller_is_both_implemented_and_absent() -> None:
     known = registry.by_name()
     names = {*known, *(alias for each in known.values() for alias in each.aliases)}
     assert not names & {*registry.ABSENT, *registry.ABSENT.values()}

@@ -31,7 +31,7 @@ def published(stage: WorkedStage) -> dict[str, Any]:
     return found
 
 
-def test_a_namespace_gets_our_certificate(stage: WorkedStage) -> None:
+def test_a_namespace_gets_the_servers_certificate(stage: WorkedStage) -> None:
     config_map = published(stage)
     assert config_map["data"] == {"ca.crt": AUTHORITY}
     assert config_map["metadata"]["annotations"] == {
@@ -42,7 +42,7 @@ def test_a_namespace_gets_our_certificate(stage: WorkedStage) -> None:
     assert stage.written() == [("ADDED", "a/kube-root-ca.crt")]
 
 
-def test_one_that_is_deleted_comes_back(stage: WorkedStage) -> None:
+def test_a_deleted_config_map_is_recreated(stage: WorkedStage) -> None:
     stage.delete(MAP)
     stage.work()
     assert published(stage)["data"] == {"ca.crt": AUTHORITY}
@@ -58,7 +58,7 @@ def test_one_that_is_deleted_comes_back(stage: WorkedStage) -> None:
         {"metadata": {"annotations": {DESCRIPTION: ""}}},
     ],
 )
-def test_what_is_changed_is_put_right(stage: WorkedStage, change: dict[str, Any]) -> None:
+def test_a_changed_config_map_is_restored(stage: WorkedStage, change: dict[str, Any]) -> None:
     stage.patch(MAP, change)
     stage.work()
     config_map = published(stage)
@@ -73,13 +73,13 @@ def test_what_is_changed_is_put_right(stage: WorkedStage, change: dict[str, Any]
         {"metadata": {"labels": {"mine": "too"}}},
     ],
 )
-def test_what_clients_add_stays(stage: WorkedStage, change: dict[str, Any]) -> None:
+def test_additions_of_clients_are_kept(stage: WorkedStage, change: dict[str, Any]) -> None:
     changed = stage.patch(MAP, change).body
     stage.work()
     assert published(stage) == changed
 
 
-def test_the_certificate_of_a_new_authority_takes_the_old_ones_place(stage: WorkedStage) -> None:
+def test_the_certificate_of_a_new_authority_replaces_the_old_one(stage: WorkedStage) -> None:
     stage.patch(MAP, {"data": {"ca.crt": "the authority before"}})
     stage.start()
     stage.work()

@@ -50,7 +50,7 @@ def said(stage: WorkedStage, name: str) -> tuple[str, str, str]:
     return condition["status"], condition["reason"], condition["message"]
 
 
-def test_a_new_one_is_protected_and_ready(stage: WorkedStage) -> None:
+def test_a_new_service_cidr_is_protected_and_ready(stage: WorkedStage) -> None:
     made = make(stage, "more", SECOND)
     assert made["metadata"]["finalizers"] == [FINALIZER]
     assert said(stage, "more") == ("True", "", "Kubernetes Service CIDR is ready")
@@ -60,7 +60,7 @@ def test_a_new_one_is_protected_and_ready(stage: WorkedStage) -> None:
     assert stage.log.head().revision == before
 
 
-def test_what_others_say_of_it_stays_but_that_it_is_not_ready(stage: WorkedStage) -> None:
+def test_conditions_of_other_clients_are_kept_except_not_ready(stage: WorkedStage) -> None:
     make(stage, "more", SECOND)
     mine = {"type": "Mine", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": START}
     ready = {"type": "Ready", "status": "False", "reason": "r", "message": "m", "lastTransitionTime": START}
@@ -79,7 +79,7 @@ def test_unneeded_service_cidr_is_deleted_after_a_delay(stage: WorkedStage) -> N
     assert stage.names(SERVICE_CIDRS) == []
 
 
-def test_one_that_a_service_needs_says_so_until_the_service_has_gone(stage: WorkedStage) -> None:
+def test_a_needed_service_cidr_is_not_ready_until_the_service_is_deleted(stage: WorkedStage) -> None:
     make(stage, "more", SECOND)
     serve(stage, "web", "10.7.0.5")
     stage.delete(f"{CIDRS}/more")
@@ -94,7 +94,7 @@ def test_one_that_a_service_needs_says_so_until_the_service_has_gone(stage: Work
     assert stage.names(SERVICE_CIDRS) == []
 
 
-def test_one_that_a_service_needs_goes_once_another_holds_its_addresses(stage: WorkedStage) -> None:
+def test_a_needed_service_cidr_is_deleted_when_another_contains_its_addresses(stage: WorkedStage) -> None:
     make(stage, "more", SECOND)
     serve(stage, "web", "10.7.0.5")
     stage.delete(f"{CIDRS}/more")

@@ -31,7 +31,7 @@ def test_a_new_namespace_gets_its_service_account(stage: WorkedStage) -> None:
     assert sorted(account) == ["apiVersion", "kind", "metadata"]
 
 
-def test_namespaces_that_were_there_before_are_looked_at() -> None:
+def test_existing_namespaces_get_a_service_account() -> None:
     stage = WorkedStage(controller)
     stage.namespace("a")
     stage.start()
@@ -39,14 +39,14 @@ def test_namespaces_that_were_there_before_are_looked_at() -> None:
     assert stage.names(SERVICE_ACCOUNTS) == ["default"]
 
 
-def test_one_that_is_deleted_comes_back(stage: WorkedStage) -> None:
+def test_a_deleted_service_account_is_recreated(stage: WorkedStage) -> None:
     before = stage.send("GET", ACCOUNT).body["metadata"]["uid"]
     stage.delete(ACCOUNT)
     stage.work()
     assert stage.send("GET", ACCOUNT).body["metadata"]["uid"] != before
 
 
-def test_what_is_in_it_stays(stage: WorkedStage) -> None:
+def test_fields_of_a_service_account_are_kept(stage: WorkedStage) -> None:
     stage.patch(ACCOUNT, {"secrets": [{"name": "mine"}], "metadata": {"labels": {"mine": "too"}}})
     stage.work()
     assert stage.send("GET", ACCOUNT).body["secrets"] == [{"name": "mine"}]

@@ -46,7 +46,7 @@ def data_of(stage: WorkedStage, name: str) -> dict[str, str]:
     return {key: b64decode(value).decode() for key, value in data.items()}
 
 
-def test_a_secret_that_names_an_account_gets_its_token(stage: WorkedStage) -> None:
+def test_a_secret_that_names_an_account_gets_a_token(stage: WorkedStage) -> None:
     stage.create(SECRETS, secret("t", data={"extra": b64encode(b"kept").decode()}))
     stage.work()
     data = data_of(stage, "t")
@@ -59,19 +59,19 @@ def test_a_secret_that_names_an_account_gets_its_token(stage: WorkedStage) -> No
     assert annotations == {ACCOUNT_NAME: "bot", ACCOUNT_UID: account["metadata"]["uid"]}
 
 
-def test_no_account_is_given_a_token_unasked(stage: WorkedStage) -> None:
+def test_an_account_gets_no_token_without_a_secret(stage: WorkedStage) -> None:
     assert stage.names(Resource("", "secrets")) == []
     assert stage.written() == []
 
 
-def test_what_is_there_is_kept_but_for_the_certificate(stage: WorkedStage) -> None:
+def test_existing_data_is_kept_except_the_certificate(stage: WorkedStage) -> None:
     given = {key: b64encode(value).decode() for key, value in {"token": b"mine", "namespace": b"x"}.items()}
     stage.create(SECRETS, secret("t", data={**given, "ca.crt": b64encode(b"old").decode()}))
     stage.work()
     assert data_of(stage, "t") == {"token": "mine", "namespace": "x", "ca.crt": "the authority"}
 
 
-def test_a_token_that_is_taken_out_is_made_anew(stage: WorkedStage) -> None:
+def test_a_removed_token_is_recreated(stage: WorkedStage) -> None:
     stage.create(SECRETS, secret("t"))
     stage.work()
     stage.patch(f"{SECRETS}/t", {"data": {"token": None}})
@@ -80,13 +80,13 @@ def test_a_token_that_is_taken_out_is_made_anew(stage: WorkedStage) -> None:
 
 
 @pytest.mark.parametrize("body", [secret("t", "absent"), secret("t", uid="another")])
-def test_one_of_no_account_or_another_goes(stage: WorkedStage, body: dict[str, Any]) -> None:
+def test_a_secret_of_a_missing_or_recreated_account_is_deleted(stage: WorkedStage, body: dict[str, Any]) -> None:
     stage.create(SECRETS, body)
     stage.work()
     assert stage.send("GET", f"{SECRETS}/t").code == 404
 
 
-def test_they_go_with_their_account_also_if_it_comes_again(stage: WorkedStage) -> None:
+def test_secrets_are_deleted_with_their_account_even_if_it_is_recreated(stage: WorkedStage) -> None:
     stage.create(SECRETS, secret("t"))
     stage.work()
     stage.delete(f"{ACCOUNTS}/bot")
@@ -95,7 +95,7 @@ def test_they_go_with_their_account_also_if_it_comes_again(stage: WorkedStage) -
     assert stage.send("GET", f"{SECRETS}/t").code == 404
 
 
-def test_an_account_does_not_list_what_is_gone(stage: WorkedStage) -> None:
+def test_a_deleted_secret_is_removed_from_its_account(stage: WorkedStage) -> None:
     stage.create(SECRETS, secret("t"))
     stage.patch(f"{ACCOUNTS}/bot", {"secrets": [{"name": "t"}, {"name": "never-there"}]})
     stage.work()
@@ -104,7 +104,7 @@ def test_an_account_does_not_list_what_is_gone(stage: WorkedStage) -> None:
     assert stage.send("GET", f"{ACCOUNTS}/bot").body["secrets"] == [{"name": "never-there"}]
 
 
-def test_other_secrets_are_left_alone(stage: WorkedStage) -> None:
+def test_other_secrets_are_unchanged(stage: WorkedStage) -> None:
     stage.create(SECRETS, {**secret("t", "absent"), "type": "Opaque"})
     stage.work()
     assert stage.written() == []

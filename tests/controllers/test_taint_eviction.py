@@ -32,7 +32,7 @@ def bears(key: str, seconds: int | None = None) -> Toleration:
         ([A], [bears("a", 60), bears("a", 2)], 60),
     ],
 )
-def test_for_how_long_taints_are_borne(taints: list[Taint], tolerations: list[Toleration], seconds: int | None) -> None:
+def test_tolerated_durations_of_taints(taints: list[Taint], tolerations: list[Toleration], seconds: int | None) -> None:
     assert shortest(taints, tolerations) == seconds
 
 
@@ -55,7 +55,7 @@ DONE = Plan("u", NOW, NOW, done=True)
         pytest.param([A], [bears("a", 9)], DONE, Decision(DONE), id="has gone already"),
     ],
 )
-def test_when_a_pod_must_leave(
+def test_the_time_of_an_eviction(
     taints: list[Taint], tolerations: list[Toleration], plan: Plan | None, expected: Decision
 ) -> None:
     assert decide("u", taints, tolerations, plan, NOW) == expected
@@ -92,7 +92,7 @@ class Scene:
         return [message for _, _, message in self.context.told.events]
 
 
-def test_a_pod_goes_when_its_time_is_over_and_says_why() -> None:
+def test_a_pod_is_deleted_after_its_toleration_with_a_reason() -> None:
     scene = Scene()
     scene.taint("k")
     scene.stage.pass_by(4.9)
@@ -105,7 +105,7 @@ def test_a_pod_goes_when_its_time_is_over_and_says_why() -> None:
     assert [each["reason"] for each in pod.to_dict()["status"]["conditions"]] == ["DeletionByTaintManager"]
 
 
-def test_a_taint_that_goes_in_time_calls_it_off() -> None:
+def test_a_taint_removed_in_time_cancels_the_eviction() -> None:
     scene = Scene()
     scene.taint("k")
     scene.stage.pass_by(3)
@@ -115,7 +115,7 @@ def test_a_taint_that_goes_in_time_calls_it_off() -> None:
     assert scene.messages() == ["Cancelling deletion of Pod a/short"]
 
 
-def test_a_pod_that_comes_to_a_tainted_node_goes_too() -> None:
+def test_a_new_pod_on_a_tainted_node_is_evicted() -> None:
     scene = Scene()
     scene.taint("other")
     assert scene.going() == ["ever", "short"]
@@ -136,7 +136,7 @@ def test_plans_are_recomputed_after_a_restart() -> None:
     assert scene.going() == ["short"]
 
 
-def test_pods_on_a_node_without_such_taints_are_no_work() -> None:
+def test_pods_on_a_node_without_noexecute_taints_cause_no_work() -> None:
     scene = Scene()
     scene.pod("another", [])
     scene.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
@@ -146,7 +146,7 @@ def test_pods_on_a_node_without_such_taints_are_no_work() -> None:
     assert scene.going() == ["another"]
 
 
-def test_of_a_pod_on_a_tainted_node_only_other_tolerations_are_work() -> None:
+def test_only_changed_tolerations_of_a_pod_on_a_tainted_node_cause_work() -> None:
     scene = Scene()
     scene.taint("k")
     path = "/api/v1/namespaces/a/pods/short"
@@ -159,7 +159,7 @@ def test_of_a_pod_on_a_tainted_node_only_other_tolerations_are_work() -> None:
     assert scene.stage.controller.process_next(timeout=0)
 
 
-def test_of_a_planned_pod_that_goes_it_is_said_even_when_its_node_has_gone() -> None:
+def test_the_eviction_of_a_planned_pod_is_cancelled_even_without_its_node() -> None:
     scene = Scene()
     scene.taint("k")
     scene.stage.delete("/api/v1/nodes/n")

@@ -53,11 +53,11 @@ def job(ttl: int | None, *conditions: dict[str, Any], **metadata: Any) -> Object
         pytest.param(job(30, finished(), deletionTimestamp=START), None, id="on its way out"),
     ],
 )
-def test_when_a_job_is_to_go(job: Object, seconds: int | None) -> None:
+def test_the_time_of_deletion_of_a_job(job: Object, seconds: int | None) -> None:
     assert desired_deletion(job) == (None if seconds is None else START_US + seconds * 1_000_000)
 
 
-def test_a_job_that_does_not_say_when_it_finished_stays() -> None:
+def test_a_job_without_a_finish_time_is_kept() -> None:
     with pytest.raises(TerminalError, match="unable to find the time when the Job a/a finished"):
         desired_deletion(job(30, finished(at=None)))
 
@@ -82,7 +82,7 @@ def is_going(stage: WorkedStage) -> bool:
     return found is None or found.is_terminating
 
 
-def test_a_job_goes_in_the_foreground_when_its_time_is_over(stage: WorkedStage) -> None:
+def test_an_expired_job_is_deleted_in_the_foreground(stage: WorkedStage) -> None:
     late = "ttl_after_finished_controller_job_deletion_duration_seconds_sum"
     before = REGISTRY.get_sample_value(late) or 0.0
     create(stage, 30)
@@ -97,7 +97,7 @@ def test_a_job_goes_in_the_foreground_when_its_time_is_over(stage: WorkedStage) 
     assert (found.is_terminating, found.metadata.finalizers) == (True, ["foregroundDeletion"])
 
 
-def test_it_is_looked_at_at_that_very_moment(stage: WorkedStage) -> None:
+def test_a_job_is_reconciled_at_its_expiration(stage: WorkedStage) -> None:
     create(stage, 30)
     finish(stage)
     stage.work()
@@ -107,7 +107,7 @@ def test_it_is_looked_at_at_that_very_moment(stage: WorkedStage) -> None:
     assert is_going(stage)
 
 
-def test_a_ttl_that_is_raised_in_the_last_moment_counts(stage: WorkedStage) -> None:
+def test_a_ttl_raised_at_the_last_moment_counts(stage: WorkedStage) -> None:
     create(stage, 30)
     finish(stage)
     stage.work()
@@ -121,7 +121,7 @@ def test_a_ttl_that_is_raised_in_the_last_moment_counts(stage: WorkedStage) -> N
     assert is_going(stage)
 
 
-def test_a_job_without_a_ttl_is_left_alone(stage: WorkedStage) -> None:
+def test_a_job_without_a_ttl_is_kept(stage: WorkedStage) -> None:
     create(stage, None)
     finish(stage)
     stage.work()
@@ -129,7 +129,7 @@ def test_a_job_without_a_ttl_is_left_alone(stage: WorkedStage) -> None:
     assert stage.written() == []
 
 
-def test_a_job_that_goes_meanwhile_is_no_failure(stage: WorkedStage) -> None:
+def test_a_job_deleted_meanwhile_is_no_failure(stage: WorkedStage) -> None:
     create(stage, 0)
     finish(stage)
     stage.hear()

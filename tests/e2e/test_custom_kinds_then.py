@@ -143,7 +143,7 @@ def run(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("moment", ["first", "second", "gone"])
-def test_the_past_is_served_by_the_schema_of_then(story: Story, moment: str, tmp_path: Path) -> None:
+def test_the_past_is_served_with_the_schema_of_its_revision(story: Story, moment: str, tmp_path: Path) -> None:
     at = str(getattr(story, moment))
     past = Server(tmp_path, "--database", story.url, "--at", at)
     past.kubeconfig = tmp_path / f"kubeconfig-at-{at}"
@@ -160,13 +160,13 @@ def played(story: Story) -> Iterator[MockCluster]:
 
 
 @pytest.mark.parametrize("moment", ["first", "before", "second", "again", "gone"])
-def test_a_recording_is_played_by_the_schema_of_then(story: Story, played: MockCluster, moment: str) -> None:
+def test_a_recording_is_played_with_the_schema_of_its_revision(story: Story, played: MockCluster, moment: str) -> None:
     played.command(f"seek?to={getattr(story, moment)}")
     assert shown(played) == SHOWN[moment]
 
 
 @pytest.mark.parametrize("moment", ["first", "second", "again"])
-def test_the_command_line_prints_by_the_schema_of_then(story: Story, moment: str) -> None:
+def test_get_prints_the_columns_of_the_schema_at_the_revision(story: Story, moment: str) -> None:
     at = ("--database", story.url, "--at", str(getattr(story, moment)))
     columns, specs = SHOWN[moment] or ([], {})
     header = run("get", "wd", "-n", "default", *at).splitlines()[0].split()
@@ -176,7 +176,7 @@ def test_the_command_line_prints_by_the_schema_of_then(story: Story, moment: str
     assert {each["metadata"]["name"]: each["spec"] for each in items} == specs
 
 
-def test_a_recording_follows_kinds_that_come_and_go(story: Story) -> None:
+def test_a_recording_follows_created_and_deleted_kinds(story: Story) -> None:
     told = []
     for path in (story.exported, story.watched):
         changes = [each for each in RecordingReader(path) if isinstance(each, Change)]
@@ -189,7 +189,7 @@ def test_a_recording_follows_kinds_that_come_and_go(story: Story) -> None:
 
 
 @pytest.mark.parametrize("which", ["exported", "watched"])
-def test_it_replays_twice_to_the_same_hash(story: Story, which: str) -> None:
+def test_two_replays_have_the_same_hash(story: Story, which: str) -> None:
     reports = [json.loads(run("replay", str(getattr(story, which)), "-o", "json")) for _ in range(2)]
     assert reports[0]["divergences"] == reports[1]["divergences"] == []
     assert reports[0]["hash"] == reports[1]["hash"]

@@ -175,7 +175,7 @@ def test_a_kubelet_joins_and_renews_its_certificate(cluster: Server, token: str,
     assert kubelet.ask("GET", "/api/v1/nodes/worker-1")[0] == 200
 
 
-def test_deleted_token_does_not_authenticate_join(cluster: Server, tmp_path: Path) -> None:
+def test_a_deleted_token_does_not_authenticate_a_join(cluster: Server, tmp_path: Path) -> None:
     kubelet = Kubelet(tmp_path, cluster.url, "worker-3")
     token = json.loads(node_config(cluster, "worker-3", "-o", "json"))["bootstrapKubeconfig"]["users"][0]["user"][
         "token"
@@ -241,7 +241,7 @@ def test_the_join_command_pins_the_authority(cluster: Server) -> None:
     node_config(cluster, "worker-7")  # the other processes publish the server's own address again
 
 
-def test_existing_configuration_is_not_changed(cluster: Server, token: str) -> None:
+def test_existing_configuration_is_kept(cluster: Server, token: str) -> None:
     path = f"{CONFIG_MAPS}/kubelet-config"
     assert cluster.request("PATCH", path, {"data": {"kubelet": "maxPods: 7"}})[0] == 200
     node_config(cluster, "worker-8")

@@ -11,7 +11,7 @@ from tests.cli.conftest import Run, run  # noqa: F401  # a fixture
 from tests.e2e.serving import Server
 
 
-def test_a_server_is_asked_with_its_kubeconfig(
+def test_a_server_is_queried_with_its_kubeconfig(
     run: Run,  # noqa: F811  # the fixture
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -69,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
-def test_what_an_operator_installs_becomes_ready(server: Server, tmp_path: Path, manifest: Path) -> None:
+def test_installed_operators_become_ready(server: Server, tmp_path: Path, manifest: Path) -> None:
     user = Kubectl(find_kubectl(), server.kubeconfig, tmp_path, server.new_namespace())
     user.within("")(f"apply -f {manifest}")
     operator = user.within(manifest.stem)
@@ -86,7 +86,7 @@ def test_what_an_operator_installs_becomes_ready(server: Server, tmp_path: Path,
     user("wait job after --for condition=Complete --timeout 60s")
 
 
-def test_a_webhook_without_ready_pods_has_requests_refused_as_on_any_cluster(server: Server, tmp_path: Path) -> None:
+def test_a_webhook_without_ready_pods_fails_requests(server: Server, tmp_path: Path) -> None:
     user = Kubectl(find_kubectl(), server.kubeconfig, tmp_path, server.new_namespace())
     user.within("")(f"apply -f {MANIFESTS[-1]}")
     operator = user.within(MANIFESTS[-1].stem)

@@ -99,7 +99,7 @@ def have_arrived(informers: list[Informer], recording: Path, revision: int | Non
 
 
 @pytest.mark.parametrize("recording", [SMALL, *MEDIUM], ids=lambda path: path.name)
-def test_informers_are_told_what_was_recorded_and_end_where_it_ended(recording: Path, tmp_path: Path) -> None:
+def test_informers_receive_the_recorded_changes_and_reach_the_final_state(recording: Path, tmp_path: Path) -> None:
     with (
         mock_cluster(tmp_path, recording, "--paused", "--speed", "100") as server,
         following(server, SERVICES, PODS) as informers,
@@ -137,7 +137,7 @@ def test_informers_restart_after_a_rewind(tmp_path: Path) -> None:
         until(lambda: have_arrived(informers, SMALL))
 
 
-def test_leader_only_controller_becomes_leader(tmp_path: Path) -> None:
+def test_a_leader_elected_controller_becomes_the_leader(tmp_path: Path) -> None:
     with mock_cluster(tmp_path, SMALL, "--writes", "pretend") as server, make.connected(server) as api:
         candidate = Candidate(lease_lock(api, "default", "me"))
         assert candidate.leads.wait(DEADLINE)

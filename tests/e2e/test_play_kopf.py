@@ -81,7 +81,7 @@ def test_kopf_ends_in_the_recorded_state(recording: Path, tmp_path: Path) -> Non
         until(lambda: operating.indexed == sorted(operating.known))
 
 
-def test_kopf_acts_on_what_was_and_changes_nothing(tmp_path: Path) -> None:
+def test_kopf_handles_recorded_changes_and_changes_nothing(tmp_path: Path) -> None:
     with mock_cluster(tmp_path, SMALL, "--paused", "--writes", "pretend") as server:
         server.command("seek?to=500")
         with operator(server, **{CONVERTS: "yes"}) as operating:

@@ -33,7 +33,7 @@ def kubectl(server: MockCluster, tmp_path: Path) -> Kubectl:
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path)
 
 
-def test_get_shows_what_there_was(server: MockCluster, kubectl: Kubectl) -> None:
+def test_get_shows_recorded_objects(server: MockCluster, kubectl: Kubectl) -> None:
     template = "{range .items[*]}{.metadata.namespace}/{.metadata.name} {.metadata.resourceVersion}{'\\n'}{end}"
     for place in (MIDDLE, 600, MIDDLE):
         server.command(f"seek?to={place}")
@@ -41,13 +41,13 @@ def test_get_shows_what_there_was(server: MockCluster, kubectl: Kubectl) -> None
         assert dict(line.split() for line in told.splitlines()) == versions(SMALL, PODS, place)
 
 
-def test_ages_are_those_of_the_recordings_time(server: MockCluster, kubectl: Kubectl) -> None:
+def test_ages_follow_the_recordings_time(server: MockCluster, kubectl: Kubectl) -> None:
     server.command("seek?to=end")
     age = kubectl("get namespace default --no-headers").split()[-1]
     assert re.fullmatch(r"\d+(s|m|m\d+s)", age), age  # it was recorded within minutes, and long ago
 
 
-def test_get_watch_shows_what_happens(server: MockCluster, kubectl: Kubectl) -> None:
+def test_get_watch_shows_recorded_changes(server: MockCluster, kubectl: Kubectl) -> None:
     later = [each for each in changes(SMALL) if each.object.resource == SERVICES and each.object.revision > MIDDLE]
     template = "{.type} {.object.metadata.resourceVersion}{'\\n'}"
     with kubectl.watching(f'get services -A --watch-only --output-watch-events -o jsonpath="{template}"') as process:
@@ -56,7 +56,7 @@ def test_get_watch_shows_what_happens(server: MockCluster, kubectl: Kubectl) -> 
     assert {each.type for each in later} == set(EventType)
 
 
-def test_a_watch_that_is_taken_back_says_so(server: MockCluster, kubectl: Kubectl) -> None:
+def test_a_watch_reports_a_rewind(server: MockCluster, kubectl: Kubectl) -> None:
     with kubectl.watching("get namespaces --watch-only --output-watch-events -o json") as process:
         server.command("seek?to=start")
         out, _ = process.communicate(timeout=DEADLINE)
@@ -64,7 +64,7 @@ def test_a_watch_that_is_taken_back_says_so(server: MockCluster, kubectl: Kubect
     assert (told["type"], told["object"]["reason"]) == ("ERROR", "Expired")
 
 
-def test_writes_are_pretended_and_told_of(server: MockCluster, kubectl: Kubectl) -> None:
+def test_writes_are_simulated_and_listed(server: MockCluster, kubectl: Kubectl) -> None:
     (name, *_) = sorted(each for each in versions(SMALL, SERVICES, MIDDLE) if not each.startswith("default/kubernetes"))
     namespace, _, service = name.partition("/")
     inside = kubectl.within(namespace)
@@ -88,7 +88,7 @@ def test_writes_are_pretended_and_told_of(server: MockCluster, kubectl: Kubectl)
     assert rows[1].split()[3:] == ["create", "configmaps", f"{namespace}/mine", "system:admin"]
 
 
-def test_the_commands_move_it(server: MockCluster, kubectl: Kubectl) -> None:
+def test_the_commands_control_the_playback(server: MockCluster, kubectl: Kubectl) -> None:
     assert server.play("status").startswith("paused: ")
     assert json.loads(server.play("step", "-o", "json"))["revision"] == 401  # the recording has no revision 400
     assert json.loads(server.play("step", "-1", "-o", "json"))["revision"] == MIDDLE
@@ -111,14 +111,14 @@ def test_writes_are_refused_by_default(tmp_path: Path) -> None:
         assert server.play("writes").split() == ["NUMBER", "TIME", "REVISION", "VERB", "OBJECT", "USER"]
 
 
-def test_the_kubeconfig_of_a_real_server_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_kubeconfig_of_a_real_server_is_kept(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("of somebody else")
     with mock_cluster(tmp_path, SMALL, "--paused"):
         assert (tmp_path / "kubeconfig").read_text() == "of somebody else"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["kubeconfig", "play", "serve.log"]
 
 
-def test_until_end_stops_once_everything_has_been_played(tmp_path: Path) -> None:
+def test_until_end_stops_after_the_last_event(tmp_path: Path) -> None:
     server = MockCluster(tmp_path, SMALL, "--speed", "1000000", "--until-end")
     try:
         server.start()

@@ -57,7 +57,7 @@ def changes(path: Path) -> list[tuple[str, Resource, int]]:
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
-def test_a_recording_holds_every_change_once_and_replays_whatever_happens_to_the_server(tmp_path: Path) -> None:
+def test_a_recording_contains_every_change_once_despite_server_failures(tmp_path: Path) -> None:
     url, path, exported = f"sqlite:///{tmp_path / 'ctrlmgr.db'}", tmp_path / "r.jsonl.gz", tmp_path / "log.jsonl.gz"
     with closing(Server(tmp_path, "--database", url)) as server, ExitStack() as leaving:
         server.start()
@@ -133,7 +133,7 @@ def assert_replays(path: Path) -> None:
     assert report["objectsCompared"] > len([each for each in written if each[0] == SERVICES])
 
 
-def test_one_namespace_for_a_while_and_then_the_log_itself(server: Server, database: str, tmp_path: Path) -> None:
+def test_one_namespace_is_recorded_and_then_the_log_itself(server: Server, database: str, tmp_path: Path) -> None:
     namespace = server.new_namespace()
     server.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "mine"}})
     seen, exported = tmp_path / "seen.jsonl", tmp_path / "exported.jsonl.gz"
@@ -155,9 +155,7 @@ def done(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("what", ["cluster", "log"])
-def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
-    server: Server, database: str, tmp_path: Path, what: str
-) -> None:
+def test_an_existing_file_is_continued_or_overwritten(server: Server, database: str, tmp_path: Path, what: str) -> None:
     namespace = server.new_namespace()
     maps, path = f"/api/v1/namespaces/{namespace}/configmaps", tmp_path / "recorded.jsonl.gz"
     for name in ("stays", "changes", "goes"):
@@ -194,7 +192,9 @@ def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
         (("--database", "sqlite:///none.db"), "--database records a log"),
     ],
 )
-def test_what_cannot_be_recorded(server: Server, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_unsupported_recordings_are_refused(
+    server: Server, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
     target = str(tmp_path / "a.jsonl")
     process = recording("--kubeconfig", str(server.kubeconfig), "-o", target, *arguments)
     _, said = process.communicate(timeout=DEADLINE)

@@ -53,7 +53,7 @@ def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
 
 
 @pytest.mark.parametrize("database", DATABASES, indirect=True)
-def test_the_past_is_there_to_be_read(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
+def test_the_past_can_be_read(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
     then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path, kubectl.namespace)
     where = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
     head = server.request("GET", where)[1]["metadata"]["resourceVersion"]
@@ -74,7 +74,7 @@ def test_the_past_is_there_to_be_read(past: Past, kubectl: Kubectl, server: Serv
     assert "configmaps" in then("api-resources")
 
 
-def test_no_client_can_write_to_it(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
+def test_clients_cannot_write_to_the_past(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
     then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path, kubectl.namespace)
     reason = f"the cluster is served as it was at revision {past.revision} ("
     where = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
@@ -98,7 +98,7 @@ def test_no_client_can_write_to_it(past: Past, kubectl: Kubectl, server: Server,
     assert names(server, where)[1] == ["kube-root-ca.crt", "two"]
 
 
-def test_ages_are_those_of_then(tmp_path: Path) -> None:
+def test_ages_are_computed_at_the_past_moment(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'incident.db'}"
     ctrlmgr("import", str(SMALL), "--database", url)
     past = Past(tmp_path / "past", url, 772, "")
@@ -113,7 +113,7 @@ def test_ages_are_those_of_then(tmp_path: Path) -> None:
         past.close()
 
 
-def test_an_imported_recording_goes_on(tmp_path: Path) -> None:
+def test_an_imported_recording_continues(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'incident.db'}"
     ctrlmgr("import", str(SMALL), "--database", url)
     server = Server(tmp_path, "--database", url)

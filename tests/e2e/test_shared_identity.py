@@ -91,7 +91,7 @@ def servers(balancer: Balancer, postgres_url: str, tmp_path: Path) -> Iterator[l
 
 @pytest.mark.postgres
 @pytest.mark.slow
-def test_one_kubeconfig_goes_from_one_server_to_the_next(
+def test_one_kubeconfig_works_with_successive_servers(
     servers: list[Server], balancer: Balancer, tmp_path: Path
 ) -> None:
     first, second, third = servers
@@ -116,7 +116,7 @@ def test_one_kubeconfig_goes_from_one_server_to_the_next(
     assert "configmap/written-to-the-last" in kubectl("get configmaps -o name")
 
 
-def test_a_copy_is_as_good_as_the_directory_itself(tmp_path: Path) -> None:
+def test_a_copied_directory_works_like_the_original(tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
     with ServerProcess(tmp_path / "first", "--database", "memory:", "--identity-dir", str(tmp_path / "one")) as first:

@@ -53,7 +53,7 @@ def test_a_deployment_rolls_out_and_its_pods_are_spread(kubectl: Kubectl) -> Non
     assert "3/3" in kubectl("get deployment web")
 
 
-def test_a_crash_loop_is_seen_and_its_logs_are_read(kubectl: Kubectl) -> None:
+def test_a_crash_loop_is_visible_and_its_logs_are_readable(kubectl: Kubectl) -> None:
     kubectl("run crash --image busybox -- sh -c 'echo going down; sleep 1; exit 3'")
     until(lambda: "CrashLoopBackOff" in kubectl("get pod crash"))
     status = kubectl.get("pod crash")["status"]["containerStatuses"][0]
@@ -132,7 +132,7 @@ def test_logs_are_followed_until_the_container_ends(kubectl: Kubectl) -> None:
     assert 'PodLogOptions "talk" is invalid: tailLines: Invalid value: -2' in kubectl.fails(f"get --raw '{bad}'")
 
 
-def test_a_log_that_is_followed_ends_with_its_pod(kubectl: Kubectl) -> None:
+def test_following_a_log_ends_with_its_pod(kubectl: Kubectl) -> None:
     kubectl("apply -f -", SPEAKS)
     until(lambda: kubectl.run("logs talk -c other").out == "other\n")
     with kubectl.started("logs -f talk -c other") as process:
@@ -141,7 +141,7 @@ def test_a_log_that_is_followed_ends_with_its_pod(kubectl: Kubectl) -> None:
         assert process.wait(20) == 0
 
 
-def test_a_drain_moves_what_runs_there(kubectl: Kubectl) -> None:
+def test_a_drain_moves_the_pods(kubectl: Kubectl) -> None:
     kubectl("create deployment web --image nginx --replicas 3")
     kubectl("rollout status deployment web --timeout 20s")
     kubectl("drain node-1 --ignore-daemonsets --delete-emptydir-data --force --timeout 20s")
@@ -150,7 +150,7 @@ def test_a_drain_moves_what_runs_there(kubectl: Kubectl) -> None:
     kubectl("uncordon node-1")
 
 
-def test_a_more_important_pod_takes_the_place_of_another(kubectl: Kubectl, cluster: tuple[Server, str]) -> None:
+def test_a_pod_with_a_higher_priority_preempts_another(kubectl: Kubectl, cluster: tuple[Server, str]) -> None:
     name = kubectl.namespace
     kubectl(f"create priorityclass {name} --value 1000")
     requests = '"resources":{"requests":{"cpu":"5"}}'
@@ -169,7 +169,7 @@ def test_a_more_important_pod_takes_the_place_of_another(kubectl: Kubectl, clust
     assert "node-2  the only suitable node" in told
 
 
-def test_pods_of_a_node_that_is_lost_start_elsewhere(kubectl: Kubectl) -> None:
+def test_pods_of_a_lost_node_start_on_other_nodes(kubectl: Kubectl) -> None:
     kubectl("create deployment web --image nginx --replicas 3")
     soon = [
         {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}

@@ -42,7 +42,7 @@ def kubectl(server: Server, namespace: str, tmp_path: Path) -> Kubectl:
 
 
 @WAYS
-def test_exec_runs_the_small_shell(kubectl: Kubectl, websockets: str) -> None:
+def test_exec_runs_the_simulated_shell(kubectl: Kubectl, websockets: str) -> None:
     way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
     assert kubectl("exec web -- hostname", **way) == "web\n"
     assert kubectl("exec web -- sh -c 'echo $GREETING | tr a-z A-Z'", **way) == "HELLO\n"
@@ -53,7 +53,7 @@ def test_exec_runs_the_small_shell(kubectl: Kubectl, websockets: str) -> None:
     assert "err\n" in done.err
 
 
-def test_what_the_simulation_cannot_it_says(kubectl: Kubectl) -> None:
+def test_unsupported_commands_of_the_simulation_are_reported(kubectl: Kubectl) -> None:
     done = kubectl.run("exec web -- nslookup-by-magic")
     assert done.code == 127
     assert "this node is simulated, and the simulation does not know it" in done.err
@@ -97,7 +97,7 @@ def test_an_interactive_shell_has_a_prompt(kubectl: Kubectl) -> None:
 
 
 @WAYS
-def test_a_declared_port_answers(kubectl: Kubectl, websockets: str) -> None:
+def test_a_declared_port_accepts_connections(kubectl: Kubectl, websockets: str) -> None:
     way = {"KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets}
     with kubectl.started("port-forward pod/web :80", **way) as process:
         assert process.stdout is not None
@@ -172,7 +172,7 @@ def test_debug_of_a_simulated_node_runs_a_pod_on_it(kubectl: Kubectl) -> None:
     assert out.splitlines()[-1].startswith("node-debugger-")
 
 
-def test_a_log_is_sent_in_messages_too(server: Server, kubectl: Kubectl, namespace: str) -> None:
+def test_a_log_is_sent_as_websocket_messages(server: Server, kubectl: Kubectl, namespace: str) -> None:
     kubectl("run talks --image busybox --restart Never -- sh -c 'echo one; sleep 1; echo two'")
     kubectl("wait pod talks --for jsonpath={.status.phase}=Running --timeout 20s")
     with connected(server, f"/api/v1/namespaces/{namespace}/pods/talks/log?follow=true") as client:

@@ -53,7 +53,7 @@ def test_the_page_works_through_kubectl_proxy(proxy: str, server: Server, namesp
     assert not [check for check in checks["readyz"] if check["problem"]]
 
 
-def test_the_command_prints_the_link_that_opens_it(server: Server) -> None:
+def test_the_command_prints_a_link_to_the_page(server: Server) -> None:
     command = [sys.executable, "-m", "ctrlmgr", "ui", "--kubeconfig", str(server.kubeconfig), "--no-open"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE).stdout
     assert printed == f"{server.url}/ui/#token={server.token}\n"

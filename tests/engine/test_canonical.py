@@ -82,11 +82,11 @@ def stored(*writes: dict[str, Any], canonical: bool) -> dict[str, Any]:
     ],
     ids=["Endpoints", "EndpointSlices"],
 )
-def test_the_full_path_would_have_stored_the_same(writes: list[dict[str, Any]]) -> None:
+def test_the_fast_path_equals_the_full_path(writes: list[dict[str, Any]]) -> None:
     assert stored(*writes, canonical=True) == stored(*writes, canonical=False)
 
 
-def test_an_update_that_changes_nothing_appends_nothing() -> None:
+def test_an_update_without_changes_appends_nothing() -> None:
     cluster = Cluster()
     cluster.write(subsets("10.0.0.1"), canonical=True)
     head = cluster.log.head().revision
@@ -95,7 +95,7 @@ def test_an_update_that_changes_nothing_appends_nothing() -> None:
     assert cluster.log.head().revision == head
 
 
-def test_a_write_is_for_the_revision_that_was_read() -> None:
+def test_a_write_requires_the_revision_that_was_read() -> None:
     cluster = Cluster()
     first = cluster.write(subsets("10.0.0.1"), canonical=True)
     client = cluster.client(canonical=True)
@@ -114,7 +114,7 @@ def test_a_write_is_for_the_revision_that_was_read() -> None:
         client.update(found)
 
 
-def test_the_namespace_is_looked_at() -> None:
+def test_the_namespace_is_checked() -> None:
     cluster = Cluster()
     elsewhere = Object.from_dict({**ENDPOINTS_OF, "metadata": {"name": "web", "namespace": "nowhere"}})
     with pytest.raises(NotFound, match='namespaces "nowhere" not found'):
@@ -143,14 +143,14 @@ class Refuses(Plugin):
             raise attributes.forbidden("no")
 
 
-def test_a_plugin_that_wants_the_object_gets_it() -> None:
+def test_a_plugin_that_requires_the_object_receives_it() -> None:
     with pytest.raises(Forbidden, match="no"):
         Cluster(Refuses(wants=True)).write(slices("10.0.0.1"), canonical=True)
     assert Cluster(Refuses(wants=True)).write(subsets("10.0.0.1"), canonical=True).name == "web"
     assert Cluster(Refuses(wants=False)).write(slices("10.0.0.1"), canonical=True).name == "web"
 
 
-def test_a_terminating_object_goes_with_its_last_finalizer() -> None:
+def test_a_terminating_object_is_deleted_with_its_last_finalizer() -> None:
     cluster = Cluster()
     held = cluster.write({**subsets("10.0.0.1"), "metadata": {**META, "finalizers": ["example.com/a"]}}, canonical=True)
     client = cluster.client(canonical=True)
@@ -162,7 +162,7 @@ def test_a_terminating_object_goes_with_its_last_finalizer() -> None:
     assert cluster.log.get(ENDPOINTS, WEB) is None
 
 
-def test_a_controller_that_lost_a_race_decides_on_what_is_there() -> None:
+def test_a_controller_decides_again_after_a_conflict() -> None:
     cluster = LogCluster()
     cluster.put(Object.from_dict({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "shop"}}))
     endpoints = cluster.informers.informer(ENDPOINTS)
@@ -175,7 +175,7 @@ def test_a_controller_that_lost_a_race_decides_on_what_is_there() -> None:
     assert changed.revision == cluster.log.head().revision
 
 
-def test_deadlines_are_the_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadlines_use_the_injected_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = LogCluster()
     cluster.informers.sync()
     clock: Clock = cluster.clock

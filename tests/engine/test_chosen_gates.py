@@ -20,7 +20,7 @@ def _defaults() -> Iterator[None]:
     switch({})
 
 
-def test_a_switched_gate_keeps_its_field() -> None:
+def test_an_enabled_gate_keeps_its_field() -> None:
     def stored() -> Mapping[str, object]:
         template: dict[str, dict[str, object]] = {"spec": {"containers": [], "hostnameOverride": "web"}}
         drop_disabled("", "Pod", template, None)
@@ -33,7 +33,7 @@ def test_a_switched_gate_keeps_its_field() -> None:
     assert "hostnameOverride" in stored()
 
 
-def test_all_gates_of_a_stage_are_switched_but_named_ones() -> None:
+def test_all_gates_of_a_stage_are_switched_except_named_ones() -> None:
     chosen = chosen_gates(["AllAlpha=true", "GenericWorkload=false"])
     alpha = {gate for gate in DEFAULTS if KNOWN_GATES[gate].stage is Stage.ALPHA}
     assert {gate for gate, state in chosen.items() if state} == alpha - {"GenericWorkload"}
@@ -53,23 +53,23 @@ def test_all_gates_of_a_stage_are_switched_but_named_ones() -> None:
         ("WatchList=false", "WatchList is always true in ctrlmgr; leave it out"),
     ],
 )
-def test_other_states_are_refused(text: str, problem: str) -> None:
+def test_invalid_states_are_refused(text: str, problem: str) -> None:
     with pytest.raises(SettingsError) as refused:
         chosen_gates([text])
     assert str(refused.value) == f"--feature-gates: {problem}"
 
 
-def test_a_default_may_be_named() -> None:
+def test_a_default_can_be_given_explicitly() -> None:
     assert chosen_gates(["WatchList=true", "AuthorizeNodeWithSelectors=t"]) == {}
 
 
-def test_a_gate_that_no_code_reads_cannot_be_switched() -> None:
+def test_a_gate_without_code_cannot_be_switched() -> None:
     with pytest.raises(KeyError, match="WatchList"):
         switch({"WatchList": False})
     assert is_on("EnvFiles")
 
 
-def test_the_metric_has_every_gate() -> None:
+def test_the_metric_lists_every_gate() -> None:
     report_gates({"EnvFiles": False})
     labels = {"name": "EnvFiles", "stage": "BETA"}
     assert REGISTRY.get_sample_value("kubernetes_feature_enabled", labels) == 0

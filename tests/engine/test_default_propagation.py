@@ -38,21 +38,21 @@ def finalizers(stage: Stage, path: str, **options: Any) -> list[str] | None:
 
 
 @pytest.mark.parametrize("path", [JOBS, CONTROLLERS])
-def test_jobs_and_replication_controllers_leave_their_pods_behind(stage: Stage, path: str) -> None:
+def test_jobs_and_replication_controllers_orphan_their_pods_by_default(stage: Stage, path: str) -> None:
     assert finalizers(stage, path) == ["orphan"]
 
 
 @pytest.mark.parametrize("path", [JOBS, CONTROLLERS])
-def test_not_if_they_are_told_otherwise(stage: Stage, path: str) -> None:
+def test_a_propagation_policy_overrides_the_default(stage: Stage, path: str) -> None:
     assert finalizers(stage, path, propagationPolicy="Background") is None
 
 
 @pytest.mark.parametrize("policy", ["Orphan", "Foreground"])
-def test_events_have_no_dependents_whatever_is_said(stage: Stage, policy: str) -> None:
+def test_events_have_no_dependents_regardless_of_options(stage: Stage, policy: str) -> None:
     assert finalizers(stage, EVENTS, propagationPolicy=policy) is None
 
 
-def test_deleting_a_job_without_propagation_policy_warns(stage: Stage) -> None:
+def test_deleting_a_job_without_a_propagation_policy_causes_a_warning(stage: Stage) -> None:
     dry = {"dryRun": ["All"]}
     [warning] = stage.send("DELETE", f"{JOBS}/it", dry).warnings
     assert warning == (

@@ -66,7 +66,7 @@ def terminating(seconds: int | None, **metadata: Any) -> Object:
         (Graceful(), terminating(None), 5, None, True),
     ],
 )
-def test_how_long_an_object_stays(
+def test_the_grace_period_of_a_deletion(
     strategy: Strategy, obj: Object, seconds: int | None, grace: GracePeriod | None, goes_now: bool
 ) -> None:
     going = decide(obj, DeleteOptions(grace_period_seconds=seconds), strategy, NOW)
@@ -91,13 +91,13 @@ def test_how_long_an_object_stays(
         (["orphan"], DeleteOptions(orphan_dependents=False), []),
     ],
 )
-def test_dependents_go_as_the_options_say_or_else_the_object(
+def test_the_options_or_the_object_determine_the_propagation(
     finalizers: list[str], options: DeleteOptions, result: list[str]
 ) -> None:
     assert list(decide(pod(finalizers=finalizers), options, Strategy(), NOW).finalizers) == result
 
 
-def test_what_has_no_dependents_gets_no_finalizer_and_keeps_those_of_others() -> None:
+def test_a_kind_without_dependents_keeps_only_existing_finalizers() -> None:
     options = DeleteOptions(propagation_policy="Foreground")
     assert decide(pod(), options, Uncollected(), NOW).is_removable
     held = decide(pod(finalizers=["a/b", "orphan"]), options, Uncollected(), NOW)
@@ -113,9 +113,7 @@ def test_what_has_no_dependents_gets_no_finalizer_and_keeps_those_of_others() ->
         ([], DeleteOptions(orphan_dependents=False), []),
     ],
 )
-def test_some_kinds_orphan_unless_they_are_told_otherwise(
-    finalizers: list[str], options: DeleteOptions, result: list[str]
-) -> None:
+def test_some_kinds_orphan_by_default(finalizers: list[str], options: DeleteOptions, result: list[str]) -> None:
     assert list(decide(pod(finalizers=finalizers), options, Orphaning(), NOW).finalizers) == result
 
 
@@ -150,7 +148,7 @@ def test_some_kinds_orphan_unless_they_are_told_otherwise(
         ),
     ],
 )
-def test_what_is_written_into_an_object_that_stays(
+def test_fields_written_to_a_terminating_object(
     going: DeletionDecision, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     metadata = dict(before)
@@ -190,5 +188,5 @@ def test_unmet_preconditions_are_conflicts(options: DeleteOptions, resource: Any
     assert details.name == "a"
 
 
-def test_met_preconditions_are_none() -> None:
+def test_met_preconditions_are_no_conflicts() -> None:
     check_preconditions(pod(), DeleteOptions(uid="u", resource_version="7"), PODS, "Pod")

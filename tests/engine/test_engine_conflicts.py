@@ -46,7 +46,7 @@ def two() -> Two:
     return Two()
 
 
-def test_newest_read_sees_writes_of_other_processes(two: Two) -> None:
+def test_a_most_recent_read_sees_writes_of_other_processes(two: Two) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     assert two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": "0"}).code == 404
     assert two.here.send("GET", f"{MAPS}/a").code == 200
@@ -55,7 +55,7 @@ def test_newest_read_sees_writes_of_other_processes(two: Two) -> None:
     assert len(two.here.send("GET", MAPS).body["items"]) == 2
 
 
-def test_a_version_from_elsewhere_is_waited_for(two: Two) -> None:
+def test_a_request_waits_for_a_newer_resource_version(two: Two) -> None:
     created = two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}}).body["metadata"]["resourceVersion"]
     assert two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": created}).code == 200
     later = two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": "99"})
@@ -63,7 +63,7 @@ def test_a_version_from_elsewhere_is_waited_for(two: Two) -> None:
     assert later.body["details"]["retryAfterSeconds"] == 1
 
 
-def test_nothing_is_refused_for_what_is_out_of_date(two: Two) -> None:
+def test_a_stale_cache_refuses_nothing(two: Two) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     assert two.here.send("PATCH", f"{MAPS}/a", {"data": {"k": "1"}}, media_type=MERGE).code == 200
     two.elsewhere("DELETE", f"{MAPS}/a")
@@ -77,7 +77,7 @@ def test_nothing_is_refused_for_what_is_out_of_date(two: Two) -> None:
     assert two.here.send("POST", MAPS.replace("shop", "new"), {"metadata": {"name": "a"}}).code == 201
 
 
-def test_nothing_is_called_unchanged_that_has_changed(two: Two) -> None:
+def test_a_changed_object_is_never_treated_as_unchanged(two: Two) -> None:
     two.here.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     two.elsewhere("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "2"}})
     again = two.here.send("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "1"}})
@@ -85,14 +85,14 @@ def test_nothing_is_called_unchanged_that_has_changed(two: Two) -> None:
     assert two.here.send("GET", f"{MAPS}/a").body["data"] == {"k": "1"}
 
 
-def test_a_patch_lands_on_what_is_there_by_then(two: Two) -> None:
+def test_a_patch_applies_to_the_latest_object(two: Two) -> None:
     two.here.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     two.elsewhere("PATCH", f"{MAPS}/a", {"data": {"l": "1"}}, media_type=MERGE)
     patched = two.here.send("PATCH", f"{MAPS}/a", {"data": {"m": "1"}}, media_type=MERGE)
     assert patched.body["data"] == {"k": "1", "l": "1", "m": "1"}
 
 
-def test_outdated_resource_version_is_refused(two: Two) -> None:
+def test_an_outdated_resource_version_is_refused(two: Two) -> None:
     created = two.here.send("POST", MAPS, {"metadata": {"name": "a"}}).body["metadata"]
     two.elsewhere("PATCH", f"{MAPS}/a", {"data": {"l": "1"}}, media_type=MERGE)
     body = {"metadata": {"name": "a", "resourceVersion": created["resourceVersion"]}, "data": {"k": "3"}}
@@ -104,13 +104,13 @@ def test_outdated_resource_version_is_refused(two: Two) -> None:
     assert two.here.send("DELETE", f"{MAPS}/a", preconditions).code == 409
 
 
-def test_a_name_taken_elsewhere_is_taken(two: Two) -> None:
+def test_a_name_created_by_another_process_conflicts(two: Two) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     refused = two.here.send("POST", MAPS, {"metadata": {"name": "a"}})
     assert (refused.code, refused.body["details"]) == (409, {"name": "a", "kind": "configmaps"})
 
 
-def test_an_address_taken_elsewhere_is_drawn_again(two: Two) -> None:
+def test_an_address_allocated_by_another_process_is_replaced(two: Two) -> None:
     spec = {"ports": [{"port": 80}]}
     two.here.engine._random = Random(3)
     two.there.engine._random = Random(3)
@@ -120,13 +120,13 @@ def test_an_address_taken_elsewhere_is_drawn_again(two: Two) -> None:
     assert ours.body["spec"]["clusterIP"] != theirs
 
 
-def test_what_is_created_by_a_put_elsewhere_is_updated_here(two: Two) -> None:
+def test_a_put_to_an_object_created_elsewhere_updates_it(two: Two) -> None:
     two.elsewhere("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}})
     refused = two.here.send("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     assert refused.code == 422  # the write is now an update, and an update of a Lease needs a version
 
 
-def test_a_collection_goes_though_some_of_it_is_gone_or_changed(two: Two) -> None:
+def test_a_collection_deletion_tolerates_deleted_and_changed_objects(two: Two) -> None:
     for number in range(4):
         two.here.send("POST", MAPS, {"metadata": {"name": f"o{number}"}})
     kind = two.here.kinds.find("", "v1", "configmaps")
@@ -176,7 +176,7 @@ def target(stage: Stage, name: str) -> Target:
     return Target(kind, "shop", name)
 
 
-def test_an_update_that_keeps_losing_gives_up() -> None:
+def test_an_update_with_repeated_conflicts_fails() -> None:
     stage = Stage()
     stage.namespace("shop")
     stage.send("POST", MAPS, {"metadata": {"name": "a"}})
@@ -195,7 +195,7 @@ def test_an_update_that_keeps_losing_gives_up() -> None:
     assert (proposal.type, proposal.expected) == (EventType.DELETED, 2)
 
 
-def test_a_service_that_keeps_losing_its_address_to_others_tries_on() -> None:
+def test_a_service_with_repeated_address_conflicts_retries() -> None:
     """The last addresses of a range are assigned to concurrent requests, one address to each request."""
     stage = Stage()
     stage.namespace("shop")
@@ -215,7 +215,7 @@ def test_a_service_that_keeps_losing_its_address_to_others_tries_on() -> None:
     assert len({each.proposals[1].object.name for each in tries}) > 1
 
 
-def test_what_the_log_fails_at_is_not_tried_again() -> None:
+def test_a_failure_of_the_log_is_not_retried() -> None:
     stage = Stage()
     stage.namespace("shop")
     tries: list[Append] = []

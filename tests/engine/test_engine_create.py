@@ -19,7 +19,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_server_sets_author_time_and_revision(stage: Stage) -> None:
+def test_the_server_sets_author_time_and_revision(stage: Stage) -> None:
     created = stage.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     metadata = created.body["metadata"]
     assert created.code == 201
@@ -33,7 +33,7 @@ def test_server_sets_author_time_and_revision(stage: Stage) -> None:
     assert (event.actor, event.user_agent) == ("alice", "kubectl/v1.36.2 (linux/amd64)")
 
 
-def test_what_is_the_systems_is_not_the_clients_to_choose(stage: Stage) -> None:
+def test_clients_cannot_set_system_fields(stage: Stage) -> None:
     metadata = {
         "name": "a",
         "uid": "mine",
@@ -76,7 +76,9 @@ def test_what_is_the_systems_is_not_the_clients_to_choose(stage: Stage) -> None:
         (MAPS.replace("shop", "none"), {"name": "a"}, 404, 'namespaces "none" not found'),
     ],
 )
-def test_creations_that_cannot_be(stage: Stage, path: str, metadata: dict[str, str], code: int, message: str) -> None:
+def test_invalid_creations_are_refused(
+    stage: Stage, path: str, metadata: dict[str, str], code: int, message: str
+) -> None:
     stage.send("POST", MAPS, {"metadata": {"name": "there"}})
     head = stage.log.head()
     refused = stage.send("POST", path, {"metadata": metadata})
@@ -85,13 +87,13 @@ def test_creations_that_cannot_be(stage: Stage, path: str, metadata: dict[str, s
     assert stage.log.head() == head
 
 
-def test_a_version_of_0_or_of_nothing_is_none(stage: Stage) -> None:
+def test_an_empty_or_zero_resource_version_is_ignored(stage: Stage) -> None:
     for name, version in (("a", "0"), ("b", "")):
         metadata = {"name": name, "resourceVersion": version}
         assert stage.send("POST", MAPS, {"metadata": metadata}).code == 201
 
 
-def test_a_name_whose_object_is_going_is_taken_still(stage: Stage) -> None:
+def test_the_name_of_a_terminating_object_is_in_use(stage: Stage) -> None:
     stage.send("POST", MAPS, {"metadata": {"name": "a", "finalizers": ["a.b/c"]}})
     stage.send("DELETE", f"{MAPS}/a")
     refused = stage.send("POST", MAPS, {"metadata": {"name": "a"}})
@@ -99,7 +101,7 @@ def test_a_name_whose_object_is_going_is_taken_still(stage: Stage) -> None:
     assert refused.body["details"] == {"name": "a", "kind": "configmaps"}
 
 
-def test_nothing_new_comes_into_a_namespace_that_is_going(stage: Stage) -> None:
+def test_creations_in_a_terminating_namespace_are_refused(stage: Stage) -> None:
     stage.send("DELETE", "/api/v1/namespaces/shop")
     refused = stage.send("POST", MAPS, {"metadata": {"name": "late"}})
     assert refused.code == 403
@@ -117,7 +119,7 @@ def test_nothing_new_comes_into_a_namespace_that_is_going(stage: Stage) -> None:
     assert unnamed.message.startswith('configmaps "late-" is forbidden')
 
 
-def test_generated_names_are_random_and_free(stage: Stage) -> None:
+def test_generated_names_are_random_and_unused(stage: Stage) -> None:
     names = {
         stage.send("POST", MAPS, {"metadata": {"generateName": "web-"}}).body["metadata"]["name"] for _ in range(50)
     }
@@ -128,7 +130,7 @@ def test_generated_names_are_random_and_free(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("taken", "code"), [(7, 201), (8, 409)])
-def test_a_generated_name_that_is_taken_is_drawn_again(stage: Stage, taken: int, code: int) -> None:
+def test_a_generated_name_in_use_is_replaced(stage: Stage, taken: int, code: int) -> None:
     draws = Random(5)
     new_uid(draws)  # the engine generates a uid before this
     for _ in range(taken):
@@ -141,12 +143,12 @@ def test_a_generated_name_that_is_taken_is_drawn_again(stage: Stage, taken: int,
         assert response.message.endswith("the server was not able to generate a unique name for the object")
 
 
-def test_a_long_prefix_is_cut_to_fit() -> None:
+def test_a_long_prefix_is_truncated() -> None:
     assert len(generate_name("g" * 70, Random(1))) == 63
     assert generate_name("é" * 40, Random(1)).startswith("é" * 29)
 
 
-def test_dry_runs_show_what_would_be_and_leave_no_trace(stage: Stage) -> None:
+def test_dry_runs_return_the_result_and_store_nothing(stage: Stage) -> None:
     head = stage.log.head()
     shown = stage.send("POST", MAPS, {"metadata": {"name": "a"}}, query={"dryRun": "All"})
     assert shown.code == 201
@@ -174,7 +176,9 @@ def test_repeated_owners_are_dropped_with_a_warning(stage: Stage) -> None:
         ("Strict", 400, []),
     ],
 )
-def test_unknown_fields_are_taken_as_asked(stage: Stage, validation: str, code: int, warnings: list[str]) -> None:
+def test_unknown_fields_are_handled_by_field_validation(
+    stage: Stage, validation: str, code: int, warnings: list[str]
+) -> None:
     body = {"metadata": {"name": "a"}, "other": 1}
     response = stage.send("POST", MAPS, body, query={"fieldValidation": validation} if validation else {})
     assert (response.code, list(response.warnings)) == (code, warnings)
@@ -189,7 +193,7 @@ def test_refused_requests_carry_warnings(stage: Stage) -> None:
     assert (refused.code, list(refused.warnings)) == (422, ['unknown field "other"'])
 
 
-def test_what_is_never_stored_cannot_be_created(stage: Stage) -> None:
+def test_kinds_without_storage_cannot_be_created(stage: Stage) -> None:
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     head = stage.log.head()
     assert stage.send("POST", path, {"spec": {}}).code == 405

@@ -40,7 +40,7 @@ def times(response: Response) -> tuple[Any, Any]:
     return metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
 
 
-def test_most_kinds_go_at_once_and_answer_with_a_status(stage: Stage) -> None:
+def test_most_deletions_are_immediate_and_return_a_status(stage: Stage) -> None:
     created = create(stage, MAPS, "a", data={"k": "v"})
     gone = stage.send("DELETE", f"{MAPS}/a")
     assert gone == Response(
@@ -58,7 +58,7 @@ def test_most_kinds_go_at_once_and_answer_with_a_status(stage: Stage) -> None:
     assert stage.send("DELETE", f"{MAPS}/a").message == 'configmaps "a" not found'
 
 
-def test_some_kinds_answer_with_the_object_at_its_last_revision(stage: Stage) -> None:
+def test_some_deletions_return_the_object_at_its_last_revision(stage: Stage) -> None:
     create(stage, SERVICES, "s", spec={"ports": [{"port": 80}]})
     gone = stage.send("DELETE", f"{SERVICES}/s")
     assert (gone.code, gone.body["kind"]) == (200, "Service")
@@ -66,7 +66,7 @@ def test_some_kinds_answer_with_the_object_at_its_last_revision(stage: Stage) ->
     assert stage.send("GET", "/apis/networking.k8s.io/v1/ipaddresses").body["items"] == []
 
 
-def test_finalizers_keep_what_is_marked(stage: Stage) -> None:
+def test_finalizers_keep_a_deleted_object(stage: Stage) -> None:
     create(stage, MAPS, "a", metadata={"finalizers": ["a.b/c"]})
     marked = stage.send("DELETE", f"{MAPS}/a")
     assert times(marked) == ("2026-01-01T00:00:00Z", 0)
@@ -77,7 +77,7 @@ def test_finalizers_keep_what_is_marked(stage: Stage) -> None:
     assert stage.log.head() == head
 
 
-def test_a_pod_on_a_node_has_its_time_which_only_gets_shorter(stage: Stage) -> None:
+def test_a_pod_on_a_node_has_a_grace_period_that_can_only_be_shortened(stage: Stage) -> None:
     pod(stage)
     asked = stage.send("DELETE", f"{PODS}/p", query={"gracePeriodSeconds": "20"})
     assert (times(asked), asked.body["metadata"]["generation"]) == (("2026-01-01T00:00:20Z", 20), 2)
@@ -96,14 +96,14 @@ def test_a_pod_on_a_node_has_its_time_which_only_gets_shorter(stage: Stage) -> N
     assert first.object.body == last.object.body
 
 
-def test_a_pod_without_a_node_goes_at_once(stage: Stage) -> None:
+def test_a_pod_without_a_node_is_deleted_at_once(stage: Stage) -> None:
     pod(stage, node="")
     gone = stage.send("DELETE", f"{PODS}/p")
     assert (gone.code, times(gone)) == (200, ("2026-01-01T00:00:00Z", 0))
     assert happened(stage, 2) == ["MODIFIED@3", "DELETED@4"]
 
 
-def test_a_pod_whose_time_is_over_waits_for_its_finalizers(stage: Stage) -> None:
+def test_an_expired_pod_waits_for_its_finalizers(stage: Stage) -> None:
     pod(stage, node="", finalizers=["a.b/c"])
     kept = stage.send("DELETE", f"{PODS}/p")
     assert (kept.code, times(kept)) == (200, ("2026-01-01T00:00:00Z", 0))
@@ -128,7 +128,7 @@ def test_dependents_are_left_to_the_garbage_collector(
     assert (marked.code, marked.body["metadata"]["finalizers"]) == (code, finalizers)
 
 
-def test_deletion_with_finalizers_answers_202(stage: Stage) -> None:
+def test_a_deletion_with_finalizers_returns_202(stage: Stage) -> None:
     create(stage, MAPS, "a", metadata={"finalizers": ["a.b/c"]})
     assert stage.send("DELETE", f"{MAPS}/a", {"orphanDependents": False}).code == 202
     create(stage, MAPS, "b")
@@ -150,7 +150,7 @@ def test_a_body_overrides_the_query(stage: Stage) -> None:
         (b"{bad", 400, ""),
     ],
 )
-def test_deletions_that_cannot_be(stage: Stage, body: Any, code: int, message: str) -> None:
+def test_invalid_deletions_are_refused(stage: Stage, body: Any, code: int, message: str) -> None:
     create(stage, MAPS, "a")
     head = stage.log.head()
     refused = stage.send("DELETE", f"{MAPS}/a", body)
@@ -159,7 +159,7 @@ def test_deletions_that_cannot_be(stage: Stage, body: Any, code: int, message: s
     assert stage.log.head() == head
 
 
-def test_dry_runs_show_what_would_be_and_leave_it(stage: Stage) -> None:
+def test_dry_runs_return_the_result_and_delete_nothing(stage: Stage) -> None:
     create(stage, MAPS, "a")
     create(stage, MAPS, "b", metadata={"finalizers": ["a.b/c"]})
     create(stage, SERVICES, "s", spec={"ports": [{"port": 80}]})
@@ -174,7 +174,7 @@ def test_dry_runs_show_what_would_be_and_leave_it(stage: Stage) -> None:
     assert stage.log.head() == head
 
 
-def test_a_namespace_ends_in_two_steps(stage: Stage) -> None:
+def test_a_namespace_is_deleted_in_two_steps(stage: Stage) -> None:
     marked = stage.send("DELETE", "/api/v1/namespaces/shop")
     assert (marked.code, marked.body["status"]) == (200, {"phase": "Terminating"})
     assert times(marked) == ("2026-01-01T00:00:00Z", None)
@@ -185,7 +185,7 @@ def test_a_namespace_ends_in_two_steps(stage: Stage) -> None:
     assert stage.send("GET", "/api/v1/namespaces/shop").code == 404
 
 
-def test_some_namespaces_stay(stage: Stage) -> None:
+def test_protected_namespaces_are_kept(stage: Stage) -> None:
     stage.namespace("default")
     refused = stage.send("DELETE", "/api/v1/namespaces/default")
     assert (refused.code, refused.message) == (
@@ -207,7 +207,7 @@ def names(response: Response) -> list[str]:
     return [item["metadata"]["name"] for item in response.body["items"]]
 
 
-def test_a_collection_goes_and_is_shown_as_it_was(stage: Stage) -> None:
+def test_a_deleted_collection_is_returned_as_it_was(stage: Stage) -> None:
     collection(stage)
     assert names(stage.send("DELETE", MAPS, query={"labelSelector": "k=1"})) == ["o1", "o3"]
     assert names(stage.send("GET", MAPS)) == ["o0", "o2", "o4"]
@@ -218,7 +218,7 @@ def test_a_collection_goes_and_is_shown_as_it_was(stage: Stage) -> None:
     assert names(stage.send("DELETE", MAPS.replace("configmaps", "secrets"))) == []
 
 
-def test_a_collections_dry_run_and_its_refusals_leave_it(stage: Stage) -> None:
+def test_a_dry_run_or_a_refusal_keeps_the_collection(stage: Stage) -> None:
     collection(stage)
     head = stage.log.head()
     assert len(names(stage.send("DELETE", MAPS, query={"dryRun": "All"}))) == 5

@@ -35,7 +35,7 @@ def patch(stage: Stage, body: Any, media_type: str, path: str = f"{MAPS}/a", **q
         (JSON, [{"op": "test", "path": "/metadata/resourceVersion", "value": "2"}], {"k": "1"}),
     ],
 )
-def test_each_kind_of_patch(stage: Stage, media_type: str, body: Any, data: dict[str, str]) -> None:
+def test_each_patch_type_works(stage: Stage, media_type: str, body: Any, data: dict[str, str]) -> None:
     response = patch(stage, body, media_type)
     assert (response.code, response.body["data"]) == (200, data)
     assert stage.send("GET", f"{MAPS}/a").body == response.body
@@ -66,7 +66,7 @@ def test_each_kind_of_patch(stage: Stage, media_type: str, body: Any, data: dict
         ),
     ],
 )
-def test_patches_that_cannot_be(stage: Stage, media_type: str, body: Any, code: int, message: str) -> None:
+def test_invalid_patches_are_refused(stage: Stage, media_type: str, body: Any, code: int, message: str) -> None:
     head = stage.log.head()
     refused = patch(stage, body, media_type)
     assert refused.code == code, refused.body
@@ -74,7 +74,7 @@ def test_patches_that_cannot_be(stage: Stage, media_type: str, body: Any, code: 
     assert stage.log.head() == head
 
 
-def test_what_is_not_there_is_not_found_whatever_the_patch(stage: Stage) -> None:
+def test_a_patch_of_a_missing_object_is_not_found(stage: Stage) -> None:
     for media_type in (JSON, MERGE, STRATEGIC):
         assert patch(stage, b"{bad", media_type, f"{LEASES}/none").message == (
             'leases.coordination.k8s.io "none" not found'
@@ -100,7 +100,9 @@ def test_what_is_not_there_is_not_found_whatever_the_patch(stage: Stage) -> None
         ),
     ],
 )
-def test_superfluous_parts_are_taken_as_asked(stage: Stage, media_type: str, body: bytes, problem: str) -> None:
+def test_unknown_parts_are_handled_by_field_validation(
+    stage: Stage, media_type: str, body: bytes, problem: str
+) -> None:
     warned = patch(stage, body, media_type, dryRun="All")
     assert (warned.code, list(warned.warnings)) == (200, [problem])
     ignored = patch(stage, body, media_type, dryRun="All", fieldValidation="Ignore")
@@ -117,7 +119,7 @@ def applied(stage: Stage, data: dict[str, str], manager: str, *, name: str = "b"
     return patch(stage, body, APPLY, f"{MAPS}/b", fieldManager=manager, **query)
 
 
-def test_an_apply_creates_changes_conflicts_and_takes(stage: Stage) -> None:
+def test_an_apply_creates_changes_conflicts_and_forces(stage: Stage) -> None:
     created = applied(stage, {"x": "1", "y": "1"}, "alice")
     assert (created.code, created.body["metadata"]["managedFields"][0]["operation"]) == (201, "Apply")
     assert created.body["metadata"]["uid"]
@@ -135,7 +137,7 @@ def test_an_apply_creates_changes_conflicts_and_takes(stage: Stage) -> None:
     assert other_name.message == "the name of the object (c) does not match the name on the URL (b)"
 
 
-def test_an_apply_is_yaml_and_may_be_strict_about_it(stage: Stage) -> None:
+def test_an_apply_is_yaml_with_optional_strictness(stage: Stage) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {x: one, x: two}\n"
     warned = patch(stage, text, APPLY, f"{MAPS}/b", fieldManager="me", dryRun="All")
     assert (warned.code, warned.body["data"]) == (201, {"x": "two"})
@@ -156,7 +158,7 @@ def test_an_apply_with_a_uid_creates_nothing(stage: Stage) -> None:
     )
 
 
-def test_a_patch_of_the_status_changes_nothing_else(stage: Stage) -> None:
+def test_a_patch_of_the_status_changes_only_the_status(stage: Stage) -> None:
     path = "/api/v1/namespaces/shop"
     refused = patch(stage, {}, APPLY, f"{path}/services/none/status", fieldManager="me")
     assert refused.code == 404
@@ -164,7 +166,7 @@ def test_a_patch_of_the_status_changes_nothing_else(stage: Stage) -> None:
     assert (response.code, response.body["spec"]) == (200, {"finalizers": ["kubernetes"]})
 
 
-def test_a_patch_of_another_version_is_of_that_version(stage: Stage) -> None:
+def test_a_patch_of_another_version_uses_that_version(stage: Stage) -> None:
     events = "/apis/events.k8s.io/v1/namespaces/shop/events"
     event = {
         "metadata": {"name": "e"},

@@ -58,7 +58,7 @@ def shown(response: Response) -> str:
         ({"fieldSelector": "metadata.namespace=shop-2"}, "7: "),
     ],
 )
-def test_a_list_is_as_old_as_it_may_be(stage: Stage, query: dict[str, str], expected: str) -> None:
+def test_a_list_is_at_least_as_recent_as_requested(stage: Stage, query: dict[str, str], expected: str) -> None:
     assert shown(stage.send("GET", MAPS, query=query)) == expected
 
 
@@ -114,12 +114,12 @@ def test_cluster_scoped_kinds_are_listed_by_name(stage: Stage) -> None:
         ({"resourceVersion": "99"}, 504, "Timeout: Too large resource version: 99, current: 7"),
     ],
 )
-def test_lists_as_of_what_cannot_be(stage: Stage, query: dict[str, str], code: int, message: str) -> None:
+def test_lists_at_invalid_revisions_are_refused(stage: Stage, query: dict[str, str], code: int, message: str) -> None:
     refused = stage.send("GET", MAPS, query=query)
     assert (refused.code, refused.message) == (code, message)
 
 
-def test_a_compacted_past_is_gone() -> None:
+def test_a_compacted_revision_is_expired() -> None:
     stage = Stage(window=0)
     stage.namespace("shop")
     stage.send("POST", MAPS, {"metadata": {"name": "a"}})
@@ -130,7 +130,7 @@ def test_a_compacted_past_is_gone() -> None:
 
 
 @pytest.mark.parametrize("version", ["", "0", "4"])
-def test_an_object_is_the_newest(stage: Stage, version: str) -> None:
+def test_a_get_returns_the_latest_object(stage: Stage, version: str) -> None:
     response = stage.send("GET", f"{MAPS}/a", query={"resourceVersion": version} if version else {})
     assert (response.code, response.body["data"]) == (200, {"k": "2"})
 
@@ -143,7 +143,7 @@ def test_an_object_is_the_newest(stage: Stage, version: str) -> None:
         ("a", "99", 504, "Timeout: Too large resource version: 99, current: 7"),
     ],
 )
-def test_objects_that_cannot_be_had(stage: Stage, name: str, version: str, code: int, message: str) -> None:
+def test_invalid_reads_are_refused(stage: Stage, name: str, version: str, code: int, message: str) -> None:
     refused = stage.send("GET", f"{MAPS}/{name}", query={"resourceVersion": version} if version else {})
     assert (refused.code, refused.message) == (code, message)
 
@@ -164,7 +164,7 @@ def test_objects_that_cannot_be_had(stage: Stage, name: str, version: str, code:
     ("text", "problem"),
     [("abc", "invalid syntax"), ("1.5", "invalid syntax"), (str(2**64), "value out of range"), ("9" * 5000, "value")],
 )
-def test_what_is_no_number(
+def test_an_invalid_resource_version_is_refused(
     stage: Stage,
     method: str,
     path: str,
@@ -185,7 +185,7 @@ def test_what_is_no_number(
     assert f'parsing "{text}": {problem}' in answer.message
 
 
-def test_a_driver_does_what_operations_ask_for_and_throws_what_fails() -> None:
+def test_a_driver_executes_operations_and_throws_their_errors() -> None:
     stage = Stage()
 
     def operation() -> Operation[list[object]]:
@@ -212,7 +212,7 @@ def test_a_driver_does_what_operations_ask_for_and_throws_what_fails() -> None:
         stage.driver.run(failing())
 
 
-def test_a_driver_carries_fence_and_cause() -> None:
+def test_a_driver_passes_fence_and_cause() -> None:
     stage = Stage()
     fence, cause = Fence("leader", 3, takeover=True), Cause(7, "c", "k", 1, 0, (1,))
     driver = Driver(stage.log, stage.feed, stage.cacher, fence=fence, cause=cause)
@@ -230,7 +230,7 @@ def _fail() -> None:
 
 @pytest.mark.parametrize("query", [{"resourceVersionMatch": "Exact"}, {"limit": "1"}], ids=["exact", "page"])
 @pytest.mark.parametrize(("revision", "code"), [("4", 410), ("9", 410), ("10", 200)])
-def test_a_new_namespace_shows_nothing_of_a_deleted_one_of_its_name(
+def test_a_recreated_namespace_shows_nothing_of_its_predecessor(
     stage: Stage, query: dict[str, str], revision: str, code: int
 ) -> None:
     for obj in stage.cacher.list(Resource("", "configmaps")):
@@ -245,6 +245,6 @@ def test_a_new_namespace_shows_nothing_of_a_deleted_one_of_its_name(
     assert [event["object"].get("code") for event in watch.body] == ([code] if code == 410 else [])
 
 
-def test_a_namespace_that_was_only_changed_shows_its_past(stage: Stage) -> None:
+def test_an_updated_namespace_shows_its_past(stage: Stage) -> None:
     stage.send("PATCH", "/api/v1/namespaces/shop", {"metadata": {"labels": {"team": "blue"}}}, media_type=MERGE)
     assert shown(stage.send("GET", MAPS, query=AT_3)) == "3: a@2 b@3"

@@ -94,7 +94,7 @@ def stored(stage: Stage, kind: Kind) -> Object:
 
 @pytest.mark.parametrize("subresource", ["", "/status"])
 @pytest.mark.parametrize("path", OBJECTS)
-def test_it_is_stored_as_if_it_were_written_anew(stage: DefinedStage, path: str, subresource: str) -> None:
+def test_an_unchanged_write_is_stored_like_a_full_one(stage: DefinedStage, path: str, subresource: str) -> None:
     kind = created(stage, path)
     codec = (stage.kinds.stored(kind.storage) or kind).codec
     for index, patch in enumerate(PATCHES):
@@ -112,7 +112,9 @@ def test_it_is_stored_as_if_it_were_written_anew(stage: DefinedStage, path: str,
 
 @pytest.mark.parametrize("path", OBJECTS)
 @pytest.mark.parametrize("patch", [*PATCHES, {}, {"spec": {"bogus": 1}}, {"metadata": {"bogus": 1}, "bogus": []}])
-def test_it_is_seen_as_if_it_were_read_anew(stage: DefinedStage, path: str, patch: dict[str, Any]) -> None:
+def test_an_unchanged_object_is_visible_like_a_decoded_one(
+    stage: DefinedStage, path: str, patch: dict[str, Any]
+) -> None:
     codec = created(stage, path, labels={"z": "1", "b": "2"}).codec
     live = stage.send("GET", f"{path}/a").body
     anew = codec.read(msgspec.json.decode(msgspec.json.encode(merge_patch(live, patch))))

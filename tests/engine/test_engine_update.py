@@ -30,7 +30,7 @@ def create(stage: Stage, path: str, metadata: dict[str, Any], **rest: Any) -> di
     return created
 
 
-def test_a_replacement_keeps_what_is_the_systems(stage: Stage) -> None:
+def test_an_update_keeps_system_fields(stage: Stage) -> None:
     before = create(stage, MAPS, {"name": "a", "labels": {"l": "1"}}, data={"k": "1"})
     stage.clock.step(60)
     metadata = {"name": "a", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 77}
@@ -46,7 +46,7 @@ def test_a_replacement_keeps_what_is_the_systems(stage: Stage) -> None:
     assert stage.send("GET", f"{MAPS}/a").body == after.body
 
 
-def test_what_changes_nothing_is_not_written(stage: Stage) -> None:
+def test_an_update_without_changes_is_not_written(stage: Stage) -> None:
     create(stage, MAPS, {"name": "a"}, data={"k": "1"})
     stage.clock.step(60)
     head = stage.log.head()
@@ -78,7 +78,7 @@ def test_what_changes_nothing_is_not_written(stage: Stage) -> None:
         ),
     ],
 )
-def test_replacements_that_cannot_be(stage: Stage, metadata: dict[str, str], code: int, message: str) -> None:
+def test_invalid_updates_are_refused(stage: Stage, metadata: dict[str, str], code: int, message: str) -> None:
     create(stage, MAPS, {"name": "a"})
     head = stage.log.head()
     refused = put(stage, f"{MAPS}/a", metadata, data={"k": "1"})
@@ -88,12 +88,12 @@ def test_replacements_that_cannot_be(stage: Stage, metadata: dict[str, str], cod
 
 
 @pytest.mark.parametrize("version", ["2", "0", ""])
-def test_a_version_must_fit_if_there_is_one(stage: Stage, version: str) -> None:
+def test_a_given_resource_version_must_match(stage: Stage, version: str) -> None:
     create(stage, MAPS, {"name": "a"})
     assert put(stage, f"{MAPS}/a", {"name": "a", "resourceVersion": version}, data={"k": "1"}).code == 200
 
 
-def test_a_kind_may_insist_on_a_version(stage: Stage) -> None:
+def test_a_kind_can_require_a_resource_version(stage: Stage) -> None:
     create(stage, LEASES, {"name": "a"})
     refused = put(stage, f"{LEASES}/a", {"name": "a"})
     assert refused.message == (
@@ -105,7 +105,7 @@ def test_a_kind_may_insist_on_a_version(stage: Stage) -> None:
     assert put(stage, f"{LEASES}/a", {"name": "a", "resourceVersion": "2"}, spec={"holderIdentity": "me"}).code == 200
 
 
-def test_what_is_not_there_is_created_if_its_kind_says_so(stage: Stage) -> None:
+def test_a_missing_object_is_created_if_its_kind_allows(stage: Stage) -> None:
     assert put(stage, f"{MAPS}/a", {"name": "a"}).message == 'configmaps "a" not found'
     created = put(stage, f"{LEASES}/a", {"name": "a"})
     assert (created.code, created.body["metadata"]["resourceVersion"]) == (201, "2")
@@ -116,7 +116,7 @@ def test_what_is_not_there_is_created_if_its_kind_says_so(stage: Stage) -> None:
     assert missing.message == 'namespaces "none" not found'
 
 
-def test_a_dry_run_shows_the_change_at_the_old_version(stage: Stage) -> None:
+def test_a_dry_run_returns_the_change_at_the_old_version(stage: Stage) -> None:
     create(stage, MAPS, {"name": "a"})
     head = stage.log.head()
     shown = stage.send("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "1"}}, query={"dryRun": "All"})
@@ -127,7 +127,7 @@ def test_a_dry_run_shows_the_change_at_the_old_version(stage: Stage) -> None:
 POD = {"containers": [{"name": "c", "image": "example.invalid/c:1"}], "nodeName": "n"}
 
 
-def test_status_and_the_rest_are_written_apart(stage: Stage) -> None:
+def test_status_and_spec_are_written_separately(stage: Stage) -> None:
     path = "/api/v1/namespaces/shop/services"
     service: dict[str, Any] = {"spec": {"ports": [{"port": 80}]}, "status": {"conditions": [CONDITION]}}
     created = create(stage, path, {"name": "s"}, **service)
@@ -150,7 +150,7 @@ CONDITION = {
 }
 
 
-def test_generations_count_changes_of_what_is_desired(stage: Stage) -> None:
+def test_generations_count_changes_of_the_spec(stage: Stage) -> None:
     path = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
     slice_: dict[str, Any] = {"addressType": "IPv4", "endpoints": [], "ports": []}
     assert create(stage, path, {"name": "e", "generation": 9}, **slice_)["metadata"]["generation"] == 1
@@ -160,7 +160,7 @@ def test_generations_count_changes_of_what_is_desired(stage: Stage) -> None:
     assert put(stage, f"{path}/e", {"name": "e"}, **slice_).body["metadata"]["generation"] == 2
 
 
-def test_a_terminating_object_goes_with_its_last_finalizer(stage: Stage) -> None:
+def test_a_terminating_object_is_deleted_with_its_last_finalizer(stage: Stage) -> None:
     create(stage, MAPS, {"name": "a", "finalizers": ["a.b/c", "a.b/d"]})
     marked = stage.send("DELETE", f"{MAPS}/a").body["metadata"]
     one_left = put(stage, f"{MAPS}/a", {"name": "a", "finalizers": ["a.b/d"]})
@@ -176,7 +176,7 @@ def test_a_terminating_object_goes_with_its_last_finalizer(stage: Stage) -> None
     assert (event.type.name, event.object.metadata.finalizers) == ("DELETED", ["a.b/d"])
 
 
-def test_a_dry_run_of_that_leaves_it(stage: Stage) -> None:
+def test_a_dry_run_keeps_a_terminating_object(stage: Stage) -> None:
     create(stage, MAPS, {"name": "a", "finalizers": ["a.b/c"]})
     stage.send("DELETE", f"{MAPS}/a")
     shown = stage.send("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}}, query={"dryRun": "All"})
@@ -184,7 +184,7 @@ def test_a_dry_run_of_that_leaves_it(stage: Stage) -> None:
     assert stage.send("GET", f"{MAPS}/a").code == 200
 
 
-def test_a_service_that_goes_with_an_update_gives_back_what_it_had(stage: Stage) -> None:
+def test_a_service_deleted_by_an_update_releases_its_allocations(stage: Stage) -> None:
     path = "/api/v1/namespaces/shop/services"
     create(stage, path, {"name": "s", "finalizers": ["a.b/c"]}, spec={"ports": [{"port": 80}]})
     stage.send("DELETE", f"{path}/s")
@@ -196,7 +196,7 @@ def test_a_service_that_goes_with_an_update_gives_back_what_it_had(stage: Stage)
     assert stage.send("GET", addresses).body["items"] == []
 
 
-def test_unknown_parts_are_not_found_or_not_allowed(stage: Stage) -> None:
+def test_unknown_subresources_are_not_found_or_not_allowed(stage: Stage) -> None:
     create(stage, PODS, {"name": "p"}, spec=POD)
     for method in ("GET", "PUT", "PATCH"):
         refused = stage.send(method, f"{PODS}/p/nosub", {}, media_type="application/merge-patch+json")
@@ -205,7 +205,7 @@ def test_unknown_parts_are_not_found_or_not_allowed(stage: Stage) -> None:
     assert stage.send("GET", f"{PODS}/p/exec").code == 404
 
 
-def test_what_is_left_of_a_namespace_can_only_be_read_and_deleted(stage: Stage) -> None:
+def test_objects_of_a_deleted_kind_or_namespace_can_only_be_read_and_deleted(stage: Stage) -> None:
     create(stage, MAPS, {"name": "a"})
     stage.send("DELETE", "/api/v1/namespaces/shop")
     stage.send("PUT", "/api/v1/namespaces/shop/finalize", {"metadata": {"name": "shop"}})
@@ -215,7 +215,7 @@ def test_what_is_left_of_a_namespace_can_only_be_read_and_deleted(stage: Stage) 
 
 
 @pytest.mark.parametrize("entries", [[], [{}]])
-def test_client_can_clear_managed_fields(stage: Stage, entries: list[dict[str, Any]]) -> None:
+def test_a_client_can_clear_managed_fields(stage: Stage, entries: list[dict[str, Any]]) -> None:
     before = create(stage, MAPS, {"name": "a"}, data={"k": "1"})
     assert before["metadata"]["managedFields"]
     after = put(stage, f"{MAPS}/a", {"name": "a", "managedFields": entries}, data={"k": "1"})

@@ -42,7 +42,7 @@ def _pod(spec: dict[str, Any]) -> dict[str, Any]:
         ({"hostnameOverride": "a", "resources": {"limits": {"cpu": "1"}}}, None),
     ],
 )
-def test_pods_lose_fields_of_gates_that_are_off(spec: dict[str, Any], left: dict[str, Any] | None) -> None:
+def test_pods_lose_fields_of_disabled_gates(spec: dict[str, Any], left: dict[str, Any] | None) -> None:
     assert _dropped("Pod", _pod(spec)) == _pod(spec if left is None else left)
 
 
@@ -54,7 +54,7 @@ def test_pods_lose_fields_of_gates_that_are_off(spec: dict[str, Any], left: dict
         ("batch", "CronJob", ("spec", "jobTemplate", "spec", "template", "spec")),
     ],
 )
-def test_templates_lose_them_too(group: str, kind: str, way: tuple[str, ...]) -> None:
+def test_templates_lose_fields_of_disabled_gates(group: str, kind: str, way: tuple[str, ...]) -> None:
     def wrapped(spec: dict[str, Any]) -> dict[str, Any]:
         for name in reversed(way):
             spec = {name: spec}
@@ -64,17 +64,17 @@ def test_templates_lose_them_too(group: str, kind: str, way: tuple[str, ...]) ->
     assert _dropped(kind, given, group=group) == wrapped({"containers": []})
 
 
-def test_what_the_stored_object_uses_anywhere_stays() -> None:
+def test_a_gated_field_used_in_the_stored_object_is_kept() -> None:
     old = _pod({"containers": [{}, PLAIN_STOP]})
     new = _pod({"containers": [{"lifecycle": {"stopSignal": "SIGHUP"}}, {}]})
     assert _dropped("Pod", new, old) == new
 
 
-def test_an_update_drops_what_the_stored_object_does_not_use() -> None:
+def test_an_update_drops_gated_fields_unused_in_the_stored_object() -> None:
     assert _dropped("Pod", _pod({"containers": [PLAIN_STOP]}), _pod({"containers": [{}]})) == _pod({"containers": [{}]})
 
 
-def test_a_source_in_another_namespace_goes_as_a_whole() -> None:
+def test_a_data_source_in_another_namespace_is_dropped_completely() -> None:
     here, there = {"kind": "A", "name": "a"}, {"kind": "A", "name": "a", "namespace": "b"}
     assert _dropped("PersistentVolumeClaim", _pod({"dataSourceRef": here})) == _pod({"dataSourceRef": here})
     assert _dropped("PersistentVolumeClaim", _pod({"dataSourceRef": there})) == _pod({})
@@ -82,7 +82,7 @@ def test_a_source_in_another_namespace_goes_as_a_whole() -> None:
     assert _dropped("PersistentVolumeClaim", _pod({"dataSourceRef": there}), used) == _pod({"dataSourceRef": there})
 
 
-def test_fields_of_one_gate_are_kept_each_on_its_own() -> None:
+def test_fields_of_one_gate_are_kept_independently() -> None:
     def lease(**spec: str) -> dict[str, Any]:
         return {"spec": spec}
 
@@ -109,7 +109,7 @@ def test_restart_policies_of_sidecars_need_no_gate(monkeypatch: pytest.MonkeyPat
     assert _dropped("Pod", _pod(spec)) == _pod(left)
 
 
-def test_every_guard_has_a_gate_and_every_type_a_place() -> None:
+def test_every_guard_has_a_gate_and_every_type_a_path() -> None:
     assert {guard.gate for guards in GUARDS.values() for guard in guards} <= gates.DEFAULTS.keys()
     assert {owner for places in PLACES.values() for _, owner in places} == GUARDS.keys()
 

@@ -32,7 +32,7 @@ def find(group: str, version: str, plural: str) -> Kind:
     return kind
 
 
-def test_a_kind() -> None:
+def test_a_kind_is_found() -> None:
     deployments = find("apps", "v1", "deployments")
     assert deployments.gvk == ("apps", "v1", "Deployment")
     assert deployments.resource == deployments.storage == Resource("apps", "deployments")
@@ -57,7 +57,7 @@ def test_a_kind() -> None:
         ("namespaces", "finalize", ("", "v1", "Namespace")),
     ],
 )
-def test_what_bodies_of_subresources_are(plural: str, part: str, kind: tuple[str, str, str]) -> None:
+def test_bodies_of_subresources_have_a_kind(plural: str, part: str, kind: tuple[str, str, str]) -> None:
     assert find("", "v1", plural).subresources[part].kind == kind
 
 
@@ -74,7 +74,7 @@ def test_every_discovered_resource_is_a_kind() -> None:
     assert all(kind.schema.kind == "object" for kind in KINDS)
 
 
-def test_groups_in_discoverys_order() -> None:
+def test_groups_have_discoverys_order() -> None:
     assert KINDS.groups[0] == Group("", ("v1",))
     assert Group("autoscaling", ("v2", "v1")) in KINDS.groups
     assert [group.name for group in KINDS.groups[1:]] == [
@@ -82,7 +82,7 @@ def test_groups_in_discoverys_order() -> None:
     ]
 
 
-def test_a_status_subresource_makes_a_strategy_of_its_own() -> None:
+def test_a_status_subresource_has_a_separate_strategy() -> None:
     services, config_maps = find("", "v1", "services"), find("", "v1", "configmaps")
     assert services.strategy.has_status
     assert find("apps", "v1", "deployments").strategy.has_status
@@ -140,7 +140,7 @@ def test_unknown_kinds() -> None:
         ),
     ],
 )
-def test_bodies_that_are_never_stored(gvk: tuple[str, str, str], body: dict[str, Any]) -> None:
+def test_bodies_without_storage_are_known(gvk: tuple[str, str, str], body: dict[str, Any]) -> None:
     name = GroupVersionKind(*gvk)
     codec = KINDS.codec_for(name)
     fields = {"kind": name.kind, "apiVersion": name.api_version, **body}
@@ -148,13 +148,13 @@ def test_bodies_that_are_never_stored(gvk: tuple[str, str, str], body: dict[str,
     assert codec.decode(codec.encode(fields), JSON) == (fields, ())
 
 
-def test_delete_options_come_under_any_groups_name() -> None:
+def test_delete_options_are_accepted_in_any_group() -> None:
     codec = KINDS.codec_for(GroupVersionKind("", "v1", "DeleteOptions"))
     fields, _ = codec.decode(b'{"kind":"DeleteOptions","apiVersion":"policy/v1","orphanDependents":false}', JSON)
     assert fields == {"kind": "DeleteOptions", "apiVersion": "v1", "orphanDependents": False}
 
 
-def test_kinds_may_be_added_later() -> None:
+def test_kinds_can_be_added_later() -> None:
     kinds = Kinds(KINDS.definitions)
     services = find("", "v1", "services")
     kinds.add(services)

@@ -21,11 +21,11 @@ def token(**fields: object) -> str:
 @given(
     st.integers(-1, 2**53).filter(bool), st.from_regex(r"([a-z0-9-]{1,9}/)?[a-z0-9.-]{0,9}[a-z0-9]\x00", fullmatch=True)
 )
-def test_a_token_leads_to_its_place(revision: int, start: str) -> None:
+def test_a_continue_token_leads_to_its_position(revision: int, start: str) -> None:
     assert decode_continue(encode_continue(Place(revision, start))) == (revision, start)
 
 
-def test_a_token_reads_as_kubernetes_does() -> None:
+def test_a_continue_token_is_formatted_like_kubernetes() -> None:
     padded = encode_continue(Place(7, "web\0")) + "=="
     assert base64.urlsafe_b64decode(padded) == b'{"v":"meta.k8s.io/v1","rv":7,"start":"web\\u0000"}'
 
@@ -45,7 +45,7 @@ def test_a_token_reads_as_kubernetes_does() -> None:
         (token(v="meta.k8s.io/v1", rv=1, start="a/../../b"), "a/../../b"),
     ],
 )
-def test_what_is_no_token_is_a_bad_request(text: str, reason: str) -> None:
+def test_an_invalid_continue_token_is_a_bad_request(text: str, reason: str) -> None:
     with pytest.raises(BadRequest, match="continue") as refused:
         decode_continue(text)
     assert reason in str(refused.value)
@@ -76,7 +76,7 @@ def pages(stage: Stage, path: str = MAPS, **query: str) -> list[list[str]]:
         query["continue"] = token
 
 
-def test_pages_make_up_the_list() -> None:
+def test_pages_add_up_to_the_list() -> None:
     stage = stage_of(7)
     assert pages(stage, limit="3") == [["o0", "o1", "o2"], ["o3", "o4", "o5"], ["o6"]]
     assert pages(stage, "/api/v1/configmaps", limit="4") == [["o0", "o1", "o2", "o3"], ["o4", "o5", "o6"]]
@@ -87,17 +87,19 @@ def test_pages_make_up_the_list() -> None:
     ("query", "remaining"),
     [({"limit": "3"}, 4), ({"limit": "7"}, None), ({"limit": "2", "labelSelector": "even=true"}, None)],
 )
-def test_how_many_remain_is_told_unless_a_selector_counts(query: dict[str, str], remaining: int | None) -> None:
+def test_the_remaining_count_is_returned_unless_a_selector_is_given(
+    query: dict[str, str], remaining: int | None
+) -> None:
     assert stage_of(7).send("GET", MAPS, query=query).body["metadata"].get("remainingItemCount") == remaining
 
 
-def test_a_page_of_a_selection_is_full_though_the_stretch_is_longer() -> None:
+def test_a_selected_page_is_filled_from_further_objects() -> None:
     assert pages(stage_of(7), limit="2", labelSelector="even=true") == [["o0", "o2"], ["o4", "o6"]]
     assert pages(stage_of(8), limit="2", labelSelector="even=true") == [["o0", "o2"], ["o4", "o6"], []]
 
 
 @pytest.mark.parametrize("window", [10_000, 0])  # the cacher or only the log has the later changes
-def test_later_pages_show_what_was_there_at_the_first(window: int) -> None:
+def test_later_pages_show_the_revision_of_the_first(window: int) -> None:
     stage = stage_of(7, window=window)
     first = stage.send("GET", MAPS, query={"limit": "2"})
     stage.send("POST", MAPS, {"metadata": {"name": "o1a"}})
@@ -112,7 +114,7 @@ def test_later_pages_show_what_was_there_at_the_first(window: int) -> None:
     assert "data" not in third.body["items"][0]
 
 
-def test_a_compacted_page_has_a_token_to_go_on_with() -> None:
+def test_a_compacted_page_returns_a_token_to_continue() -> None:
     stage = stage_of(4, window=0)
     token = stage.send("GET", MAPS, query={"limit": "1"}).body["metadata"]["continue"]
     stage.send("DELETE", f"{MAPS}/o1")
@@ -125,7 +127,7 @@ def test_a_compacted_page_has_a_token_to_go_on_with() -> None:
     assert goes_on.body["metadata"]["remainingItemCount"] == 1
 
 
-def test_a_token_and_a_version_contradict_each_other() -> None:
+def test_a_continue_token_excludes_a_resource_version() -> None:
     stage = stage_of(3)
     first = stage.send("GET", MAPS, query={"limit": "1"}).body["metadata"]
     query = {"continue": first["continue"], "resourceVersion": first["resourceVersion"]}

@@ -27,7 +27,7 @@ def listed(values: Query) -> request_options.ListOptions:
     return request_options.parse_list(query(values), kind())
 
 
-def test_what_is_not_asked_for_is_what_kubernetes_does_then() -> None:
+def test_omitted_options_have_kubernetes_defaults() -> None:
     found = listed({})
     assert (found.labels.is_empty, found.fields.is_empty) == (True, True)
     assert found[2:] == ("", "", 0, "", False, False, None, None)
@@ -65,7 +65,7 @@ def test_options_are_read_from_bodies() -> None:
 
 
 @pytest.mark.parametrize(("text", "flag"), [("", True), ("true", True), ("x", True), ("False", False), ("0", False)])
-def test_a_flag_is_true_unless_it_says_no(text: str, flag: bool) -> None:
+def test_a_flag_is_true_unless_it_is_false_or_0(text: str, flag: bool) -> None:
     assert listed({"watch": text}).watch is flag
 
 
@@ -83,7 +83,7 @@ def test_a_flag_is_true_unless_it_says_no(text: str, flag: bool) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_a_bad_request(values: Query, message: str) -> None:
+def test_unreadable_options_are_a_bad_request(values: Query, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         listed(values)
     assert str(refused.value) == message
@@ -125,7 +125,7 @@ BOTH = "orphanDependents and deletionPropagation cannot be both set"
         ),
     ],
 )
-def test_lists_that_make_no_sense_are_refused(values: Query, message: str) -> None:
+def test_contradictory_list_options_are_refused(values: Query, message: str) -> None:
     with pytest.raises(Invalid) as refused:
         listed(values)
     assert str(refused.value) == f'{LIST} "" is invalid: {message}'
@@ -194,7 +194,7 @@ def deleted(values: Query) -> object:
         ),
     ],
 )
-def test_writes_that_make_no_sense_are_refused(parse: Any, values: Query, message: str) -> None:
+def test_contradictory_write_options_are_refused(parse: Any, values: Query, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse(values)
     assert (refused.value.code, str(refused.value)) == (422, message)
@@ -210,5 +210,5 @@ def test_writes_that_make_no_sense_are_refused(parse: Any, values: Query, messag
         ("x" * 127 + "é", "x" * 127),
     ],
 )
-def test_default_field_manager_is_the_user_agent(agent: str, manager: str) -> None:
+def test_the_default_field_manager_is_the_user_agent(agent: str, manager: str) -> None:
     assert Requester("alice", user_agent=agent).manager == manager

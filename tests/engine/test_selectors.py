@@ -55,13 +55,13 @@ LABELS = {
         ("a=1\0,a=2", ""),  # a zero byte after a word is ignored
     ],
 )
-def test_label_selectors_select_what_kubernetes_selects(text: str, selected: str) -> None:
+def test_label_selectors_match_like_kubernetes(text: str, selected: str) -> None:
     selector = LabelSelector.parse(text)
     assert [name for name, labels in LABELS.items() if selector.matches(labels)] == selected.split()
     assert selector.is_empty == (not text)
 
 
-def test_a_byte_0_where_a_word_would_begin_ends_a_selector() -> None:
+def test_a_nul_byte_before_a_token_ends_a_selector() -> None:
     assert LabelSelector.parse("\0a in (").is_empty
     assert LabelSelector.parse("a=1 \0b in (").requirements == LabelSelector.parse("a=1").requirements
 
@@ -102,7 +102,7 @@ NOT_A_KEY = (
         ("a in (-b,-c)", f'{UNPARSABLE}[values[0][a]: Invalid value: "-b": a valid label'),
     ],
 )
-def test_bad_label_selectors_are_refused_in_kubernetes_words(text: str, message: str) -> None:
+def test_invalid_label_selectors_have_kubernetes_errors(text: str, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         LabelSelector.parse(text)
     assert str(refused.value).startswith(message)
@@ -162,7 +162,7 @@ def phase(obj: Object) -> dict[str, str]:
         (r"spec.host!=a\,b\=c\\d", False),
     ],
 )
-def test_field_selectors_select_what_kubernetes_selects(text: str, matches: bool) -> None:
+def test_field_selectors_match_like_kubernetes(text: str, matches: bool) -> None:
     assert FieldSelector.parse(text).matches(pod("web"), phase) is matches
 
 
@@ -176,7 +176,7 @@ def test_field_selectors_select_what_kubernetes_selects(text: str, matches: bool
         ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
     ],
 )
-def test_bad_field_selectors_are_refused_in_kubernetes_words(text: str, message: str) -> None:
+def test_invalid_field_selectors_have_kubernetes_errors(text: str, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         FieldSelector.parse(text)
     assert str(refused.value) == message
@@ -197,7 +197,7 @@ class Counted(str):
 
 
 @pytest.mark.parametrize("term", ["a!={}", "!k{}", "a notin (x,{})", "k{}!=x", "a>{}"])
-def test_a_match_takes_as_long_with_a_thousand_requirements_as_with_ten(term: str) -> None:
+def test_matching_a_thousand_requirements_costs_as_much_as_ten(term: str) -> None:
     labels: dict[str, str] = {Counted("a"): Counted("20000"), Counted("b"): Counted("y")}
 
     def uses(requirements: int) -> int:
@@ -209,7 +209,7 @@ def test_a_match_takes_as_long_with_a_thousand_requirements_as_with_ten(term: st
     assert uses(MOST_REQUIREMENTS) <= uses(10) + 2
 
 
-def test_a_selector_of_too_many_requirements_is_refused() -> None:
+def test_a_selector_with_too_many_requirements_is_refused() -> None:
     with pytest.raises(BadRequest, match="more than 1000 requirements"):
         LabelSelector.parse(",".join(["!a"] * (MOST_REQUIREMENTS + 1)))
 
@@ -222,7 +222,7 @@ def test_a_field_selector_is_the_conjunction_of_its_terms(terms: list[tuple[str,
     assert selector.matches(obj, lambda each: {}) is expected
 
 
-def test_one_name_or_namespace_is_known_without_looking() -> None:
+def test_a_single_name_or_namespace_is_extracted() -> None:
     selector = FieldSelector.parse("metadata.name=a,metadata.namespace=b")
     assert (selector.name, selector.namespace) == ("a", "b")
     selector = FieldSelector.parse("metadata.name!=a")
@@ -242,7 +242,7 @@ def test_one_name_or_namespace_is_known_without_looking() -> None:
         ("batch/v1/jobs", "a=b", 'field label "a" not supported for Job'),
     ],
 )
-def test_fields_that_a_kind_does_not_have_are_refused(plural: str, text: str, message: str) -> None:
+def test_unsupported_fields_are_refused(plural: str, text: str, message: str) -> None:
     group_version, _, resource = plural.rpartition("/")
     group, _, version = group_version.rpartition("/")
     kind = builtin_kinds().find(group, version, resource)

@@ -41,7 +41,7 @@ def deployment(stage: Stage) -> dict[str, Any]:
     return create(stage, DEPLOYMENTS, "web", spec={"replicas": 2, "selector": selector, "template": template})
 
 
-def test_a_scale_is_its_object_in_another_light(stage: Stage) -> None:
+def test_a_scale_shows_the_replicas_of_its_object(stage: Stage) -> None:
     created = deployment(stage)["metadata"]
     scale = stage.send("GET", f"{DEPLOYMENTS}/web/scale")
     shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -66,9 +66,7 @@ def test_a_scale_is_its_object_in_another_light(stage: Stage) -> None:
         ("PATCH", "application/json-patch+json", [{"op": "replace", "path": "/spec/replicas", "value": 5}]),
     ],
 )
-def test_writing_a_scale_sets_the_replicas_and_nothing_else(
-    stage: Stage, method: str, media_type: str, body: Any
-) -> None:
+def test_writing_a_scale_changes_only_the_replicas(stage: Stage, method: str, media_type: str, body: Any) -> None:
     before = deployment(stage)
     scaled = stage.send(method, f"{DEPLOYMENTS}/web/scale", body, media_type=media_type)
     assert (scaled.code, scaled.body["kind"], scaled.body["spec"]) == (200, "Scale", {"replicas": 5})
@@ -80,7 +78,7 @@ def test_writing_a_scale_sets_the_replicas_and_nothing_else(
     assert by == [("kubectl", "scale"), ("kubectl", None)]  # conditions without a time are sorted first
 
 
-def test_applying_a_scale_takes_what_others_manage_by_force(stage: Stage) -> None:
+def test_a_forced_apply_of_a_scale_takes_managed_fields(stage: Stage) -> None:
     deployment(stage)
     body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     path, query = f"{DEPLOYMENTS}/web/scale", {"fieldManager": "hpa"}
@@ -115,7 +113,9 @@ def test_applying_a_scale_takes_what_others_manage_by_force(stage: Stage) -> Non
         ({"name": "web", "uid": "x"}, 1, 409, 'Operation cannot be fulfilled on deployments.apps "web": Storage'),
     ],
 )
-def test_scales_that_cannot_be(stage: Stage, metadata: dict[str, str], replicas: int, code: int, message: str) -> None:
+def test_invalid_scales_are_refused(
+    stage: Stage, metadata: dict[str, str], replicas: int, code: int, message: str
+) -> None:
     deployment(stage)
     refused = stage.send("PUT", f"{DEPLOYMENTS}/web/scale", {"metadata": metadata, "spec": {"replicas": replicas}})
     assert refused.code == code
@@ -134,7 +134,7 @@ def pod(stage: Stage, **rest: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", [f"{PODS}/p/binding", "/api/v1/namespaces/shop/bindings"])
-def test_a_binding_gives_a_pod_its_node(stage: Stage, path: str) -> None:
+def test_a_binding_assigns_a_pod_to_a_node(stage: Stage, path: str) -> None:
     pod(stage)
     body = {"metadata": {"name": "p", "annotations": {"by": "me"}}, "target": {"kind": "Node", "name": "n"}}
     bound = stage.send("POST", path, body)
@@ -153,7 +153,7 @@ def test_a_binding_gives_a_pod_its_node(stage: Stage, path: str) -> None:
     )
 
 
-def test_bindings_that_cannot_be(stage: Stage) -> None:
+def test_invalid_bindings_are_refused(stage: Stage) -> None:
     body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
     assert stage.send("POST", f"{PODS}/p/binding", body).message == 'pods "p" not found'
     pod(stage)
@@ -190,7 +190,7 @@ def running(stage: Stage) -> None:
     assert stage.send("PATCH", f"{PODS}/p/status", status, media_type=MERGE).code == 200
 
 
-def test_an_eviction_deletes_a_pod_and_says_why(stage: Stage) -> None:
+def test_an_eviction_deletes_a_pod_with_a_condition(stage: Stage) -> None:
     running(stage)
     evicted = stage.send("POST", f"{PODS}/p/eviction", EVICTION)
     assert (evicted.code, evicted.body["status"], evicted.body["code"]) == (201, "Success", 201)
@@ -199,7 +199,7 @@ def test_an_eviction_deletes_a_pod_and_says_why(stage: Stage) -> None:
     assert ("DisruptionTarget", "True") in [(each["type"], each["status"]) for each in found["status"]["conditions"]]
 
 
-def test_an_eviction_uses_up_its_budget_in_the_same_append(stage: Stage) -> None:
+def test_an_eviction_updates_its_budget_in_the_same_append(stage: Stage) -> None:
     running(stage)
     budget(stage, 1)
     head = stage.log.head().revision
@@ -217,7 +217,7 @@ def test_an_eviction_uses_up_its_budget_in_the_same_append(stage: Stage) -> None
     assert stage.send("GET", f"{BUDGETS}/b").body["status"]["disruptionsAllowed"] == 0
 
 
-def test_evictions_that_cannot_be(stage: Stage) -> None:
+def test_invalid_evictions_are_refused(stage: Stage) -> None:
     assert stage.send("POST", f"{PODS}/p/eviction", EVICTION).message == 'pods "p" not found'
     running(stage)
     other = {**EVICTION, "metadata": {"name": "q"}}
@@ -237,7 +237,7 @@ def test_evictions_that_cannot_be(stage: Stage) -> None:
     assert stage.log.head() == head
 
 
-def test_a_refused_eviction_waits_until_those_before_it_are_counted(stage: Stage) -> None:
+def test_a_refused_eviction_waits_until_earlier_ones_are_counted(stage: Stage) -> None:
     running(stage)
     budget(stage, 0)
     uncounted = {"status": {"disruptedPods": {"gone": "2026-01-02T03:04:05Z"}}}
@@ -264,7 +264,7 @@ def test_a_refused_eviction_waits_until_those_before_it_are_counted(stage: Stage
     assert cause.message == "The disruption budget b needs 1 healthy pods and has 0 currently"
 
 
-def test_a_refused_eviction_does_not_wait_for_ever(stage: Stage) -> None:
+def test_the_wait_of_a_refused_eviction_is_limited(stage: Stage) -> None:
     running(stage)
     budget(stage, 0)
     uncounted = {"status": {"disruptedPods": {"gone": "2026-01-02T03:04:05Z"}}}
@@ -287,7 +287,7 @@ class Seeing(Plugin):
         self.seen.append(dict(attributes.fields["spec"]))
 
 
-def test_a_status_that_is_written_has_its_defaults_and_its_spec_too() -> None:
+def test_a_written_status_is_stored_with_defaults_of_status_and_spec() -> None:
     plugin = Seeing()
     stage = Stage(plugins=[plugin])
     stage.namespace("shop")

@@ -253,7 +253,7 @@ DRY_RUNS: Sequence[Line] = (
     [CRUD, PATCHES, FINALIZERS, DELETIONS, TERMINATION, DRY_RUNS],
     ids=["crud", "patches", "finalizers", "deletions", "termination", "dry runs"],
 )
-def test_the_answers_are_those_of_kubernetes(script: Sequence[Line]) -> None:
+def test_responses_equal_kubernetes(script: Sequence[Line]) -> None:
     stage = Stage()
     stage.namespace("shop")
     versions = _Versions()

@@ -78,7 +78,7 @@ def filled(log: SQLLog, first: int = 0, last: int = 20) -> None:
         log.append([add(thing(f"p{number}", spec={"n": number}))], author=AUTHOR)
 
 
-def test_a_history_that_is_rewritten_under_a_process_is_noticed_at_its_next_append(url: str, tmp_path: Path) -> None:
+def test_a_history_rewritten_during_a_process_is_detected_at_its_next_append(url: str, tmp_path: Path) -> None:
     log = opened(url, tmp_path)
     filled(log)
     head = log.head()
@@ -91,9 +91,7 @@ def test_a_history_that_is_rewritten_under_a_process_is_noticed_at_its_next_appe
     assert Anchor(tmp_path / "anchor-1", SystemClock()).read() == head, "the anchor says where the log was right"
 
 
-def test_a_history_that_is_rewritten_between_two_processes_is_noticed_when_the_anchor_moves(
-    url: str, tmp_path: Path
-) -> None:
+def test_a_history_rewritten_between_two_processes_is_detected_by_the_anchor(url: str, tmp_path: Path) -> None:
     first, second = opened(url, tmp_path), opened(url, tmp_path, seed=2)
     filled(first)
     rewritten(url, first, 5)
@@ -106,7 +104,7 @@ def test_a_history_that_is_rewritten_between_two_processes_is_noticed_when_the_a
         opened(url, tmp_path)
 
 
-def test_appends_compactions_and_resets_of_others_are_no_rewrite(url: str, tmp_path: Path) -> None:
+def test_appends_compactions_and_restores_of_others_are_no_rewrite(url: str, tmp_path: Path) -> None:
     first, second = opened(url, tmp_path), opened(url, tmp_path, seed=2)
     for number in range(0, 30, 3):
         filled(first, number, number + 1)
@@ -138,7 +136,7 @@ def test_an_anchor_is_signed_and_cannot_be_changed(tmp_path: Path) -> None:
             anchor.read()
 
 
-def test_signed_anchor_is_not_replaced_without_the_key(tmp_path: Path) -> None:
+def test_a_signed_anchor_is_not_replaced_without_the_key(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     Anchor(path, FakeClock(), sealing(tmp_path)).write(HEAD)
     before = path.read_bytes()
@@ -148,7 +146,7 @@ def test_signed_anchor_is_not_replaced_without_the_key(tmp_path: Path) -> None:
     assert parse((tmp_path / "plain").read_bytes(), path) == Content("log", 7, "01" * 32, FakeClock().now())
 
 
-def test_an_unsigned_anchor_of_old_is_taken_and_signed(tmp_path: Path) -> None:
+def test_an_existing_unsigned_anchor_is_accepted_and_signed(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     Anchor(path, FakeClock()).write(HEAD)
     anchor = Anchor(path, FakeClock(), sealing(tmp_path))
@@ -157,7 +155,7 @@ def test_an_unsigned_anchor_of_old_is_taken_and_signed(tmp_path: Path) -> None:
     assert parse(path.read_bytes(), path).signature
 
 
-def test_a_key_is_made_once_and_read_by_either_half(tmp_path: Path) -> None:
+def test_a_key_is_created_once_and_read_as_private_or_public(tmp_path: Path) -> None:
     sealed = sealing(tmp_path)
     assert load_seal(sealed._replace(makes_key=False)) is None
     first, second = load_seal(sealed), load_seal(sealed)
@@ -178,7 +176,7 @@ def an_elliptic_curve_key() -> bytes:
 
 
 @pytest.mark.parametrize("make", [lambda: b"nonsense", an_elliptic_curve_key])
-def test_a_key_that_is_none_is_refused_in_words(make: Callable[[], bytes], tmp_path: Path) -> None:
+def test_an_invalid_key_is_refused_with_a_message(make: Callable[[], bytes], tmp_path: Path) -> None:
     path = tmp_path / "anchor.key"
     path.write_bytes(make())
     for use in (lambda: load_seal(Sealing(path)), lambda: read_public_key(path)):
@@ -186,7 +184,7 @@ def test_a_key_that_is_none_is_refused_in_words(make: Callable[[], bytes], tmp_p
             use()
 
 
-def test_anchors_are_shipped_and_the_last_one_at_the_end(tmp_path: Path) -> None:
+def test_anchors_are_shipped_and_the_last_one_at_shutdown(tmp_path: Path) -> None:
     there = tmp_path / "anchors"
     script = "import sys; open(sys.argv[1], 'ab').write(sys.stdin.buffer.read())"
     log = opened(
@@ -203,7 +201,7 @@ def test_anchors_are_shipped_and_the_last_one_at_the_end(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", ["false", "/no/such/program"])
-def test_a_command_that_fails_holds_up_nothing(command: str, tmp_path: Path) -> None:
+def test_a_failing_command_delays_nothing(command: str, tmp_path: Path) -> None:
     log = opened(f"sqlite:///{tmp_path / 'log.db'}", tmp_path, sealing(tmp_path, command=command))
     filled(log, 0, 3)
     log.close()

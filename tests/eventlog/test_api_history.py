@@ -40,7 +40,7 @@ def compact(stage: Stage) -> int:
     return oldest
 
 
-def test_a_list_continues_from_the_last_key_though_its_revision_was_compacted(stage: Stage) -> None:
+def test_a_list_continues_from_the_last_key_after_a_compaction(stage: Stage) -> None:
     """Run the steps of Kubernetes' conformance test `[sig-api-machinery] Servers with support for API chunking`."""
     limit = TOTAL // 10
     first = stage.send("GET", TEMPLATES, query={"limit": str(limit)}).body["metadata"]
@@ -63,7 +63,7 @@ def test_a_list_continues_from_the_last_key_though_its_revision_was_compacted(st
     assert found == TOTAL
 
 
-def test_exact_lists_and_watches_of_older_revisions_are_gone(stage: Stage) -> None:
+def test_exact_lists_and_watches_of_compacted_revisions_are_expired(stage: Stage) -> None:
     before = str(stage.log.head().revision)
     exact = {"resourceVersion": before, "resourceVersionMatch": "Exact"}
     assert stage.send("GET", TEMPLATES, query=exact).code == 200
@@ -76,7 +76,7 @@ def test_exact_lists_and_watches_of_older_revisions_are_gone(stage: Stage) -> No
     assert event["object"]["message"] == f"too old resource version: {before} ({oldest})"
 
 
-def test_what_is_not_older_is_answered_and_the_log_forgets_nothing(stage: Stage) -> None:
+def test_newer_revisions_are_served_and_the_log_keeps_all(stage: Stage) -> None:
     before = stage.log.head().revision
     oldest = compact(stage)
     # the continued list is not older than the first page
@@ -88,7 +88,7 @@ def test_what_is_not_older_is_answered_and_the_log_forgets_nothing(stage: Stage)
     assert stage.log.floor() == 0
 
 
-def test_a_server_of_the_past_answers_for_every_revision(stage: Stage) -> None:
+def test_a_server_of_the_past_serves_every_revision(stage: Stage) -> None:
     before = stage.log.head().revision
     compact(stage)
     past = Cacher(stage.log, stage.feed, is_past=True)

@@ -26,7 +26,7 @@ def migrated(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     return postgres.open_engine(request.getfixturevalue("postgres_url"))
 
 
-def test_migrations_make_the_tables_that_the_code_queries(migrated: Engine) -> None:
+def test_migrations_create_the_tables_that_the_code_queries(migrated: Engine) -> None:
     with migrated.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
@@ -35,7 +35,7 @@ def test_migrations_make_the_tables_that_the_code_queries(migrated: Engine) -> N
     migrated.dispose()
 
 
-def test_the_newest_migration_is_the_one_the_code_asks_for() -> None:
+def test_the_newest_migration_equals_the_codes_version() -> None:
     config = Config()
     config.set_main_option("script_location", str(database_schema.migrations_folder()))
     config.set_main_option("path_separator", "os")
@@ -50,9 +50,7 @@ def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "log.db").read_bytes() == before
 
 
-def test_processes_that_start_together_wait_for_the_one_that_migrates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_starts_wait_for_the_migrating_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     patience: list[int] = []
     run = database_schema._make
 
@@ -65,7 +63,7 @@ def test_processes_that_start_together_wait_for_the_one_that_migrates(
     assert patience == [60_000], "milliseconds: a loaded machine takes seconds to migrate"
 
 
-def test_a_migration_that_fails_leaves_the_database_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_migration_leaves_the_database_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("the power is gone")
 

@@ -15,7 +15,7 @@ def lock_at(path: Path) -> FileLock:
     return FileLock(path, clock=SystemClock(), patience=1.0)
 
 
-def test_what_is_shared_in_memory_has_its_place_on_disk(tmp_path: Path) -> None:
+def test_shared_memory_has_space_on_disk(tmp_path: Path) -> None:
     """If the file had no blocks on disk, SIGBUS would end the first process that sets the head of the log on a full
     disk.
     """
@@ -28,7 +28,7 @@ def test_what_is_shared_in_memory_has_its_place_on_disk(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_full_disk_is_an_error_like_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*of: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -41,11 +41,11 @@ class Content:
     ],
     ids=repr,
 )
-def test_whatever_differs_shows_in_the_digest(other: Content) -> None:
+def test_any_difference_changes_the_digest(other: Content) -> None:
     assert other.digest() != Content().digest()
 
 
-def test_a_link_depends_on_its_parent_its_place_and_its_content() -> None:
+def test_a_link_depends_on_its_parent_position_and_content() -> None:
     links = {
         link(GENESIS, 1, 0, GENESIS),
         link(b"\1" * 32, 1, 0, GENESIS),

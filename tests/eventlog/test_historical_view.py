@@ -52,7 +52,7 @@ def past(writer: EventLog, url: str, clock: FakeClock) -> Iterator[HistoricalLog
         yield past
 
 
-def test_what_came_later_is_not_there(past: HistoricalLog) -> None:
+def test_later_events_are_invisible(past: HistoricalLog) -> None:
     assert (past.head().revision, past.peek()) == (AT, AT)
     assert (past.snapshot().revision, names(past.snapshot().objects)) == (AT, ["a", "b", "web"])
     pod = past.get(PODS, Key("shop", "a"))
@@ -64,7 +64,7 @@ def test_what_came_later_is_not_there(past: HistoricalLog) -> None:
     assert past.revision_at(1 << 60) == AT
 
 
-def test_what_was_before_can_be_asked_for(past: HistoricalLog) -> None:
+def test_earlier_states_can_be_read(past: HistoricalLog) -> None:
     assert names(past.snapshot(PODS, at=3).objects) == ["a"]
     assert past.get(PODS, Key("shop", "b"), at=3) is None
     with pytest.raises(BadRequest, match="revision 5 is beyond the head, 4"):
@@ -73,7 +73,7 @@ def test_what_was_before_can_be_asked_for(past: HistoricalLog) -> None:
         past.get(PODS, Key("shop", "b"), at=6)
 
 
-def test_what_is_appended_meanwhile_is_not_seen(past: HistoricalLog, writer: EventLog) -> None:
+def test_concurrent_appends_are_invisible(past: HistoricalLog, writer: EventLog) -> None:
     writer.append([add(thing("c"))], author=AUTHOR)
     assert past.events_after(AT) == []
     assert names(past.snapshot(PODS).objects) == ["a", "b"]
@@ -81,7 +81,7 @@ def test_what_is_appended_meanwhile_is_not_seen(past: HistoricalLog, writer: Eve
     assert past.wait(AT - 1, None) == AT
 
 
-def test_what_is_compacted_meanwhile_expires(past: HistoricalLog, writer: EventLog) -> None:
+def test_concurrently_compacted_revisions_expire(past: HistoricalLog, writer: EventLog) -> None:
     writer.compact(6)
     assert past.events_after(AT) == []
     for read in (past.snapshot, lambda: past.get(PODS, Key("shop", "a")), lambda: past.events_after(1)):
@@ -89,9 +89,7 @@ def test_what_is_compacted_meanwhile_expires(past: HistoricalLog, writer: EventL
             read()
 
 
-def test_of_a_resource_that_was_compacted_by_itself_nothing_is_told(
-    writer: EventLog, url: str, clock: FakeClock
-) -> None:
+def test_a_resource_compacted_separately_has_no_history(writer: EventLog, url: str, clock: FakeClock) -> None:
     writer.compact(6, resource=PODS)
     log = open_log_for_reading(url, clock=clock, random=random.Random(2))
     with closing(HistoricalLog(log, AT, clock=clock, resources=[SERVICES])) as past:
@@ -100,7 +98,7 @@ def test_of_a_resource_that_was_compacted_by_itself_nothing_is_told(
             past.snapshot(PODS)
 
 
-def test_no_client_can_write(past: HistoricalLog, writer: EventLog) -> None:
+def test_clients_cannot_write(past: HistoricalLog, writer: EventLog) -> None:
     imported = Imported(EventType.ADDED, thing("c").at(99), 0, AUTHOR)
     attempts: list[Callable[[], object]] = [
         lambda: past.append([add(thing("c"))], author=AUTHOR),
@@ -115,7 +113,7 @@ def test_no_client_can_write(past: HistoricalLog, writer: EventLog) -> None:
     assert (writer.head().revision, writer.floor()) == (6, 0)
 
 
-def test_end_wakes_waiters(past: HistoricalLog) -> None:
+def test_closing_wakes_waiters(past: HistoricalLog) -> None:
     past.close()
     with pytest.raises(LogClosed):
         past.wait(AT, None)
@@ -123,7 +121,7 @@ def test_end_wakes_waiters(past: HistoricalLog) -> None:
         past.peek()
 
 
-def test_imports_end_where_it_does(writer: EventLog, url: str, clock: FakeClock) -> None:
+def test_imports_end_at_the_revision(writer: EventLog, url: str, clock: FakeClock) -> None:
     writer.import_events([Imported(EventType.ADDED, thing(f"p{at}").at(at), 0, AUTHOR) for at in (50, 60)])
     for at, expected in ((6, []), (55, [ImportedRange(6, 55)]), (60, [ImportedRange(6, 60)])):
         log = open_log_for_reading(url, clock=clock, random=random.Random(2))
@@ -135,7 +133,7 @@ def test_imports_end_where_it_does(writer: EventLog, url: str, clock: FakeClock)
 # Tests of opening a log for reading.
 
 
-def test_reading_leaves_a_file_alone(tmp_path: Path, clock: FakeClock) -> None:
+def test_reading_keeps_the_file_unchanged(tmp_path: Path, clock: FakeClock) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     with closing(open_log(url, clock=clock, random=random.Random(1), migrate=True)) as log:
         log.append([add(thing("a"))], author=AUTHOR)
@@ -153,7 +151,7 @@ def test_reading_leaves_a_file_alone(tmp_path: Path, clock: FakeClock) -> None:
     assert not {path.name for path in tmp_path.iterdir()} & {"log.db-lock", "log.db-anchor"}
 
 
-def test_nothing_is_made_by_looking(tmp_path: Path, clock: FakeClock) -> None:
+def test_reading_creates_no_file(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(SchemaOutdated, match="there is no database at"):
         open_log_for_reading(f"sqlite:///{tmp_path}/none.db", clock=clock, random=random.Random(1))
     (tmp_path / "empty.db").touch()

@@ -142,12 +142,12 @@ SETTINGS = settings(
 
 
 @pytest.mark.slow
-def test_memory_answers_as_the_model() -> None:
+def test_memory_behaves_like_the_model() -> None:
     run_state_machine_as_test(LogMachine, settings=settings(SETTINGS, max_examples=100))
 
 
 @pytest.mark.slow
-def test_sqlite_answers_as_the_model(tmp_path: Path) -> None:
+def test_sqlite_behaves_like_the_model(tmp_path: Path) -> None:
     template = tmp_path / "template.db"
     migrate_log(f"sqlite:///{template}", clock=FakeClock(), random=random.Random(1))
 
@@ -164,7 +164,7 @@ def test_sqlite_answers_as_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_postgres_answers_as_the_model(postgres_urls: Iterator[str]) -> None:
+def test_postgres_behaves_like_the_model(postgres_urls: Iterator[str]) -> None:
     class Machine(LogMachine):
         def fresh(self) -> VerifiableLog:
             return open_log(next(postgres_urls), clock=FakeClock(), random=random.Random(1))

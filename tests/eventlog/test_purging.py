@@ -58,7 +58,7 @@ def execute(url: str, statement: str) -> None:
             postgres.execute(statement.encode())
 
 
-def test_a_deleted_object_leaves_its_name_and_the_chain_holds(log: SQLLog) -> None:
+def test_a_purged_object_keeps_its_name_and_the_chain_is_valid(log: SQLLog) -> None:
     live(log, deleted=True)
     head = log.head()
     assert log.purge(SECRETS, KEY) == (31, 61)
@@ -73,7 +73,7 @@ def test_a_deleted_object_leaves_its_name_and_the_chain_holds(log: SQLLog) -> No
     assert log.purge(SECRETS, KEY) == (0, 61)
 
 
-def test_an_object_that_exists_keeps_its_state(log: SQLLog) -> None:
+def test_an_existing_object_keeps_its_state(log: SQLLog) -> None:
     live(log, deleted=False)
     with pytest.raises(Conflict, match="exists"):
         log.purge(SECRETS, KEY)
@@ -86,13 +86,13 @@ def test_an_object_that_exists_keeps_its_state(log: SQLLog) -> None:
     assert verify(log).events == 61
 
 
-def test_what_never_was_cannot_be_purged(log: SQLLog) -> None:
+def test_an_object_that_never_existed_cannot_be_purged(log: SQLLog) -> None:
     with pytest.raises(NotFound, match="never existed"):
         log.purge(SECRETS, KEY)
 
 
 @pytest.mark.parametrize("how", ["purged", "superseded", "compacted"])
-def test_no_byte_of_a_payload_is_left_in_the_files(how: str, tmp_path: Path) -> None:
+def test_no_byte_of_a_payload_remains_in_the_files(how: str, tmp_path: Path) -> None:
     log = open_log(f"sqlite:///{tmp_path / 'log.db'}", clock=SystemClock(), random=random.Random(1), migrate=True)
     assert isinstance(log, SQLLog)
     live(log, deleted=how != "superseded")
@@ -118,7 +118,7 @@ def test_no_byte_of_a_payload_is_left_in_the_files(how: str, tmp_path: Path) -> 
         "previous = 100",
     ],
 )
-def test_what_is_left_cannot_be_changed_unnoticed(log: SQLLog, url: str, change: str) -> None:
+def test_changes_of_purged_events_are_detected(log: SQLLog, url: str, change: str) -> None:
     live(log, deleted=True)
     log.purge(SECRETS, KEY)
     execute(url, f"UPDATE event SET {change} WHERE revision = 13")
@@ -126,7 +126,7 @@ def test_what_is_left_cannot_be_changed_unnoticed(log: SQLLog, url: str, change:
         verify(log)
 
 
-def test_the_remains_of_a_payload_are_told_from_everything_else() -> None:
+def test_remains_of_a_payload_are_distinguished_from_other_data() -> None:
     left = remains(secret(b"x").body, b"\x01" * 32)
     assert purged_digest(left, KEY) == b"\x01" * 32
     assert purged_digest(left, Key("n", "other")) is None

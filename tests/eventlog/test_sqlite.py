@@ -62,7 +62,7 @@ def test_an_acknowledged_append_is_durable_to_the_disk(log: SQLiteEventLog, path
 
 
 @pytest.mark.parametrize("made_with", [None, 4_096])
-def test_a_file_keeps_the_pages_that_it_was_made_with(path: Path, made_with: int | None) -> None:
+def test_a_file_keeps_its_page_size(path: Path, made_with: int | None) -> None:
     if made_with is not None:
         with closing(sqlite3.connect(path)) as before:
             before.execute(f"PRAGMA page_size = {made_with}")
@@ -77,7 +77,7 @@ def test_a_file_keeps_the_pages_that_it_was_made_with(path: Path, made_with: int
         assert page * pages == 40 * 1024 * 1024
 
 
-def test_objects_of_somewhat_more_than_two_kilobytes_fill_their_pages(log: SQLiteEventLog, path: Path) -> None:
+def test_objects_above_two_kilobytes_fill_their_pages(log: SQLiteEventLog, path: Path) -> None:
     """The objects have the size of most pods; a database page in which one and a half such objects would fit is half
     empty.
     """
@@ -88,7 +88,7 @@ def test_objects_of_somewhat_more_than_two_kilobytes_fill_their_pages(log: SQLit
     assert path.stat().st_size < 1.4 * size * count
 
 
-def test_a_peek_sees_what_others_commit(log: SQLiteEventLog, path: Path) -> None:
+def test_a_peek_sees_commits_of_others(log: SQLiteEventLog, path: Path) -> None:
     other = opened(path, seed=2)
     for revision in (1, 2):
         other.append([add(thing(f"pod-{revision}"))], author=AUTHOR)
@@ -100,7 +100,7 @@ def test_a_peek_sees_what_others_commit(log: SQLiteEventLog, path: Path) -> None
         other.peek()
 
 
-def test_a_peek_sees_what_another_process_has_acknowledged(log: SQLiteEventLog, path: Path) -> None:
+def test_a_peek_sees_acknowledged_events_of_another_process(log: SQLiteEventLog, path: Path) -> None:
     process = writer(f"sqlite:///{path}", "other", 20)
     assert process.stdout
     for line in process.stdout:
@@ -110,7 +110,7 @@ def test_a_peek_sees_what_another_process_has_acknowledged(log: SQLiteEventLog, 
     assert log.peek() == log.head().revision == 20
 
 
-def test_a_peek_does_not_trust_what_the_last_user_left(path: Path) -> None:
+def test_a_peek_ignores_shared_memory_of_the_last_user(path: Path) -> None:
     """A killed process may not have written its last commit to the anchor, and an older copy may have replaced the
     database file.
     """
@@ -124,7 +124,7 @@ def test_a_peek_does_not_trust_what_the_last_user_left(path: Path) -> None:
         log.close()
 
 
-def test_log_can_be_opened_and_read_while_locked(log: SQLiteEventLog, path: Path) -> None:
+def test_a_log_can_be_opened_and_read_while_locked(log: SQLiteEventLog, path: Path) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     with path.with_name(path.name + "-lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -168,7 +168,7 @@ def test_a_waiter_sees_another_connections_commit(log: SQLiteEventLog, path: Pat
 
 
 @pytest.mark.parametrize("timeout", [0.0, 5.0])
-def test_a_waiter_sees_a_commit_whose_process_died_before_telling_of_it(
+def test_a_waiter_sees_a_commit_of_a_process_that_died_before_notifying(
     log: SQLiteEventLog, path: Path, timeout: float
 ) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
@@ -179,7 +179,7 @@ def test_a_waiter_sees_a_commit_whose_process_died_before_telling_of_it(
     assert log.wait(0, timeout) == 1
 
 
-def test_a_locked_database_is_tried_again_until_patience_ends(path: Path) -> None:
+def test_a_locked_database_is_retried_until_the_timeout(path: Path) -> None:
     log = opened(path, patience=0.1)
     blocker = sqlite3.connect(path, isolation_level=None)
     log._sqlite_writer._connection.execute("PRAGMA busy_timeout = 1")
@@ -192,7 +192,7 @@ def test_a_locked_database_is_tried_again_until_patience_ends(path: Path) -> Non
     log.close()
 
 
-def test_a_lock_that_is_released_in_time_costs_only_time(log: SQLiteEventLog, path: Path) -> None:
+def test_a_lock_released_in_time_causes_only_a_delay(log: SQLiteEventLog, path: Path) -> None:
     log._sqlite_writer._connection.execute("PRAGMA busy_timeout = 1")
     blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     blocker.execute("BEGIN IMMEDIATE")
@@ -204,7 +204,7 @@ def test_a_lock_that_is_released_in_time_costs_only_time(log: SQLiteEventLog, pa
     blocker.close()
 
 
-def test_a_frozen_writer_costs_others_their_patience_but_nothing_is_in_doubt(path: Path) -> None:
+def test_a_frozen_writer_delays_others_until_their_timeout_without_unknown_outcomes(path: Path) -> None:
     log = opened(path, patience=0.1)
     with path.with_name(path.name + "-lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -215,7 +215,7 @@ def test_a_frozen_writer_costs_others_their_patience_but_nothing_is_in_doubt(pat
     log.close()
 
 
-def test_a_commit_of_unknown_outcome_is_recognised(log: SQLiteEventLog) -> None:
+def test_a_commit_of_unknown_outcome_is_recognized(log: SQLiteEventLog) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     pending = log.submit([modify(thing("a", spec=1), None)], author=AUTHOR)
     events = pending.result()
@@ -224,7 +224,7 @@ def test_a_commit_of_unknown_outcome_is_recognised(log: SQLiteEventLog) -> None:
     assert log.head().revision == 2
 
 
-def test_a_database_without_a_log_is_told_apart(path: Path) -> None:
+def test_a_database_without_a_log_is_reported(path: Path) -> None:
     with pytest.raises(SchemaOutdated, match="ctrlmgr migrate"):
         open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
 
@@ -271,7 +271,7 @@ def test_verify_names_the_revision_of_a_changed_column(log: SQLiteEventLog, path
     assert damage.value.revision == 13
 
 
-def test_events_since_a_revision_are_found_without_those_before(log: SQLiteEventLog, path: Path) -> None:
+def test_events_since_a_revision_are_found_without_reading_earlier_ones(log: SQLiteEventLog, path: Path) -> None:
     history(log)
     for revision in (3, 21, 5, 22):  # p2 twice, p4, and p2 once more
         log.append([modify(log.events_after(revision - 1, limit=1)[0].object, revision)], author=AUTHOR)
@@ -307,7 +307,7 @@ def test_verify_names_the_revision_for_every_byte_of_a_payload(log: SQLiteEventL
 
 
 @pytest.mark.parametrize("column", ["resource", "namespace", "name"])
-def test_verify_notices_a_renamed_object(log: SQLiteEventLog, path: Path, column: str) -> None:
+def test_verify_detects_a_renamed_object(log: SQLiteEventLog, path: Path, column: str) -> None:
     history(log)
     with damaged(path) as connection:
         connection.execute(f"UPDATE object SET {column} = 'other' WHERE name = 'p6'")
@@ -315,7 +315,7 @@ def test_verify_notices_a_renamed_object(log: SQLiteEventLog, path: Path, column
         verify(log)
 
 
-def test_verify_notices_a_missing_event_and_a_missing_end(log: SQLiteEventLog, path: Path) -> None:
+def test_verify_detects_a_missing_event_and_a_missing_end(log: SQLiteEventLog, path: Path) -> None:
     history(log)
     with damaged(path) as connection:
         connection.execute("DELETE FROM event WHERE revision = 20")
@@ -327,7 +327,7 @@ def test_verify_notices_a_missing_event_and_a_missing_end(log: SQLiteEventLog, p
         verify(log)
 
 
-def test_verify_notices_damage_behind_a_compacted_stretch(log: SQLiteEventLog, path: Path) -> None:
+def test_verify_detects_damage_after_a_compacted_range(log: SQLiteEventLog, path: Path) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     for i in range(5):
         log.append([modify(thing("a", spec=i), None)], author=AUTHOR)
@@ -370,7 +370,7 @@ def test_a_log_whose_past_differs_from_its_anchor_is_refused(log: SQLiteEventLog
         opened(path)
 
 
-def test_another_database_in_the_anchors_place_is_refused(log: SQLiteEventLog, path: Path, tmp_path: Path) -> None:
+def test_another_database_at_the_anchors_path_is_refused(log: SQLiteEventLog, path: Path, tmp_path: Path) -> None:
     history(log, 3)
     log.close()
     other = opened(tmp_path / "other.db", seed=99)
@@ -404,7 +404,7 @@ def closed(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_frozen_between_appends_blocks_nobody(log: SQLiteEventLog, path: Path) -> None:
+def test_a_process_frozen_between_appends_blocks_no_others(log: SQLiteEventLog, path: Path) -> None:
     frozen = writer(f"sqlite:///{path}", "frozen", 2, "step")
     assert frozen.stdin
     assert frozen.stdout
@@ -425,7 +425,7 @@ def test_a_process_frozen_between_appends_blocks_nobody(log: SQLiteEventLog, pat
 
 
 @pytest.mark.slow
-def test_processes_take_turns_and_lose_nothing(log: SQLiteEventLog, path: Path) -> None:
+def test_processes_alternate_and_lose_nothing(log: SQLiteEventLog, path: Path) -> None:
     processes = [writer(f"sqlite:///{path}", f"w{n}", 150) for n in range(3)]
     acks: dict[str, int] = {}
     for process in processes:

@@ -39,7 +39,7 @@ def log(path: Path) -> Iterator[SQLiteEventLog]:
     log.close()
 
 
-def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(
+def test_compaction_limits_the_growth_of_the_wal(
     log: SQLiteEventLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for size in ("_FIRST_CHUNK", "_LARGEST_CHUNK"):
@@ -57,7 +57,7 @@ def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(
         assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar() == 0
 
 
-def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, path: Path) -> None:
+def test_a_failed_write_leaves_no_open_transaction(log: SQLiteEventLog, path: Path) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
 
     def fail(write: Write) -> None:
@@ -83,7 +83,7 @@ def at_home(path: Path) -> int:
         return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
 
 
-def test_frozen_writer_does_not_block_later_cleanup_or_close(path: Path) -> None:
+def test_a_frozen_writer_does_not_block_later_cleanup_or_close(path: Path) -> None:
     log = opened(path, patience=0.1)
     log.append([add(thing("a"))], author=AUTHOR)
     with path.with_name(path.name + "-lock").open() as lock:
@@ -101,7 +101,7 @@ def test_frozen_writer_does_not_block_later_cleanup_or_close(path: Path) -> None
     again.close()
 
 
-def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
+def test_vacuuming_does_not_wait_for_readers(log: SQLiteEventLog, path: Path) -> None:
     """A process that is frozen in a transaction would block all writers for as long as it is frozen."""
     for name in ("a", "b"):
         log.append([add(thing(name))], author=AUTHOR)
@@ -117,7 +117,7 @@ def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
     assert at_home(path) == 2
 
 
-def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path: Path) -> None:
+def test_a_vacuumed_log_is_written_to_its_file(log: SQLiteEventLog, path: Path) -> None:
     """A commit that extends the database file takes longer."""
     wal, sizes = path.with_name(path.name + "-wal"), []
     for name in ("a", "b", "c"):
@@ -127,9 +127,7 @@ def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path
     assert sizes[0] == sizes[1] == sizes[2] > 0
 
 
-def test_what_made_the_journal_long_leaves_it_long_until_the_next_commit(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_wal_is_truncated_at_the_next_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctrlmgr.eventlog.sqlite.sqlite_writer.CHECKPOINT", 256 * 1024)
     log, wal = opened(path), path.with_name(path.name + "-wal")
     log.append([add(thing(f"a{number}", spec="x" * 1000)) for number in range(1000)], author=AUTHOR)

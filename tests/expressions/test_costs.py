@@ -38,15 +38,15 @@ from tests.expressions.stage import VALUES, compiled, cost
         ("authorizer.path('/a').check('get').allowed()", 350_003),
     ],
 )
-def test_an_evaluation_costs_what_it_costs_in_kubernetes(source: str, expected: int) -> None:
+def test_an_evaluation_has_kubernetes_cost(source: str, expected: int) -> None:
     assert cost(source) == expected
 
 
-def test_an_evaluation_beyond_its_limit_ends_and_nothing_absorbs_that() -> None:
+def test_an_evaluation_above_its_limit_ends_unconditionally() -> None:
     with pytest.raises(CostExceeded, match="operation cancelled: actual cost limit exceeded"):
         compiled("l.all(x, l.all(y, l.all(z, x > 0))) || true").evaluate(VALUES, limit=50)
 
 
-def test_a_pattern_that_looks_far_for_each_match_is_stopped() -> None:
+def test_a_backtracking_pattern_is_stopped() -> None:
     with pytest.raises(CostExceeded):
         compiled("s.findAll('(?:a.*z)|a')").evaluate({"s": "a" * 20_000})

@@ -122,19 +122,19 @@ def signatures(functions: Functions) -> list[str]:
     return sorted(written(name, each) for name, overloads in functions.overloads.items() for each in overloads)
 
 
-def test_functions_are_those_of_kubernetes() -> None:
+def test_functions_equal_kubernetes() -> None:
     assert signatures(FUNCTIONS) == sorted([*listed(), *products()])
 
 
-def test_expressions_that_make_patches_have_one_more() -> None:
+def test_patch_expressions_have_one_more_function() -> None:
     assert sorted({*signatures(PATCH_FUNCTIONS)} - {*signatures(FUNCTIONS)}) == ["jsonpatch.escapeKey(string)"]
 
 
-def test_names_of_types_are_those_of_kubernetes() -> None:
+def test_type_names_equal_kubernetes() -> None:
     assert sorted(TYPE_NAMES) == NAMES_OF_TYPES.split()
 
 
-def test_macros_are_those_of_kubernetes() -> None:
+def test_macros_equal_kubernetes() -> None:
     """`has` is the only macro without a receiver, so it is listed separately."""
     assert sorted(_MACROS) == sorted(
         [

@@ -20,13 +20,13 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "written"), NAMES)
-def test_a_name_is_written_and_read_back(name: str, written: str) -> None:
+def test_an_escaped_name_is_unescaped_to_the_same(name: str, written: str) -> None:
     assert escaped(name) == written
     assert unescaped(written) == name
 
 
 @pytest.mark.parametrize("written", ["a__b__c", "a__namespace__", "__dots__", "a__dot__b__other__c", "a_b", ""])
-def test_what_is_no_way_of_writing_a_name_stands_for_itself(written: str) -> None:
+def test_an_invalid_escape_stands_for_itself(written: str) -> None:
     assert unescaped(written) == written
 
 
@@ -44,7 +44,7 @@ def test_what_is_no_way_of_writing_a_name_stands_for_itself(written: str) -> Non
         ("'a__dot__b' in object", False),
     ],
 )
-def test_escapes_are_read_in_objects_as_they_came(source: str, value: object) -> None:
+def test_escapes_are_read_in_objects_as_sent(source: str, value: object) -> None:
     environment = Environment({"object": types.DYN}, Functions(LIBRARIES), unescapes=True)
     variables = {"object": {"a.b": 1, "inner": {"namespace": "n"}}}
     assert environment.compile(source).evaluate(variables)[0] == value

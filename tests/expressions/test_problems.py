@@ -62,7 +62,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize(("source", "problem"), PROBLEMS.items())
-def test_what_does_not_compile_is_refused_with_its_place(source: str, problem: str) -> None:
+def test_an_invalid_expression_is_refused_with_its_position(source: str, problem: str) -> None:
     if not problem:
         compiled(source)
         return
@@ -71,7 +71,7 @@ def test_what_does_not_compile_is_refused_with_its_place(source: str, problem: s
     assert str(error.value).splitlines()[0] == f"ERROR: <input>:{problem}"
 
 
-def test_all_problems_are_told_below_their_lines() -> None:
+def test_all_problems_are_listed_below_their_lines() -> None:
     with pytest.raises(CompileError) as error:
         compiled("thing.x-dash ==\n  foo")
     assert str(error.value).splitlines() == [
@@ -103,7 +103,7 @@ def test_all_problems_are_told_below_their_lines() -> None:
         ("object.x[0]", "dyn"),
     ],
 )
-def test_types_are_written_as_kubernetes_writes_them(source: str, type_: str) -> None:
+def test_types_are_formatted_like_kubernetes(source: str, type_: str) -> None:
     assert str(compiled(source).type) == type_
 
 
@@ -111,16 +111,16 @@ def test_types_are_written_as_kubernetes_writes_them(source: str, type_: str) ->
     "source",
     ["(" * 5000 + "1" + ")" * 5000, "+".join("1" * 5000), "l" + ".optMap(x, x)" * 60, "[" * 9000, "x" * 200_000],
 )
-def test_what_nests_too_deeply_or_grows_too_large_is_refused(source: str) -> None:
+def test_too_deeply_nested_or_too_large_expressions_are_refused(source: str) -> None:
     with pytest.raises(CompileError):
         compiled(source)
 
 
-def test_a_long_chain_of_conditions_does_not_nest() -> None:
+def test_a_long_chain_of_conditions_is_not_nested() -> None:
     assert compiled(" && ".join(["n > 0"] * 2000)).evaluate({"n": 1})[0] is True
 
 
-def test_an_empty_text_has_no_line_to_show() -> None:
+def test_an_empty_expression_has_no_line() -> None:
     with pytest.raises(CompileError) as caught:
         compiled("")
     assert str(caught.value) == f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {_OPERANDS}"

@@ -128,7 +128,7 @@ def test_a_true_expression_is_true(source: str) -> None:
 
 
 @pytest.mark.parametrize(("source", "message"), ERRORS.items())
-def test_an_expression_without_a_value_says_why(source: str, message: str) -> None:
+def test_a_failing_expression_reports_its_reason(source: str, message: str) -> None:
     with pytest.raises(EvalError) as error:
         value(source)
     assert str(error.value) == message

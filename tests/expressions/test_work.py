@@ -31,7 +31,7 @@ def evaluated(source: str, **given: Any) -> Any:
         "object.a.distinct()",
     ],
 )
-def test_a_call_that_cannot_be_afforded_is_not_begun(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unaffordable_call_is_not_started(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(items: Any) -> None:
         raise AssertionError("it was begun")
 
@@ -41,7 +41,7 @@ def test_a_call_that_cannot_be_afforded_is_not_begun(source: str, monkeypatch: p
         evaluated(source, object={"a": MANY, "b": [-each for each in MANY]})
 
 
-def test_sets_of_values_are_looked_up_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_of_values_are_looked_up_by_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(one: Any, other: Any) -> bool:
         raise AssertionError("two elements were compared")
 
@@ -85,14 +85,14 @@ CEL = st.recursive(
 
 
 @given(CEL, CEL)
-def test_values_have_equal_keys_if_they_are_equal_and_only_then(one: Any, other: Any) -> None:
+def test_values_have_equal_keys_exactly_if_they_are_equal(one: Any, other: Any) -> None:
     keys = keys_of([one, other])
     assert keys is not None
     assert (keys[0] == keys[1]) == equal(one, other)
 
 
 @given(st.lists(CEL, max_size=6))
-def test_distinct_elements_are_the_first_of_those_that_are_equal(items: list[Any]) -> None:
+def test_distinct_keeps_the_first_of_equal_elements(items: list[Any]) -> None:
     found: list[Any] = []
     for each in items:
         if not any(equal(each, known) for known in found):
@@ -101,7 +101,7 @@ def test_distinct_elements_are_the_first_of_those_that_are_equal(items: list[Any
     assert list(map(id, made)) == list(map(id, found))
 
 
-def test_lists_whose_order_does_not_matter_have_no_key_and_are_compared() -> None:
+def test_lists_without_order_have_no_key_and_are_compared() -> None:
     one, same = MapList([{"k": 1}, {"k": 2}], ("k",)), MapList([{"k": 2}, {"k": 1}], ("k",))
     assert keys_of([one]) is None
     assert evaluated("object.distinct()", object=[one, same]) == [one]
@@ -118,13 +118,13 @@ def test_lists_whose_order_does_not_matter_have_no_key_and_are_compared() -> Non
         "[s, s, s, s, s, s, s, s].all(x, '%s%s%s%s%s'.format([s + s, s + s, s + s, s + s, s + s]) != '')",
     ],
 )
-def test_what_an_evaluation_is_not_charged_for_is_bounded_too(source: str) -> None:
+def test_uncharged_work_of_an_evaluation_is_bounded(source: str) -> None:
     given = {"object": MANY, "other": MANY[:], "s": "ab" * 200_000}
     with pytest.raises(CostExceeded):
         evaluated(source.replace("other", "object.map(x, x)"), **given)
 
 
-def test_a_loop_adds_to_the_list_or_map_that_it_makes_and_copies_none() -> None:
+def test_a_loop_appends_to_its_result_without_copies() -> None:
     assert evaluated("object.map(x, x).size() == 20000 && object.filter(x, x > 1) != []", object=MANY)
     nested = "[1, 2].map(x, [3, 4].map(y, x * y)) == [[3, 4], [6, 8]] && [1].map(x, x) + [2] == [1, 2]"
     assert evaluated(nested) is True
@@ -143,14 +143,14 @@ class Hashed(int):
     __hash__ = int.__hash__
 
 
-def test_the_keys_0_and_1_are_found_without_a_look_at_the_others() -> None:
+def test_the_keys_0_and_1_are_found_without_reading_the_others() -> None:
     assert entry({Hashed(at): at for at in range(1000)}, 1) == (True, 1)
     assert Hashed.compared <= 4
     assert entry({True: "a"}, 1) == (False, None)
     assert entry({1: "a"}, UInt(1)) == (True, "a")
 
 
-def test_a_budget_is_drawn_from_the_one_around_it() -> None:
+def test_a_budget_is_drawn_from_the_enclosing_one() -> None:
     with bounded(10):
         spend(5)
         with pytest.raises(TooMuchWork), bounded(1):

@@ -14,7 +14,7 @@ def _canonical(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def test_what_no_schema_has_is_dropped_below_items_and_values() -> None:
+def test_undeclared_fields_are_dropped_below_items_and_values() -> None:
     schema = {
         "type": "array",
         "items": {"type": "object", "odd": 1, "nullable": False, "additionalProperties": {"type": "string", "odd": 2}},
@@ -25,13 +25,13 @@ def test_what_no_schema_has_is_dropped_below_items_and_values() -> None:
     }
 
 
-def test_values_may_be_forbidden_or_free() -> None:
+def test_values_can_be_forbidden_or_unrestricted() -> None:
     assert _canonical({"additionalProperties": True})["additionalProperties"] is True
     with pytest.raises(ValueError, match="boolean or JSON schema expected"):
         _canonical({"additionalProperties": "yes"})
 
 
-def test_wrong_types_below_items_are_refused_in_go_s_words() -> None:
+def test_wrong_types_below_items_have_gos_errors() -> None:
     with pytest.raises(
         ValueError, match=r"json: cannot unmarshal number into Go struct field JSONSchemaProps\.type of type"
     ):
@@ -42,6 +42,6 @@ def test_wrong_types_below_items_are_refused_in_go_s_words() -> None:
     ("number", "written"),
     [(5, 5), (5.0, 5), (0.5, 0.5), (2**63 - 1, 9223372036854776000), (-(2**60) - 1, -1152921504606847000)],
 )
-def test_limits_are_floats_written_as_go_does(number: float, written: float) -> None:
+def test_limits_are_floats_formatted_like_go(number: float, written: float) -> None:
     schema = _canonical({"items": {"minimum": number}, "maximum": number})
     assert (repr(schema["maximum"]), repr(schema["items"]["minimum"])) == (repr(written), repr(written))

@@ -42,7 +42,7 @@ SPEC = {
 }
 
 
-def test_versions_are_preferred_as_kubernetes_prefers_them() -> None:
+def test_versions_are_ordered_like_kubernetes() -> None:
     names = ["v1beta1", "v10", "foo1", "v2", "v11alpha2", "v12beta1", "v1", "foo10", "v3beta1"]
     preferred = ["v10", "v2", "v1", "v12beta1", "v3beta1", "v1beta1", "v11alpha2", "foo1", "foo10"]
     assert newest_first(names) == preferred
@@ -51,7 +51,7 @@ def test_versions_are_preferred_as_kubernetes_prefers_them() -> None:
     assert definition.storage.name == "v1alpha1"
 
 
-def test_deprecated_versions_say_so_in_their_words_or_kubernetes() -> None:
+def test_deprecated_versions_have_their_own_or_kubernetes_warning() -> None:
     definition = parse(
         _definition(
             {"name": "v1beta1", "deprecated": True},
@@ -69,7 +69,7 @@ def test_deprecated_versions_say_so_in_their_words_or_kubernetes() -> None:
     ]
 
 
-def test_cells_are_of_the_column_s_type_or_nothing() -> None:
+def test_cells_have_the_columns_type_or_are_empty() -> None:
     columns = [
         {"name": "Color", "type": "string", "jsonPath": ".spec.color"},
         {"name": "List", "type": "string", "jsonPath": ".spec.l"},
@@ -95,12 +95,12 @@ def test_cells_are_of_the_column_s_type_or_nothing() -> None:
     assert version.cells({}, str) == [None] * len(columns)
 
 
-def test_a_version_without_columns_has_an_age() -> None:
+def test_a_version_without_columns_has_an_age_column() -> None:
     version = parse(_definition({"name": "v1"})).versions["v1"]
     assert [(column.name, column.type) for column in version.columns] == [("Age", "date")]
 
 
-def test_selectable_fields_are_read_as_text() -> None:
+def test_selectable_fields_are_read_as_strings() -> None:
     fields = [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.on"}, {"jsonPath": ".spec.replicas"}]
     version = parse(_definition({"name": "v1", "selectableFields": fields})).versions["v1"]
     value = {"spec": {"color": "red", "on": True}}
@@ -111,7 +111,7 @@ def test_selectable_fields_are_read_as_text() -> None:
     }
 
 
-def test_the_numbers_of_the_scale_are_checked_where_the_paths_lead() -> None:
+def test_the_numbers_of_a_scale_are_checked_at_their_paths() -> None:
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}
     raw = _definition(
         {"name": "v1", "schema": {"openAPIV3Schema": SPEC}, "subresources": {"scale": scale, "status": {}}}
@@ -126,7 +126,7 @@ def test_the_numbers_of_the_scale_are_checked_where_the_paths_lead() -> None:
     assert version.validate({}) == []
 
 
-def test_errors_that_block_rules_say_that_rules_were_not_checked() -> None:
+def test_errors_that_prevent_rules_report_unchecked_rules() -> None:
     rules = [{"rule": "self.spec.replicas > 0"}]
     raw = _definition({"name": "v1", "schema": {"openAPIV3Schema": {**SPEC, "x-kubernetes-validations": rules}}})
     version = parse(raw).versions["v1"]
@@ -138,7 +138,7 @@ def test_errors_that_block_rules_say_that_rules_were_not_checked() -> None:
 
 
 @pytest.mark.parametrize("path", [".spec[", ".a['b'", ".a[x]", ".a[?(@.b]", "....a"])
-def test_columns_behind_one_that_cannot_be_read_are_not_shown(path: str) -> None:
+def test_columns_after_an_unreadable_one_are_omitted(path: str) -> None:
     columns = [
         {"name": "A", "type": "string", "jsonPath": ".a"},
         {"name": "B", "type": "string", "jsonPath": path},

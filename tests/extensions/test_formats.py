@@ -34,14 +34,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "right", "wrong"), CASES, ids=[name for name, *_ in CASES])
-def test_a_format_tells_right_from_wrong(name: str, right: list[str], wrong: list[str]) -> None:
+def test_a_format_accepts_valid_and_refuses_invalid_values(name: str, right: list[str], wrong: list[str]) -> None:
     check = format_named(name)
     assert check is not None
     assert [text for text in right if not check(text)] == []
     assert [text for text in wrong if check(text)] == []
 
 
-def test_a_format_counts_for_its_types_only() -> None:
+def test_a_format_applies_only_to_its_types() -> None:
     assert is_recognized("date-time", "string")
     assert is_recognized("ipv4", "")
     assert is_recognized("int32", "integer")

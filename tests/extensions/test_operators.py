@@ -40,7 +40,7 @@ def test_a_large_definition_is_valid_and_compiles(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_a_definition_costs_so_many_calls_a_byte(kind: str) -> None:
+def test_a_definition_costs_a_limited_number_of_calls_per_byte(kind: str) -> None:
     def work() -> None:
         definition = _prepared(kind)
         validate_definition(definition)
@@ -49,11 +49,11 @@ def test_a_definition_costs_so_many_calls_a_byte(kind: str) -> None:
     assert calls(work) < 8 * len(json.dumps(a_definition(kind, DEFINITIONS[kind]())))
 
 
-def test_one_of_them_is_larger_than_half_a_megabyte() -> None:
+def test_one_definition_exceeds_half_a_megabyte() -> None:
     assert len(json.dumps(a_definition("Monitoring", DEFINITIONS["Monitoring"]()))) > 500_000
 
 
-def test_containers_deep_in_a_large_schema_are_defaulted_pruned_and_checked() -> None:
+def test_deeply_nested_containers_are_defaulted_pruned_and_checked() -> None:
     version = _version("Monitoring")
     ports: list[dict[str, Any]] = [
         {"containerPort": 80, "name": "a"},
@@ -83,7 +83,7 @@ def test_alternatives_and_formats_of_certificates_are_checked() -> None:
     assert any(message.startswith("spec.ipAddresses[0]: Invalid value") for message in messages)
 
 
-def test_workflows_keep_what_no_schema_knows_and_check_what_is_embedded() -> None:
+def test_workflows_keep_undeclared_fields_and_check_embedded_objects() -> None:
     version = _version("Workflow")
     manifest = {"apiVersion": "v1", "metadata": {"name": "n", "odd": 1}, "data": {"a": {"b": 1}}}
     step = {"name": "s", "container": {"name": "c", "gpu": 1}, "resource": {"manifest": manifest, "odd": 2}}
@@ -100,7 +100,7 @@ def test_workflows_keep_what_no_schema_knows_and_check_what_is_embedded() -> Non
     ]
 
 
-def test_defaults_within_defaults_of_routes_are_filled_in() -> None:
+def test_nested_defaults_of_routes_are_applied() -> None:
     version = _version("Route")
     value: dict[str, Any] = {"spec": {}}
     version.schema.read(value)
@@ -109,13 +109,13 @@ def test_defaults_within_defaults_of_routes_are_filled_in() -> None:
     assert version.validate(value) == []
 
 
-def test_rules_of_databases_are_known_though_not_evaluated() -> None:
+def test_rules_of_databases_are_accepted_without_evaluation() -> None:
     rules = _version("Database").schema.rules
     assert rules is not None
     assert rules.properties["spec"].rules[0].problem == ""
 
 
-def test_a_value_of_a_kilobyte_is_read_and_validated_by_a_thousand_calls() -> None:
+def test_a_kilobyte_is_read_and_validated_by_a_thousand_calls() -> None:
     version = _version("Monitoring")
     env = [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(20)]
     value = {"spec": {"replicas": 2, "role0": {"containers": [{"name": "c", "image": "registry/app:1", "env": env}]}}}

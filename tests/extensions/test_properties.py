@@ -104,14 +104,14 @@ OBJECTS = st.dictionaries(NAMES, VALUES, max_size=4)
 
 @given(SCHEMAS, VALUES)
 @settings(max_examples=400)
-def test_the_quick_answer_is_that_of_the_exact_one(raw: dict[str, Any], value: Any) -> None:
+def test_the_fast_validation_equals_the_exact_one(raw: dict[str, Any], value: Any) -> None:
     schema = Schema(raw)
     assert (schema.validate(value) == []) == explain(schema.node, value).is_valid
 
 
 @given(ROOTS, OBJECTS)
 @settings(max_examples=300)
-def test_what_counts_as_clean_is_changed_by_nothing(raw: dict[str, Any], value: dict[str, Any]) -> None:
+def test_a_clean_value_is_not_changed(raw: dict[str, Any], value: dict[str, Any]) -> None:
     schema = Structural(raw)
     shaped = deepcopy(value)
     gone = prune(shaped, schema)
@@ -122,7 +122,7 @@ def test_what_counts_as_clean_is_changed_by_nothing(raw: dict[str, Any], value: 
 
 
 @given(ROOTS, OBJECTS)
-def test_reading_twice_is_reading_once(raw: dict[str, Any], value: dict[str, Any]) -> None:
+def test_reading_is_idempotent(raw: dict[str, Any], value: dict[str, Any]) -> None:
     schema = Schema(raw)
     schema.read(value, drop_invalid=True)
     again = deepcopy(value)
@@ -139,7 +139,7 @@ def test_pruning_does_not_depend_on_the_order_of_fields(raw: dict[str, Any], val
 
 
 @given(ROOTS, OBJECTS)
-def test_an_unchanged_value_of_declared_fields_is_never_wrong_on_an_update(
+def test_an_unchanged_value_of_declared_fields_is_valid_on_an_update(
     raw: dict[str, Any], value: dict[str, Any]
 ) -> None:
     schema = Schema({"type": "object", "properties": {"spec": raw}})
@@ -161,9 +161,7 @@ def _is_loose(raw: dict[str, Any]) -> bool:
 
 
 @given(ROOTS, OBJECTS, st.data())
-def test_defaults_that_are_valid_are_never_found_wrong(
-    raw: dict[str, Any], value: dict[str, Any], data: st.DataObject
-) -> None:
+def test_valid_defaults_produce_no_errors(raw: dict[str, Any], value: dict[str, Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(raw["properties"])))
     default = data.draw(VALUES)
     field = Schema({"type": "object", "properties": {"x": raw["properties"][name]}})
@@ -188,6 +186,6 @@ MAPS_AND_SETS = {
 
 @given(OBJECTS)
 @settings(max_examples=200)
-def test_the_quick_answer_on_lists_is_that_of_the_exact_one(value: dict[str, Any]) -> None:
+def test_the_fast_validation_of_lists_equals_the_exact_one(value: dict[str, Any]) -> None:
     schema = Schema(MAPS_AND_SETS)
     assert schema.validate_lists(value) == validate_lists(value, schema.structural)

@@ -49,14 +49,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("raw", "problem"), REFUSED)
-def test_a_rule_that_does_not_compile_is_refused(raw: dict[str, Any], problem: str) -> None:
+def test_an_invalid_rule_is_refused(raw: dict[str, Any], problem: str) -> None:
     (error,) = expression_errors(raw, Path("schema"))
     place, _, words = problem.partition(": ")
     assert error.field.endswith(f"x-kubernetes-validations[0].{place}")
     assert words in error.body
 
 
-def test_fields_are_named_as_expressions_can_name_them() -> None:
+def test_expressions_name_fields_by_their_escaped_names() -> None:
     properties = {"x-y": TEXT, "a.b": TEXT, "in": TEXT, "__u__": TEXT, "0": TEXT}
     rule = "self.x__dash__y == 'a' && self.a__dot__b == 'b' && self.__in__ == 'c'"
     rule += " && has(self.__underscores__u__underscores__)"
@@ -107,7 +107,7 @@ FAILURES: list[tuple[dict[str, Any], Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("raw", "value", "errors"), FAILURES)
-def test_a_rule_that_is_broken_says_so_where_it_is(raw: dict[str, Any], value: Any, errors: list[str]) -> None:
+def test_a_violated_rule_is_reported_at_its_path(raw: dict[str, Any], value: Any, errors: list[str]) -> None:
     assert told(raw, value) == (errors, [])
 
 
@@ -155,7 +155,7 @@ LISTS: Mapping[str, Any] = {
         "sets.equivalent(self.set, self.plain) && type(self.set) == list && self.set.join() == 'ab'",
     ],
 )
-def test_lists_compare_and_add_as_their_schemas_say(rule: str) -> None:
+def test_lists_are_compared_and_added_by_their_schemas(rule: str) -> None:
     assert told(schema(rule, **OF_LISTS), LISTS) == ([], [])
 
 
@@ -165,7 +165,7 @@ def test_sets_of_objects_can_be_neither_compared_nor_added() -> None:
     assert "runtime error: hash of unhashable type map[string]interface {} evaluating rule" in error
 
 
-def test_rules_about_changes_look_at_what_was_there() -> None:
+def test_transition_rules_read_the_old_value() -> None:
     raw = whole(
         up=schema("self >= oldSelf", **NUMBER),
         opt=schema({"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}, **NUMBER),
@@ -177,7 +177,7 @@ def test_rules_about_changes_look_at_what_was_there() -> None:
     ]
 
 
-def test_what_is_unchanged_is_only_warned_of() -> None:
+def test_violations_of_unchanged_values_are_warnings() -> None:
     raw = whole(s=schema("self != 'x'", **TEXT), l={
         "type": "array",
         "x-kubernetes-list-type": "map",
@@ -194,7 +194,7 @@ def test_what_is_unchanged_is_only_warned_of() -> None:
     ]
 
 
-def test_rules_that_cost_too_much_end_the_evaluation() -> None:
+def test_too_costly_rules_end_the_evaluation() -> None:
     raw = whole(l=schema("self.all(a, self.all(b, self.all(c, a + b + c > 0)))", "true", type="array", items=NUMBER))
     (error,) = told(raw, {"l": list(range(1, 200))})[0]
     assert "'operation cancelled: actual cost limit exceeded': no further validation rules will be run" in error

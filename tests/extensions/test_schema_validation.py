@@ -156,13 +156,11 @@ def _causes(schema: dict[str, Any], value: Any, old: Any = MISSING) -> list[tupl
 
 
 @pytest.mark.parametrize(("schema", "value", "causes"), CASES)
-def test_a_value_has_the_causes_that_kubernetes_gives(
-    schema: dict[str, Any], value: Any, causes: list[tuple[str, str, str]]
-) -> None:
+def test_a_value_has_kubernetes_causes(schema: dict[str, Any], value: Any, causes: list[tuple[str, str, str]]) -> None:
     assert sorted(_causes(schema, value)) == sorted(causes)
 
 
-def test_errors_of_a_status_are_told_below_status() -> None:
+def test_errors_of_a_status_have_paths_below_status() -> None:
     schema = Schema({"type": "object", "properties": {"n": {"type": "integer"}}})
     [error] = schema.validate({"n": "x"}, path=Path("status"))
     assert (error.field, error.body) == (
@@ -179,25 +177,25 @@ LIST_MAP = {
 }
 
 
-def test_an_old_mistake_may_stay_where_nothing_changes() -> None:
+def test_an_existing_error_is_tolerated_in_unchanged_values() -> None:
     schema = {"type": "object", "properties": {"a": {"maxLength": 1, "type": "string"}, "b": {"type": "string"}}}
     assert _causes(schema, {"a": "long", "b": "new"}, old={"a": "long", "b": "old"}) == []
     assert [field for field, *_ in _causes(schema, {"a": "longer"}, old={"a": "long"})] == ["x.a"]
 
 
-def test_items_correspond_by_key_in_lists_that_are_maps() -> None:
+def test_items_of_map_lists_are_correlated_by_key() -> None:
     old = [{"k": "a", "v": "long"}, {"k": "b", "v": "x"}]
     assert _causes(LIST_MAP, [{"k": "new", "v": "y"}, {"k": "a", "v": "long"}], old=old) == []
     assert [field for field, *_ in _causes(LIST_MAP, [{"k": "b", "v": "long"}], old=old)] == ["x[0].v"]
 
 
-def test_items_of_other_lists_do_not_correspond() -> None:
+def test_items_of_other_lists_are_not_correlated() -> None:
     schema = {"type": "array", "items": {"type": "string", "maxLength": 1}}
     assert [field for field, *_ in _causes(schema, ["long", "x"], old=["long"])] == ["x[0]"]
     assert _causes(schema, ["long"], old=["long"]) == []
 
 
-def test_sets_and_maps_hold_nothing_twice() -> None:
+def test_sets_and_maps_have_no_duplicates() -> None:
     schema = Schema(
         {
             "type": "object",
@@ -213,12 +211,12 @@ def test_sets_and_maps_hold_nothing_twice() -> None:
     assert schema.validate_lists(value, old=value) == []
 
 
-def test_errors_are_capped() -> None:
+def test_the_number_of_errors_is_limited() -> None:
     schema = Schema({"type": "object", "additionalProperties": {"type": "string"}})
     assert len(schema.validate({str(number): number for number in range(5000)})) == 1000
 
 
-def test_a_value_that_takes_too_many_steps_to_match_is_refused() -> None:
+def test_a_value_that_needs_too_many_matching_steps_is_refused() -> None:
     schema = Schema({"type": "string", "pattern": "^(a|b)*a(a|b){999}$"})
     value = "".join("ab"[at * at % 7 < 3] for at in range(10_000))
     (error,) = schema.validate(value, path=Path("x"))

@@ -49,19 +49,21 @@ PRUNED: list[tuple[dict[str, Any], Any, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "value", "kept", "gone"), PRUNED)
-def test_undeclared_fields_go_and_are_told(fields: dict[str, Any], value: Any, kept: Any, gone: list[str]) -> None:
+def test_undeclared_fields_are_pruned_and_reported(
+    fields: dict[str, Any], value: Any, kept: Any, gone: list[str]
+) -> None:
     whole = {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "spec": value}
     assert _schema(**fields).prune(whole) == gone
     assert whole == {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "spec": kept}
 
 
-def test_nothing_is_pruned_by_definitions_that_preserve_everything() -> None:
+def test_definitions_that_preserve_unknown_fields_prune_nothing() -> None:
     whole = {"spec": {"b": 1}}
     assert Schema({"type": "object"}, keeps_unknown=True).prune(whole) == []
     assert whole == {"spec": {"b": 1}}
 
 
-def test_nulls_go_unless_they_are_allowed_or_replaced() -> None:
+def test_nulls_are_pruned_unless_nullable_or_defaulted() -> None:
     schema = _schema(
         a=STRING, b={**STRING, "nullable": True}, c={**STRING, "default": "d"}, l={"type": "array", "items": STRING}
     )
@@ -70,7 +72,7 @@ def test_nulls_go_unless_they_are_allowed_or_replaced() -> None:
     assert value == {"spec": {"b": None, "c": "d", "l": [None]}}
 
 
-def test_defaults_are_filled_in_at_any_depth_and_are_copies() -> None:
+def test_defaults_are_applied_at_any_depth_as_copies() -> None:
     inner = {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}
     schema = _schema(
         o={**inner, "default": {}},
@@ -87,14 +89,14 @@ def test_defaults_are_filled_in_at_any_depth_and_are_copies() -> None:
     assert values[1]["spec"]["d"] == ["x"]
 
 
-def test_defaults_are_pruned_before_they_are_filled_in() -> None:
+def test_defaults_are_pruned_before_they_are_applied() -> None:
     schema = _schema(o={"type": "object", "properties": {"a": STRING}, "default": {"a": "1", "b": 2}})
     value: dict[str, Any] = {"spec": {}}
     schema.default(value)
     assert value == {"spec": {"o": {"a": "1"}}}
 
 
-def test_embedded_metadata_is_brought_into_its_form_and_its_unknown_fields_are_told_last() -> None:
+def test_embedded_metadata_is_coerced_and_its_unknown_fields_are_reported_last() -> None:
     schema = _schema(e=EMBEDDED)
     metadata = {"name": "n", "odd": 1, "labels": {"a": "b"}, "creationTimestamp": None, "generation": 0}
     value: dict[str, Any] = {"zz": 1, "spec": {"e": {"apiVersion": "v1", "kind": "X", "metadata": metadata, "spec": 1}}}
@@ -102,7 +104,7 @@ def test_embedded_metadata_is_brought_into_its_form_and_its_unknown_fields_are_t
     assert value["spec"]["e"]["metadata"] == {"name": "n", "labels": {"a": "b"}}
 
 
-def test_embedded_metadata_of_wrong_types_is_refused_or_dropped() -> None:
+def test_wrong_types_in_embedded_metadata_are_refused_or_dropped() -> None:
     schema = _schema(e=EMBEDDED)
     value: dict[str, Any] = {"spec": {"e": {"kind": 1, "metadata": {"labels": {"a": 1}, "name": "n"}}}}
     _, error = schema.read({"spec": {"e": {"metadata": {"labels": {"a": 1}}}}})
@@ -125,6 +127,6 @@ def test_embedded_resources_need_kind_and_version_and_valid_metadata() -> None:
     ]
 
 
-def test_metadata_that_is_no_object_is_refused_in_go_s_words() -> None:
+def test_metadata_that_is_no_object_has_gos_error() -> None:
     with pytest.raises(ValueError, match=r"json: cannot unmarshal string into Go value of type v1\.ObjectMeta"):
         read_metadata("x")

@@ -47,7 +47,7 @@ def _told(errors: list[FieldError]) -> list[str]:
     return sorted(error.message for error in errors)
 
 
-def test_a_definition_that_says_little_is_valid_and_defaulted() -> None:
+def test_a_minimal_definition_is_valid_and_defaulted() -> None:
     definition = _definition()
     assert validate_definition(definition) == []
     assert definition["spec"]["names"] == {
@@ -120,7 +120,7 @@ SPECS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("spec", "messages"), SPECS)
-def test_a_spec_is_told_what_is_wrong_with_it(spec: dict[str, Any], messages: list[str]) -> None:
+def test_an_invalid_spec_has_kubernetes_errors(spec: dict[str, Any], messages: list[str]) -> None:
     assert _told(validate_definition(_definition(**spec))) == messages
 
 
@@ -206,18 +206,18 @@ FIELDS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("field", "messages"), FIELDS)
-def test_a_schema_is_told_what_is_wrong_with_it(field: dict[str, Any], messages: list[str]) -> None:
+def test_an_invalid_schema_has_kubernetes_errors(field: dict[str, Any], messages: list[str]) -> None:
     assert _told(validate_definition(_of(field))) == messages
 
 
-def test_what_the_root_demands_of_fields_is_about_fields_that_there_are() -> None:
+def test_required_fields_of_the_root_must_be_declared() -> None:
     schema = {"type": "object", "allOf": [{"properties": {"a": {"minLength": 1}}}]}
     assert _told(validate_definition(_definition(_version(schema)))) == [
         f"{SCHEMA}.properties[a]: Required value: because it is defined in {SCHEMA}.allOf[0].properties[a]"
     ]
 
 
-def test_defaults_inside_embedded_metadata_must_make_valid_metadata() -> None:
+def test_defaults_in_embedded_metadata_must_be_valid_metadata() -> None:
     labels = {"type": "object", "additionalProperties": STRING, "default": {"bad key": "x"}}
     metadata = {"type": "object", "properties": {"labels": labels}}
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"metadata": metadata}}
@@ -226,7 +226,7 @@ def test_defaults_inside_embedded_metadata_must_make_valid_metadata() -> None:
     assert "must result in valid metadata: metadata.labels: Invalid value" in error.body
 
 
-def test_what_versions_do_not_share_is_told_in_its_version() -> None:
+def test_errors_of_a_version_name_the_version() -> None:
     other = _version({"type": "object", "properties": {"foo": {}}}, name="v2", storage=False)
     assert _told(validate_definition(_definition(_version(), other))) == [
         "spec.versions[1].schema.openAPIV3Schema.properties[foo].type: Required value:"
@@ -279,7 +279,7 @@ VERSIONS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "messages"), VERSIONS)
-def test_a_version_is_told_what_is_wrong_with_it(fields: dict[str, Any], messages: list[str]) -> None:
+def test_an_invalid_version_has_kubernetes_errors(fields: dict[str, Any], messages: list[str]) -> None:
     schema = {"type": "object", "properties": {"foo": STRING}}
     assert _told(validate_definition(_definition(_version(schema) | fields))) == messages
 
@@ -301,14 +301,14 @@ def test_a_name_cannot_be_generated() -> None:
     ]
 
 
-def test_items_of_a_map_are_shown_as_the_struct_that_they_are() -> None:
+def test_items_of_a_map_are_formatted_as_structs() -> None:
     several = {"type": "array", LIST_TYPE: "map", MAP_KEYS: ["a"], "items": []}
     assert f'{FOO}.items: Invalid value: {{"Schema":null,"JSONSchemas":[]}}: must only have a single schema' in str(
         _told(validate_definition(_of(several)))
     ).replace("\\", "")
 
 
-def test_a_status_subresource_limits_what_the_root_may_say() -> None:
+def test_a_status_subresource_limits_the_root_schema() -> None:
     schema = {"type": "object", "anyOf": [{"required": ["spec"]}], "properties": {"spec": {"type": "object"}}}
     [error] = validate_definition(_definition(_version(schema, subresources={"status": {}})))
     assert error.field == SCHEMA
@@ -336,7 +336,7 @@ def test_scope_and_kind_are_fixed_once_a_definition_is_established() -> None:
     ]
 
 
-def test_a_version_that_was_stored_stays() -> None:
+def test_a_stored_version_cannot_be_removed() -> None:
     old = _definition()
     new = _changed(old, versions=[_version(name="v2")])
     assert new["status"]["storedVersions"] == ["v1", "v2"]
@@ -345,13 +345,13 @@ def test_a_version_that_was_stored_stays() -> None:
     assert error.body.startswith('Invalid value: "v1": missing from spec.versions; v1 was previously a storage version')
 
 
-def test_what_was_wrong_before_may_stay() -> None:
+def test_existing_errors_are_tolerated() -> None:
     old = _of({"type": "array", "items": {"type": "object"}, LIST_TYPE: "set"})
     assert validate_definition(old) != []
     assert validate_definition(_changed(old), old) == []
 
 
-def test_certificates_must_be_readable_once_established_unless_they_never_were() -> None:
+def test_certificates_must_be_valid_after_establishment_unless_they_never_were() -> None:
     bundle = base64.b64encode(b"no certificate").decode()
     client = {"url": "https://h/", "caBundle": bundle}
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
@@ -384,18 +384,18 @@ def test_groups_of_kubernetes_need_an_approval(annotation: str | None, reason: s
     assert validate_definition(_changed(definition), definition) == []
 
 
-def test_a_status_is_checked_for_its_names() -> None:
+def test_names_in_a_status_are_checked() -> None:
     [error] = validate_status({"status": {"acceptedNames": {"plural": "Bad"}}})
     assert error.field == "status.acceptedNames.plural"
 
 
-def test_formats_without_meaning_are_warned_of_once() -> None:
+def test_unknown_formats_cause_one_warning() -> None:
     definition = _of({"type": "string", "format": "phone"})
     assert warnings(definition) == ['unrecognized format "phone"']
     assert warnings(definition, definition) == []
 
 
-def test_rules_are_not_looked_at_where_the_schema_around_them_is_wrong() -> None:
+def test_rules_are_not_checked_in_an_invalid_schema() -> None:
     rule = {"x-kubernetes-validations": [{"rule": "self.n < 5"}]}
     odd = {"type": "object", "properties": {"n": {"type": "Unknown"}}, **rule}
     (error,) = validate_definition(_of(odd))
@@ -407,7 +407,7 @@ def test_rules_are_not_looked_at_where_the_schema_around_them_is_wrong() -> None
     ]
 
 
-def test_rules_of_values_of_which_nothing_is_known_cannot_be_checked() -> None:
+def test_rules_of_untyped_values_cannot_be_checked() -> None:
     unknown = {"x-kubernetes-preserve-unknown-fields": True, "x-kubernetes-validations": [{"rule": "true"}] * 2}
     assert _told(validate_definition(_of(unknown))) == [
         f"{FOO}.x-kubernetes-validations: Internal error: internal error: failed to construct type information for "

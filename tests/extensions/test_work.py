@@ -26,7 +26,7 @@ def items(**schema: Any) -> dict[str, Any]:
     return {"type": "array", "items": schema}
 
 
-def test_an_enumeration_is_written_once_and_only_as_many_errors_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_enumeration_is_formatted_once_and_the_search_for_errors_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     written, found = Mock(wraps=supported_values), Mock(wraps=not_listed)
     monkeypatch.setattr("ctrlmgr.extensions.schema_validation.enum_values.supported_values", written)
     monkeypatch.setattr("ctrlmgr.extensions.schema_validation.error_validator.not_listed", found)
@@ -41,14 +41,14 @@ VALUES = st.sampled_from([None, True, False, *NUMBERS, "a", "", "1", "\ufffd", [
 
 
 @given(VALUES, st.lists(VALUES))
-def test_a_value_is_looked_up_as_if_it_were_compared_with_each(value: Any, values: list[Any]) -> None:
+def test_a_lookup_of_a_value_equals_a_comparison_with_each(value: Any, values: list[Any]) -> None:
     assert Listed(values).has(value) == any(equals_converted(value, each) for each in values)
 
 
 ALTERNATIVES = [{"enum": [at]} for at in range(60)]
 
 
-def test_of_many_items_with_alternatives_only_wrong_ones_are_explained() -> None:
+def test_only_invalid_items_with_alternatives_are_explained() -> None:
     schema = Schema({"type": "array", "items": {"type": "integer", "anyOf": ALTERNATIVES}})
     value = [59] * 15_000
     value[7] = 60
@@ -58,7 +58,7 @@ def test_of_many_items_with_alternatives_only_wrong_ones_are_explained() -> None
     assert [each.field for each in errors] == ["<nil>", "[7]"]
 
 
-def test_a_value_that_takes_too_many_steps_is_refused() -> None:
+def test_a_value_that_needs_too_many_steps_is_refused() -> None:
     schema = Schema({"type": "array", "items": {"anyOf": [{"anyOf": ALTERNATIVES}] * 60}})
     with bounded(100_000):
         (error,) = schema.validate([60] * 1000)
@@ -80,11 +80,11 @@ def test_a_value_that_takes_too_many_steps_is_refused() -> None:
         (items(type="integer", enum=list(range(3000))), 47),
     ],
 )
-def test_what_a_byte_costs_is_told_by_the_schema(schema: dict[str, Any], cost: int) -> None:
+def test_the_schema_determines_the_cost_per_byte(schema: dict[str, Any], cost: int) -> None:
     assert relative_cost({"type": "object", "properties": {"spec": schema}}) == cost
 
 
-def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
+def test_expanding_defaults_are_refused_as_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(custom_codec, "MOST_DEFAULTED", 1000)
@@ -99,7 +99,7 @@ def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
     assert len(read.from_store(stored)["spec"]) == 10  # the stored object can still be read
 
 
-def test_a_schema_is_compiled_once_however_deep_its_alternatives_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_with_deep_alternatives_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = Mock(wraps=fast_validator._compile)
     monkeypatch.setattr(fast_validator, "_compile", compiled)
     schema: dict[str, Any] = {"type": "integer"}

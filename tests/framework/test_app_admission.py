@@ -36,7 +36,7 @@ def a_map(name: str = "a", **data: str) -> dict[str, object]:
     }
 
 
-def test_a_function_changes_objects_and_what_its_class_does_not_name_stays() -> None:
+def test_a_function_changes_objects_and_keeps_fields_unknown_to_its_class() -> None:
     app = App("rules")
 
     @app.admission(Sized)
@@ -51,7 +51,7 @@ def test_a_function_changes_objects_and_what_its_class_does_not_name_stays() -> 
     assert (made["data"], made.labels) == ({"other": "x", "size": "small"}, {"by": "test"})
 
 
-def test_labels_can_be_taken_away() -> None:
+def test_labels_can_be_removed() -> None:
     app = App("rules")
 
     @app.admission("v1/ConfigMap")
@@ -66,7 +66,7 @@ def test_labels_can_be_taken_away() -> None:
     assert (made.labels, made.get("data")) == ({}, None)
 
 
-def test_an_update_that_leaves_a_rules_fields_alone_passes() -> None:
+def test_an_update_that_keeps_a_rules_fields_is_accepted() -> None:
     app, asked = App("rules"), []
 
     @app.admission("v1/ConfigMap", validates=True, on=["data.size", "immutable"])
@@ -86,7 +86,7 @@ def test_an_update_that_leaves_a_rules_fields_alone_passes() -> None:
             cluster.patch("v1/ConfigMap", "a", changed)
 
 
-def test_a_function_refuses_and_sees_what_was_there_before() -> None:
+def test_a_function_refuses_and_reads_the_old_object() -> None:
     app = App("rules")
 
     @app.admission("v1/ConfigMap", operations=["UPDATE", "DELETE"], validates=True)
@@ -102,7 +102,7 @@ def test_a_function_refuses_and_sees_what_was_there_before() -> None:
         cluster.delete("v1/ConfigMap", "a")
 
 
-def test_a_broken_function_lets_nothing_through_and_says_where_it_broke() -> None:
+def test_a_failing_function_refuses_and_reports_its_line() -> None:
     app = App("rules")
 
     @app.admission("v1/ConfigMap")
@@ -116,7 +116,7 @@ def test_a_broken_function_lets_nothing_through_and_says_where_it_broke() -> Non
     assert failed.value.code == 500
 
 
-def test_what_is_no_object_of_the_class_is_a_failure_too() -> None:
+def test_an_object_that_does_not_fit_the_class_is_a_failure() -> None:
     app = App("rules")
 
     class Numbered(Kind, api_version="v1", kind="ConfigMap"):
@@ -130,7 +130,7 @@ def test_what_is_no_object_of_the_class_is_a_failure_too() -> None:
         Harness(app).create(a_map(x="y"))
 
 
-def test_own_plugins_have_a_place_and_can_be_switched_off() -> None:
+def test_admission_functions_have_a_position_and_can_be_disabled() -> None:
     app = App("rules")
 
     @app.admission("v1/Pod")
@@ -154,11 +154,11 @@ def test_own_plugins_have_a_place_and_can_be_switched_off() -> None:
         ({"name": "Not A Name"}, "is not a valid name of an admission plugin"),
     ],
 )
-def test_what_cannot_be_right_is_refused_where_it_is_declared(options: dict[str, object], problem: str) -> None:
+def test_invalid_declarations_are_refused(options: dict[str, object], problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         App("rules").admission("v1/Pod", **{"name": "a", **options})(lambda found, write: None)  # type: ignore[arg-type]  # as tested
 
 
-def test_a_function_takes_two_things() -> None:
+def test_a_function_must_have_two_parameters() -> None:
     with pytest.raises(TypeError, match="it takes two things, the object and the write"):
         App("rules").admission("v1/Pod", name="a")(lambda found: None)  # type: ignore[arg-type, misc]  # as tested

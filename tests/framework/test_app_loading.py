@@ -57,7 +57,7 @@ def test_an_app_is_found_in_the_working_directory(here: Path) -> None:
         ("", "nobody", "no installed package has an app of that name"),
     ],
 )
-def test_what_is_wrong_is_one_line(here: Path, text: str, name: str, message: str) -> None:
+def test_a_loading_error_is_one_line(here: Path, text: str, name: str, message: str) -> None:
     (here / "broken_shop.py").write_text(text)
     with pytest.raises(SettingsError, match=message) as refused:
         load_app(name)
@@ -69,7 +69,7 @@ APP = "from ctrlmgr import App\napp = App('filed')\n"
 
 @pytest.mark.parametrize("name", ["operator", "attr", "website"])
 @pytest.mark.parametrize("place", ["{}.py", "{}.py:app", "{}:app"])
-def test_a_file_is_loaded_whatever_it_is_called(here: Path, name: str, place: str) -> None:
+def test_a_file_of_any_name_is_loaded(here: Path, name: str, place: str) -> None:
     (here / f"{name}.py").write_text(f"import attr, operator\nassert operator.add and attr.define\n{APP}")
     taken = sys.modules.get(name)
     app = load_app(place.format(name))
@@ -78,7 +78,7 @@ def test_a_file_is_loaded_whatever_it_is_called(here: Path, name: str, place: st
     assert taken is None or sys.modules[name] is taken  # the first app with the name keeps it
 
 
-def test_a_file_elsewhere_sees_its_neighbours_and_its_package(here: Path) -> None:
+def test_a_file_elsewhere_imports_its_neighbours_and_its_package(here: Path) -> None:
     (here / "src" / "corner").mkdir(parents=True)
     (here / "src" / "neighbour_of_shop.py").write_text("NAME = 'near'\n")
     (here / "src" / "corner" / "__init__.py").write_text("")
@@ -105,7 +105,7 @@ def test_a_file_elsewhere_sees_its_neighbours_and_its_package(here: Path) -> Non
         (None, "--app files_shop.py: there is no file files_shop.py"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_line(here: Path, text: str | None, message: str) -> None:
+def test_an_error_in_a_file_is_one_line(here: Path, text: str | None, message: str) -> None:
     if text is not None:
         (here / "files_shop.py").write_text(text)
     with pytest.raises(SettingsError, match=message) as refused:
@@ -113,7 +113,7 @@ def test_what_is_wrong_with_a_file_is_one_line(here: Path, text: str | None, mes
     assert "\n" not in str(refused.value)
 
 
-def test_installed_packages_name_their_apps(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_packages_declare_their_apps(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "packed_shop.py").write_text("from ctrlmgr import App\napp = App('packed')\n")
     point = EntryPoint("packed", "packed_shop:app", app_loading.GROUP)
     monkeypatch.setattr(app_loading, "entry_points", lambda **chosen: [point])
@@ -125,7 +125,7 @@ def reconcile(obj: Untyped, context: Context) -> None:
     """Do nothing."""
 
 
-def test_two_controllers_of_one_name_are_refused_with_their_places() -> None:
+def test_two_controllers_of_one_name_are_refused_with_their_positions() -> None:
     one, other = App("one"), App("other")
     one.controller("v1/Pod", name="same")(reconcile)
     other.controller("v1/Node", name="same")(reconcile)
@@ -142,7 +142,7 @@ def test_two_controllers_of_one_name_are_refused_with_their_places() -> None:
 @pytest.mark.parametrize(
     "name", ["networking.k8s.io/v1/Gateway", "gateway.networking.k8s.io/v1/Gateway", "example.com/v1/Sop"]
 )
-def test_a_kind_that_a_definition_may_add_is_declared(name: str) -> None:
+def test_a_kind_of_a_future_definition_is_declared(name: str) -> None:
     assert App("later").controller(name)(reconcile).declaration.label == name
 
 
@@ -175,6 +175,6 @@ def test_a_kind_that_a_definition_may_add_is_declared(name: str) -> None:
         (lambda app: app.controller("v1/Pod")(reconcile).finalize("bucket"), "not a valid name of a finalizer"),
     ],
 )
-def test_what_cannot_be_right_is_refused_where_it_is_declared(declare: Any, message: str) -> None:
+def test_invalid_declarations_are_refused(declare: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         declare(App("any"))

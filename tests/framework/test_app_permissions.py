@@ -40,7 +40,7 @@ class Bare(Kind, api_version="example.com/v1"):
     spec: Model = Model()
 
 
-def test_declared_rights_are_those_of_what_controllers_name() -> None:
+def test_declared_rights_follow_from_the_controllers_kinds() -> None:
     boxes = App("boxes")
 
     @boxes.controller(Crate, owns=["v1/Secret"], reads=["v1/Node"])
@@ -64,7 +64,7 @@ def test_declared_rights_are_those_of_what_controllers_name() -> None:
     ]
 
 
-def test_rights_within_a_namespace_are_a_role_of_it() -> None:
+def test_rights_within_a_namespace_are_a_role() -> None:
     kinds = [(each["kind"], each["metadata"].get("namespace")) for each in manifests("x", "ops", [], within="shop")]
     assert kinds[1:3] == [("Role", "shop"), ("RoleBinding", "shop")]
     everywhere = [each["kind"] for each in manifests("x", "ops", [])]
@@ -115,7 +115,7 @@ def rules(text: str) -> list[dict[str, Any]]:
     return next(each["rules"] for each in yaml.safe_load_all(text) if each["kind"] == "ClusterRole")
 
 
-def test_rights_are_observed_in_tests(tmp_path: Path) -> None:
+def test_rights_are_enforced_in_tests(tmp_path: Path) -> None:
     (tmp_path / "cleaner.py").write_text(OPERATOR)
     (tmp_path / "test_cleaner.py").write_text(TEST)
     declared = rules(rbac(tmp_path, "cleaner:app").stdout)
@@ -150,7 +150,7 @@ def as_account(cluster: Served, folder: Path, name: str) -> Path:
     return file
 
 
-def test_the_rights_of_an_app_suffice_for_it(server: ServerProcess, tmp_path: Path) -> None:
+def test_the_generated_rights_of_an_app_suffice(server: ServerProcess, tmp_path: Path) -> None:
     cluster, client = Served(server), Client.connect(server.kubeconfig)
     told = rbac(tmp_path, "shop:app")
     for each in yaml.safe_load_all(told.stdout):
@@ -172,7 +172,7 @@ def test_the_rights_of_an_app_suffice_for_it(server: ServerProcess, tmp_path: Pa
     assert "orbidden" not in output.read_text()
 
 
-def test_what_deploys_a_new_project_is_valid(tmp_path: Path) -> None:
+def test_the_manifests_of_a_new_project_are_valid(tmp_path: Path) -> None:
     folder = tmp_path / "corner-shop"
     assert cli.run(["new", "corner-shop", "--deploy", "--directory", str(folder)]) == 0
     objects = [*yaml.safe_load_all((folder / "deploy" / "operator.yaml").read_text())]
@@ -195,7 +195,7 @@ def test_what_deploys_a_new_project_is_valid(tmp_path: Path) -> None:
     assert "## Deploy it" in (folder / "README.md").read_text()
 
 
-def test_the_example_declares_what_it_uses() -> None:
+def test_the_example_declares_its_kinds() -> None:
     assert Right("", "configmaps", "patch") in [*declared_rights(app)]
 
 
@@ -209,7 +209,7 @@ def closed(service, write):
 """
 
 
-def test_an_app_with_rules_may_register_its_webhooks(server: ServerProcess, tmp_path: Path) -> None:
+def test_an_app_with_rules_can_register_its_webhooks(server: ServerProcess, tmp_path: Path) -> None:
     cluster, client = Served(server), Client.connect(server.kubeconfig)
     (tmp_path / "ruled.py").write_text(RULED)
     told = rbac(tmp_path, "ruled.py", "--image", "ruled:1")
@@ -230,7 +230,7 @@ def test_an_app_with_rules_may_register_its_webhooks(server: ServerProcess, tmp_
     assert "orbidden" not in kubeconfig.with_name("ruled.log").read_text()
 
 
-def test_rights_to_register_webhooks_are_those_of_the_app_alone() -> None:
+def test_rights_to_register_webhooks_are_limited_to_the_app() -> None:
     ruled = App("ruled")
     assert webhook_rules(ruled) == []
 

@@ -73,7 +73,7 @@ class ConsistencyStage:
         return happen
 
 
-def test_in_every_order_of_two_answers_and_events_all_is_shown_at_the_end_and_never_before() -> None:
+def test_writes_are_visible_at_the_end_and_never_early_in_every_order() -> None:
     for order in permutations(range(4)):
         world = ConsistencyStage()
         steps = [world.answer(A, 10), world.answer(B, 12), world.event(pod(A, 10)), world.event(pod(B, 12))]
@@ -89,7 +89,7 @@ def test_in_every_order_of_two_answers_and_events_all_is_shown_at_the_end_and_ne
 
 @pytest.mark.parametrize("last", [pytest.param(True, id="answer-last"), pytest.param(False, id="event-last")])
 @pytest.mark.parametrize("marks", [False, True])
-def test_a_deletion_is_shown_when_the_cache_has_no_such_object_or_a_terminating_one(last: bool, marks: bool) -> None:
+def test_a_deletion_is_observed_if_the_cache_has_no_or_a_terminating_object(last: bool, marks: bool) -> None:
     world = ConsistencyStage(pod(A, 5))
     event = world.event(pod(A, 9, is_terminating=True)) if marks else world.event_deleted(A, 9)
     first, second = (event, world.answer_deletion(pod(A, 5)))[:: 1 if last else -1]
@@ -99,7 +99,7 @@ def test_a_deletion_is_shown_when_the_cache_has_no_such_object_or_a_terminating_
     assert world.shows_all
 
 
-def test_a_deletion_is_not_shown_by_a_change_of_the_same_object() -> None:
+def test_a_deletion_is_not_observed_by_an_update_of_the_object() -> None:
     world = ConsistencyStage(pod(A, 5), pod(B, 6))
     world.answer_deletion(pod(A, 5))()
     world.event(pod(A, 7))()
@@ -110,21 +110,21 @@ def test_a_deletion_is_not_shown_by_a_change_of_the_same_object() -> None:
     assert world.shows_all
 
 
-def test_a_deletion_is_shown_when_another_object_has_taken_the_name() -> None:
+def test_a_deletion_is_observed_if_another_object_has_the_name() -> None:
     world = ConsistencyStage(pod(A, 5))
     world.answer_deletion(pod(A, 5))()
     world.event(pod(A, 9, uid="2"))()
     assert world.shows_all
 
 
-def test_a_write_that_changed_nothing_has_no_event_and_none_is_waited_for() -> None:
+def test_a_write_without_changes_has_no_event_and_is_not_awaited() -> None:
     world = ConsistencyStage()
     world.event(pod(A, 10))()
     world.answer(A, 10)()
     assert world.shows_all
 
 
-def test_a_write_whose_answer_was_lost_is_not_waited_for_and_hides_no_other() -> None:
+def test_a_write_with_a_lost_response_is_not_awaited_and_hides_no_other() -> None:
     world = ConsistencyStage()
     world.event(pod(A, 10))()  # the answer of this write never arrived
     world.answer(B, 12)()
@@ -134,7 +134,7 @@ def test_a_write_whose_answer_was_lost_is_not_waited_for_and_hides_no_other() ->
 
 
 @pytest.mark.parametrize(("revision", "shows"), [(11, False), (12, True), (13, True)])
-def test_a_new_list_shows_what_is_as_old_as_it(revision: int, shows: bool) -> None:
+def test_a_new_list_shows_all_writes_up_to_its_revision(revision: int, shows: bool) -> None:
     world = ConsistencyStage(pod(A, 5))
     world.answer(A, 12)()
     world.listed(revision, pod(A, 12))()
@@ -143,7 +143,7 @@ def test_a_new_list_shows_what_is_as_old_as_it(revision: int, shows: bool) -> No
     assert world.shows_all
 
 
-def test_a_list_from_before_a_deletion_does_not_show_it_and_one_from_after_it_does() -> None:
+def test_a_list_before_a_deletion_does_not_show_it_and_a_later_one_does() -> None:
     world = ConsistencyStage(pod(A, 5))
     world.answer_deletion(pod(A, 5))()
     world.listed(8, pod(A, 5))()
@@ -152,7 +152,7 @@ def test_a_list_from_before_a_deletion_does_not_show_it_and_one_from_after_it_do
     assert world.shows_all
 
 
-def test_an_older_list_after_a_restored_database_is_believed() -> None:
+def test_an_older_list_after_a_database_restore_is_accepted() -> None:
     world = ConsistencyStage(pod(A, 500))
     world.store.progressed(PODS, 500)
     world.listed(20, pod(A, 20))()
@@ -162,7 +162,7 @@ def test_an_older_list_after_a_restored_database_is_believed() -> None:
     assert world.shows_all
 
 
-def test_a_kind_that_is_no_longer_served_holds_nothing_up() -> None:
+def test_an_unserved_kind_blocks_nothing() -> None:
     world = ConsistencyStage(pod(A, 5), pod(B, 6))
     world.answer(A, 12)()
     world.answer_deletion(pod(B, 6))()
@@ -170,7 +170,7 @@ def test_a_kind_that_is_no_longer_served_holds_nothing_up() -> None:
     assert world.shows_all
 
 
-def test_what_no_cache_follows_is_not_waited_for() -> None:
+def test_writes_outside_the_caches_are_not_awaited() -> None:
     world = ConsistencyStage()
     world.store.wrote(SHOPS, A, 40)
     world.store.deleted(Object.from_dict({**pod().to_dict(), "kind": "Shop", "apiVersion": "example.com/v1"}))
@@ -178,7 +178,7 @@ def test_what_no_cache_follows_is_not_waited_for() -> None:
     assert world.store.newest() == 41
 
 
-def test_what_is_in_another_namespace_than_the_one_followed_is_not_waited_for() -> None:
+def test_writes_outside_the_followed_namespace_are_not_awaited() -> None:
     store = ConsistencyStore()
     store.follow(PODS, lambda key: None, lambda key: key.namespace == "default")
     store.wrote(PODS, Key("elsewhere", "a"), 40)

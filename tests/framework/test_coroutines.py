@@ -85,7 +85,7 @@ def test_an_error_of_an_async_reconcile_is_retried() -> None:
     assert len(times) > 2, "sys.exit() has ended the loop"
 
 
-def test_a_daemon_may_be_an_async_generator() -> None:
+def test_a_daemon_can_be_an_async_generator() -> None:
     app, told = App("lamps"), list[str]()
 
     @app.daemon(Lamp)
@@ -112,7 +112,7 @@ def test_a_daemon_may_be_an_async_generator() -> None:
 NAME: ContextVar[str] = ContextVar("NAME")
 
 
-def test_functions_share_one_loop_and_see_the_callers_context() -> None:
+def test_functions_share_one_loop_and_the_callers_context() -> None:
     async def look() -> tuple[int, int, str]:
         return id(asyncio.get_running_loop()), threading.get_ident(), NAME.get()
 
@@ -123,11 +123,11 @@ def test_functions_share_one_loop_and_see_the_callers_context() -> None:
     assert first[2] == "desk"
 
 
-def test_a_plain_function_is_called_as_it_is() -> None:
+def test_a_plain_function_is_called_directly() -> None:
     assert blocking(lamp) is lamp
 
 
-def test_an_async_admission_function_is_refused_with_what_to_do() -> None:
+def test_an_async_admission_function_is_refused_with_advice() -> None:
     app = App("lamps")
     with pytest.raises(TypeError, match=r"limit is an async function, but a write waits for it: write `def`"):
 

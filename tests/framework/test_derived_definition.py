@@ -100,18 +100,18 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_type_has_its_schema(name: str) -> None:
+def test_each_type_has_a_schema(name: str) -> None:
     assert schema_of(Toy)["properties"]["spec"]["properties"][name] == EXPECTED[name]
 
 
-def test_lists_keep_their_keys_and_numbers_may_be_texts() -> None:
+def test_lists_keep_their_keys_and_quantities_can_be_strings() -> None:
     ports = schema_of(Toy)["properties"]["spec"]["properties"]["ports"]
     assert (ports["x-kubernetes-list-type"], ports["x-kubernetes-list-map-keys"]) == ("map", ["name"])
     assert ports["items"]["properties"]["target"]["x-kubernetes-int-or-string"] is True
     assert ports["items"]["required"] == ["name", "number"]
 
 
-def test_a_definition_says_all_that_the_class_says() -> None:
+def test_a_definition_contains_all_declarations_of_the_class() -> None:
     definition = definition_of(Toy)
     assert definition["metadata"] == {"name": "toyz.toys.example.com"}
     spec = definition["spec"]
@@ -135,7 +135,7 @@ def test_a_definition_says_all_that_the_class_says() -> None:
     assert "default" not in version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["size"]
 
 
-def test_the_server_takes_it_and_holds_objects_to_it() -> None:
+def test_the_server_accepts_and_enforces_the_definition() -> None:
     harness = Harness(App("toys"), kinds=[Toy])
     made = harness.create(Toy(metadata=Metadata(name="a"), spec=ToySpec(label="bear", ports=[Port("http", 80)])))
     assert (made.spec.weight, made.spec.color, made.spec.mood) == (1.5, Color.RED, "gay")
@@ -168,7 +168,7 @@ class Pair(Kind, api_version="toys.example.com/v1"):
         (Pair, "Pair.spec: a definition cannot express Tuple; use str"),
     ],
 )
-def test_what_no_definition_can_say_is_refused_by_its_path(kind: type[Kind], message: str) -> None:
+def test_an_unsupported_type_is_refused_by_its_path(kind: type[Kind], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         definition_of(kind)
 
@@ -176,14 +176,14 @@ def test_what_no_definition_can_say_is_refused_by_its_path(kind: type[Kind], mes
 @pytest.mark.parametrize(
     ("api_version", "name"), [("example.com/one", "Toy"), ("Example.com/v1", "Toy"), ("v1", "toy")]
 )
-def test_names_that_are_none_are_refused(api_version: str, name: str) -> None:
+def test_invalid_names_are_refused(api_version: str, name: str) -> None:
     with pytest.raises(TypeError, match=r"write a (?:name|version) such as"):
 
         class Wrong(Kind, api_version=api_version, kind=name):
             spec: dict[str, str]
 
 
-def test_kinds_of_kubernetes_have_no_definition_of_ours() -> None:
+def test_kinds_of_kubernetes_have_no_generated_definition() -> None:
     class ConfigMap(Kind, api_version="v1"):
         data: dict[str, str]
 
@@ -220,6 +220,6 @@ PROPERTIES = ["versions", 0, "schema", "openAPIV3Schema", "properties", "spec", 
         ([*PROPERTIES, "label"], {"type": "string"}, None),
     ],
 )
-def test_contradictions_are_told_from_differences(path: list[Any], value: Any, message: str | None) -> None:
+def test_contradictions_are_distinguished_from_differences(path: list[Any], value: Any, message: str | None) -> None:
     found = contradiction(changed(path, value), definition_of(Toy))
     assert found is None if message is None else found is not None and message in found

@@ -50,7 +50,7 @@ def guarded() -> App:
     return app
 
 
-def test_a_write_is_made_as_a_user() -> None:
+def test_a_write_is_made_as_the_given_user() -> None:
     cluster = Harness(guarded())
     with pytest.raises(Forbidden, match="alice may not burn lamps that long"):
         cluster.create(lamp(minutes=90), user="alice")
@@ -68,7 +68,7 @@ def test_warnings_of_the_last_write_are_readable() -> None:
     assert not cluster.warnings
 
 
-def test_unknown_fields_are_refused_unless_the_test_says_otherwise() -> None:
+def test_unknown_fields_are_refused_unless_configured() -> None:
     cluster = Harness(guarded())
     with pytest.raises(BadRequest, match=r'strict decoding error: unknown field "spec.colour"'):
         cluster.create(raw(spec={"colour": "red"}))
@@ -79,7 +79,7 @@ def test_unknown_fields_are_refused_unless_the_test_says_otherwise() -> None:
     assert lax.warnings == ('unknown field "spec.colour"',)
 
 
-def test_admission_reads_what_is_there() -> None:
+def test_admission_reads_existing_objects() -> None:
     app = App("lamps", kinds=[Lamp])
 
     @app.admission(Lamp, validates=True, operations=("CREATE",))
@@ -103,7 +103,7 @@ def test_admission_reads_what_is_there() -> None:
 # Nodes
 
 
-def test_a_deployment_is_ready_in_one_call() -> None:
+def test_one_call_makes_a_deployment_ready() -> None:
     cluster = Harness(App("none"), nodes=3)
     assert len(cluster.list("v1/Node")) == 3
     web = cluster.deployment("web", replicas=4)
@@ -113,14 +113,14 @@ def test_a_deployment_is_ready_in_one_call() -> None:
     assert len({each.fields["spec"]["nodeName"] for each in pods}) > 1
 
 
-def test_a_deployment_that_cannot_be_ready_fails_the_test() -> None:
+def test_a_deployment_that_cannot_become_ready_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="pods need nodes to run: write Harness\\(app, nodes=3\\)"):
         Harness(App("none")).deployment("web")
     with pytest.raises(AssertionError, match="the condition did not become true within 5 s"):
         Harness(App("none"), nodes=1).deployment("web", image="example.com/x:nonexistent", within=5)
 
 
-def test_time_passes_from_one_thing_that_is_due_to_the_next() -> None:
+def test_time_advances_to_the_next_due_timer() -> None:
     app, seen = App("lamps"), list[int]()
 
     @app.controller(Lamp, resync=10)
@@ -143,7 +143,7 @@ def test_time_passes_from_one_thing_that_is_due_to_the_next() -> None:
 # Changes between two reconciles.
 
 
-def test_a_reconcile_sees_what_the_last_one_saw() -> None:
+def test_a_reconcile_sees_the_state_of_the_previous_one() -> None:
     app, changes = App("lamps"), list[tuple[int | None, int]]()
 
     @app.controller(Lamp)
@@ -212,7 +212,7 @@ def test_a_daemon_runs_as_long_as_its_object() -> None:
     assert story.told == ["begins", "ends"]
 
 
-def test_an_object_of_the_same_name_has_a_daemon_of_its_own() -> None:
+def test_a_recreated_object_has_a_new_daemon() -> None:
     story = Story()
     story.cluster.create(lamp())
     story.cluster.settle()
@@ -232,7 +232,7 @@ def test_a_daemon_ends_when_its_controller_does() -> None:
     assert story.told == ["begins", "ends", "begins"]
 
 
-def test_a_daemon_that_has_returned_stays_so() -> None:
+def test_a_returned_daemon_is_not_restarted() -> None:
     story = Story(ends_after=2)
     story.cluster.create(lamp())
     story.cluster.advance(60)
@@ -241,7 +241,7 @@ def test_a_daemon_that_has_returned_stays_so() -> None:
     assert story.told == ["begins", "ends"]
 
 
-def test_a_daemon_that_raises_begins_anew() -> None:
+def test_a_failed_daemon_is_restarted() -> None:
     story = Story(fails=2)
     story.cluster.create(lamp())
     story.cluster.advance(1)
@@ -257,7 +257,7 @@ def test_a_daemon_yields_seconds(pause: Any) -> None:
         story.cluster.settle()
 
 
-def test_what_is_no_generator_is_no_daemon() -> None:
+def test_a_daemon_must_be_a_generator() -> None:
     app = App("lamps")
     with pytest.raises(TypeError, match="daemon blink: a daemon is a generator, in which `yield 5` sleeps"):
 

@@ -182,7 +182,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("shopfile", None)
 
 
-def test_there_are_at_least_twelve() -> None:
+def test_at_least_twelve_mistakes_are_tested() -> None:
     assert len(LOADING) + len(RUNNING) >= 12
 
 

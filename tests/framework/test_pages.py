@@ -29,7 +29,7 @@ def module() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
-def test_its_python_runs(page: Path, module: ModuleType) -> None:
+def test_the_python_of_the_pages_runs(page: Path, module: ModuleType) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = vars(module)
     for block in blocks:

@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[2]
 SURFACE = (Path(__file__).parent / "public.txt").read_text().split()
 
 
-def test_the_public_surface_is_the_checked_in_one() -> None:
+def test_the_public_api_equals_the_checked_in_list() -> None:
     names = [name for name in ctrlmgr.__all__ if not name.startswith("_")]
     testing = [f"testing.{name}" for name in ctrlmgr.testing.__all__]
     assert sorted([*names, *testing]) == sorted(SURFACE), "a change of the public surface is a decision: public.txt"
 
 
 @pytest.mark.parametrize("name", SURFACE)
-def test_what_is_public_is_there_and_says_what_it_is(name: str) -> None:
+def test_public_names_exist_with_docstrings(name: str) -> None:
     module, _, last = name.rpartition(".")
     found = getattr(ctrlmgr.testing if module else ctrlmgr, last)
     assert found.__doc__
@@ -48,13 +48,13 @@ def test_each_public_name_is_documented(name: str) -> None:
     assert f"`{name}" in pages
 
 
-def test_importing_ctrlmgr_loads_next_to_nothing() -> None:
+def test_importing_ctrlmgr_loads_few_modules() -> None:
     script = "import sys, ctrlmgr; print([name for name in sys.modules if name.startswith(('ctrlmgr.', 'msgspec'))])"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert told.stdout.strip() == "[]"
 
 
-def test_there_is_nothing_else() -> None:
+def test_unknown_attributes_are_refused() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Shop'"):
         ctrlmgr.Shop  # type: ignore[attr-defined]  # noqa: B018  # that is what is tested
     assert "App" in dir(ctrlmgr)

@@ -43,7 +43,7 @@ def cluster(reconcile: Callable[[Widget, Context], Result | None], *, strict: bo
     return Harness(app, strict=strict)
 
 
-def test_fields_that_are_not_said_any_more_go() -> None:
+def test_omitted_fields_are_removed() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply(config("made", **{f"key-{number}": "x" for number in range(obj.spec.size)}))
 
@@ -61,7 +61,7 @@ def test_fields_that_are_not_said_any_more_go() -> None:
     assert made["data"] == {"key-0": "x", "mine": "y"}
 
 
-def test_a_child_of_another_is_left_to_it() -> None:
+def test_a_child_of_another_owner_is_not_changed() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply(config("shared", of=obj.name))
 
@@ -80,7 +80,7 @@ def test_a_child_of_another_is_left_to_it() -> None:
     assert "controlled by Widget a" in harness.events(Widget, "b")[0].message
 
 
-def test_what_is_owned_is_listed_and_deleted() -> None:
+def test_owned_objects_are_listed_and_deleted() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         wanted = {f"{obj.name}-{number}" for number in range(obj.spec.size)}
         for name in sorted(wanted):
@@ -98,7 +98,7 @@ def test_what_is_owned_is_listed_and_deleted() -> None:
     assert [each.name for each in harness.list(CONFIG)] == ["a-0", "b-0"]
 
 
-def test_what_owns_nothing_is_applied_without_an_owner_and_elsewhere() -> None:
+def test_objects_without_an_owner_are_applied_anywhere() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply({**config("far"), "metadata": {"name": "far", "namespace": "kept"}}, owned=False)
 
@@ -119,7 +119,7 @@ def test_what_owns_nothing_is_applied_without_an_owner_and_elsewhere() -> None:
         ({**config("far"), "metadata": {"name": "far", "namespace": "kept"}}, "cannot be owned from namespace default"),
     ],
 )
-def test_what_cannot_be_applied_says_why(child: dict[str, Any], message: str) -> None:
+def test_an_apply_error_names_its_reason(child: dict[str, Any], message: str) -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply(child)
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_applied_says_why(child: dict[str, Any], message: str) ->
         harness.settle()
 
 
-def test_caches_that_were_not_asked_for_are_refused_by_name() -> None:
+def test_undeclared_caches_are_refused_by_name() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.get("v1/Secret", "x")
 
@@ -139,7 +139,7 @@ def test_caches_that_were_not_asked_for_are_refused_by_name() -> None:
         harness.settle()
 
 
-def test_a_watch_wakes_those_whom_it_concerns() -> None:
+def test_a_watch_enqueues_the_related_objects() -> None:
     def users(secret: Untyped, cache: Cache) -> Iterable[Widget]:
         return [each for each in cache.list(Widget, secret.namespace) if each.spec.secret == secret.name]
 
@@ -160,7 +160,7 @@ def test_a_watch_wakes_those_whom_it_concerns() -> None:
 
 
 @pytest.mark.parametrize("target", ["a", Key("default", "a")])
-def test_a_watch_names_objects_or_keys(target: Any) -> None:
+def test_a_watch_maps_to_objects_or_keys(target: Any) -> None:
     seen: list[str] = []
 
     def reconcile(obj: Widget, context: Context) -> None:
@@ -175,7 +175,7 @@ def test_a_watch_names_objects_or_keys(target: Any) -> None:
     assert seen == ["a"]
 
 
-def test_a_mapping_that_raises_stops_nobody() -> None:
+def test_a_failing_mapping_does_not_affect_others() -> None:
     def broken(obj: Untyped, cache: Cache) -> list[str]:
         raise ValueError("no")
 
@@ -191,7 +191,7 @@ def test_a_mapping_that_raises_stops_nobody() -> None:
     assert set(seen) == {"a"}
 
 
-def test_a_status_is_written_also_by_one_that_raises() -> None:
+def test_a_failing_reconcile_writes_its_status() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.condition("Ready", False, "Broken", "it is")
         raise ValueError("broken")
@@ -204,7 +204,7 @@ def test_a_status_is_written_also_by_one_that_raises() -> None:
     assert [(each.type, each.status, each.reason) for each in found.status.conditions] == [("Ready", "False", "Broken")]
 
 
-def test_a_condition_keeps_the_time_of_its_last_change() -> None:
+def test_a_condition_keeps_its_transition_time() -> None:
     def reconcile(obj: Widget, context: Context) -> Result:
         context.condition("Ready", obj.spec.size > 1, "Size", str(obj.spec.size))
         return Result(requeue_after=60)
@@ -223,7 +223,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     assert times == ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"]
 
 
-def test_failures_are_tried_again_with_backoff_and_told_of_from_the_third_time_on() -> None:
+def test_failures_are_retried_with_backoff_and_reported_from_the_third_on() -> None:
     attempts: list[int] = []
 
     def reconcile(obj: Widget, context: Context) -> None:
@@ -243,7 +243,7 @@ def test_failures_are_tried_again_with_backoff_and_told_of_from_the_third_time_o
     assert [error[:2] for error in harness.errors] == [("widgets", "default/a")] * 3
 
 
-def test_an_end_for_good_is_told_of_at_once_and_not_tried_again() -> None:
+def test_a_permanent_error_is_reported_at_once_and_not_retried() -> None:
     attempts: list[str] = []
 
     def reconcile(obj: Widget, context: Context) -> None:
@@ -257,7 +257,7 @@ def test_an_end_for_good_is_told_of_at_once_and_not_tried_again() -> None:
     assert harness.events(Widget, "a")[0].message == "TerminalError: never"
 
 
-def test_nothing_that_is_raised_ends_the_process() -> None:
+def test_no_exception_ends_the_process() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         raise SystemExit(3)
 
@@ -267,14 +267,14 @@ def test_nothing_that_is_raised_ends_the_process() -> None:
     assert str(harness.errors[0][2]) == "the controller called sys.exit(3)"
 
 
-def test_what_a_reconcile_returns_is_checked() -> None:
+def test_the_result_of_a_reconcile_is_checked() -> None:
     harness = cluster(lambda obj, context: 5)  # type: ignore[arg-type, return-value]  # that is what is tested
     harness.create(widget())
     with pytest.raises(AssertionError, match="returned 5, not a Result or None"):
         harness.settle()
 
 
-def test_it_comes_again_as_often_as_it_says() -> None:
+def test_a_reconcile_is_repeated_at_the_requested_interval() -> None:
     seen: list[float] = []
 
     def reconcile(obj: Widget, context: Context) -> None:
@@ -323,7 +323,7 @@ def harness_finalizers(harness: Harness) -> list[str]:
 
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("error", [Conflict("another was quicker"), OutcomeUnknown()])
-def test_faults_delay_and_spoil_nothing(error: Exception, lost: bool) -> None:
+def test_injected_faults_only_delay(error: Exception, lost: bool) -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply(config("made", size=str(obj.spec.size)))
         obj.status.size = obj.spec.size
@@ -341,7 +341,7 @@ def test_faults_delay_and_spoil_nothing(error: Exception, lost: bool) -> None:
     assert (made["data"], found.status.size) == ({"size": "2"}, 2)
 
 
-def test_an_object_that_its_class_cannot_read_is_told_of() -> None:
+def test_an_object_that_does_not_fit_its_class_is_reported() -> None:
     class Narrow(Kind, api_version="v1", kind="ConfigMap"):
         data: dict[str, int]
 
@@ -357,7 +357,7 @@ def test_an_object_that_its_class_cannot_read_is_told_of() -> None:
     assert "Expected `int`, got `str` - at `$.data[...]`" in harness.events(CONFIG, "made")[0].message
 
 
-def test_it_tells_of_things_in_events() -> None:
+def test_a_reconcile_emits_events() -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.event("Looked", f"at size {obj.spec.size}")
 

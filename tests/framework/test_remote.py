@@ -58,7 +58,7 @@ TERMINATING = StatusDetails(causes=(StatusCause("NamespaceTerminating", "it goes
         Expired(1, 2),
     ],
 )
-def test_a_refusal_is_the_error_that_it_was_on_the_other_side(error: ApiError) -> None:
+def test_a_refusal_has_the_error_of_the_server(error: ApiError) -> None:
     found = error_of(error.code, json.dumps(status_responses.failure(error), default=str).encode(), "it")
     assert isinstance(found, type(error))
     assert (found.code, str(found), found.lost_race, found.retryable) == (
@@ -75,7 +75,7 @@ def test_a_refusal_is_the_error_that_it_was_on_the_other_side(error: ApiError) -
 @pytest.mark.parametrize(
     ("code", "kind"), [(404, NotFound), (409, Conflict), (429, TooManyRequests), (502, ServiceUnavailable)]
 )
-def test_an_answer_without_words_is_known_by_its_code(code: int, kind: type[ApiError]) -> None:
+def test_a_response_without_a_status_is_classified_by_its_code(code: int, kind: type[ApiError]) -> None:
     assert isinstance(error_of(code, b"<html>", "/api"), kind)
 
 
@@ -84,7 +84,7 @@ def test_paths() -> None:
     assert path_of("example.com/v1", "shops", "") == "/apis/example.com/v1/shops"
 
 
-def test_requests_keep_to_a_rate() -> None:
+def test_requests_respect_the_rate_limit() -> None:
     clock = FakeClock()
     throttle = Throttle(10, 3, clock=clock)
     assert [throttle.reserve() for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
@@ -168,7 +168,7 @@ def shown(message: Message) -> tuple[Any, ...]:
             return ("progressed", revision)
 
 
-def test_a_list_is_streamed_and_then_watched_on() -> None:
+def test_a_list_is_streamed_and_then_watched() -> None:
     first = [line("ADDED", shop("a", 3)), line("ADDED", shop("b", 5)), bookmark(7, ends_list=True)]
     api = Scripted([*first, line("MODIFIED", shop("a", 8)), bookmark(9)], [line("DELETED", shop("b", 11))])
     assert [shown(each) for each in follow(api)] == [
@@ -196,7 +196,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: str(error.code))
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
-def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiError, told: bool) -> None:
+def test_without_streaming_pages_are_requested_at_once(refusal: ApiError, told: bool) -> None:
     first = [line("ADDED", shop("a", 3)), line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted(first, [line("ADDED", shop("new", 41))], Expired(40, 50))
     assert [shown(each) for each in follow(api)] == [
@@ -207,14 +207,14 @@ def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiEr
     assert [each.get("resourceVersion") for each in api.asked] == [None, "40", "41", "40"]
 
 
-def test_a_streamed_list_that_ends_before_it_is_whole_is_none() -> None:
+def test_an_incomplete_streamed_list_is_discarded() -> None:
     api = Scripted([line("ADDED", shop("a", 3)), bookmark(4)], [line("ADDED", shop("new", 41))])
     assert [shown(each) for each in follow(api)] == [("listed", 40, ["listed"]), ("ADDED", 41, "new")]
     assert api.seconds[0] <= 60  # the client does not wait longer for a server that never ends the initial list
     assert api.seconds[1] >= 300
 
 
-def test_a_server_that_is_too_busy_is_asked_again_for_a_stream() -> None:
+def test_a_busy_server_is_requested_again_for_a_stream() -> None:
     api = Scripted(TooManyRequests("later"), [bookmark(7, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, [])]
     assert api.lists == 0
@@ -222,7 +222,7 @@ def test_a_server_that_is_too_busy_is_asked_again_for_a_stream() -> None:
 
 @pytest.mark.parametrize("refusal", [ServiceUnavailable("away"), TooManyRequests("later"), InternalError("oh")])
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
-def test_after_what_will_pass_a_watch_goes_on_where_it_was(refusal: ApiError, told: bool) -> None:
+def test_after_a_temporary_failure_a_watch_resumes(refusal: ApiError, told: bool) -> None:
     first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("ADDED", 8, "a")]
@@ -231,32 +231,32 @@ def test_after_what_will_pass_a_watch_goes_on_where_it_was(refusal: ApiError, to
 
 @pytest.mark.parametrize("refusal", [Expired(1, 2), RequestTimeout("Too large resource version: 7"), BadRequest("7?")])
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
-def test_after_a_revision_that_the_server_does_not_know_all_is_listed_again(refusal: ApiError, told: bool) -> None:
+def test_an_unknown_revision_causes_a_new_list(refusal: ApiError, told: bool) -> None:
     first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 2)), bookmark(3, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 3, ["a"])]
 
 
-def test_what_the_server_has_forgotten_is_listed_again() -> None:
+def test_an_expired_revision_causes_a_new_list() -> None:
     gone = line("ERROR", status_responses.failure(Expired(9, 20)))
     again = [line("ADDED", shop("b", 21)), bookmark(22, ends_list=True)]
     api = Scripted([bookmark(7, ends_list=True), gone], again, Expired(22, 30), [bookmark(31, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 22, ["b"]), ("listed", 31, [])]
 
 
-def test_a_broken_watch_goes_on_where_it_was() -> None:
+def test_a_broken_watch_resumes_at_its_revision() -> None:
     whole = [line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)]
     api = Scripted(whole, ServiceUnavailable("the line broke"), [b"no json"], [line("ADDED", shop("c", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, ["a"]), ("ADDED", 8, "c")]
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "7", "8"]
 
 
-def test_a_kind_that_is_not_served_has_no_objects_until_it_is() -> None:
+def test_an_unserved_kind_has_no_objects_until_it_is_served() -> None:
     api = Scripted([line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)], found=False)
     assert [shown(each) for each in follow(api)] == [("listed", 0, []), ("listed", 7, ["a"])]
 
 
-def test_one_object_alone_can_be_followed() -> None:
+def test_a_single_object_can_be_followed() -> None:
     api = Scripted([bookmark(7, ends_list=True)])
     follow(api, only=Key("default", "mine"))
     assert api.asked[0]["fieldSelector"] == "metadata.name=mine"

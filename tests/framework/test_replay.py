@@ -63,7 +63,7 @@ def replay(capsys: pytest.CaptureFixture[str], name: str, app: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["log.jsonl.gz", "watch.jsonl"])
-def test_the_example_operator_comes_to_what_it_came_to(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_operator_replays_to_its_recorded_state(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = replay(capsys, name, "shop"), replay(capsys, name, "shop")
     assert first["divergences"] == second["divergences"] == []
     assert first["hash"] == second["hash"]
@@ -77,7 +77,7 @@ def test_another_operator_diverges(name: str, capsys: pytest.CaptureFixture[str]
     assert [each["ours"] for each in divergence["differences"]] == ["last: 2 EUR", "last: 3 EUR"]
 
 
-def test_in_a_test_of_the_app(folder: Path) -> None:
+def test_a_replay_runs_in_a_test_of_the_app(folder: Path) -> None:
     with Replayer(folder) as replay:
         report = replay("log.jsonl.gz", controllers={}, apps=[load_app("shop:app", origin="test")])
         assert not report.divergences
@@ -86,6 +86,6 @@ def test_in_a_test_of_the_app(folder: Path) -> None:
         assert prices.to_dict()["data"] == {"tea": "3 EUR", "milk": "2 EUR"}
 
 
-def test_an_app_that_cannot_run_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_app_that_cannot_run_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["replay", "log.jsonl.gz", "--app", "store:app"]) == cli.ExitCode.USAGE
     assert capsys.readouterr().err.strip() == "error: --app store:app: there is no module store"

@@ -82,7 +82,7 @@ def use_typed_client(server: ServerProcess) -> None:
         client.delete(Shop, "typed")
 
 
-def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -> None:
+def test_the_example_operator_and_a_typed_client_run(server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "scenario", "shop:app"):
         check_scenario(cluster)
@@ -95,7 +95,7 @@ def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -
     assert "ctrlmgr-app" in [each["manager"] for each in managers["metadata"]["managedFields"]]
 
 
-def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
+def test_an_app_outlives_its_server_and_exports_metrics(tmp_path: Path) -> None:
     port, pages = free_ports(2)
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('secret,operator,1,"system:masters"\n')
@@ -122,7 +122,7 @@ def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
                     assert answer.read() == b"ok"
 
 
-def test_one_works_and_another_takes_over(server: ServerProcess) -> None:
+def test_one_process_leads_and_another_takes_over(server: ServerProcess) -> None:
     cluster = Served(server)
     lease = f"{LEASE}shops"
     with run(server, "first", "shop:app", "--leader-elect-resource-name", "shops", *FAST) as first:
@@ -137,7 +137,7 @@ def test_one_works_and_another_takes_over(server: ServerProcess) -> None:
             assert cluster.ask("GET", lease)["spec"]["holderIdentity"] != holder
 
 
-def test_our_own_controllers_run_there(server: ServerProcess) -> None:
+def test_built_in_controllers_run_in_the_app(server: ServerProcess) -> None:
     cluster = Served(server)
     spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
@@ -181,7 +181,7 @@ def pods(pod, context):
 )
 
 
-def test_without_admission_functions_and_controllers_there_is_nothing_to_run(
+def test_without_admission_functions_and_controllers_run_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -194,7 +194,7 @@ def test_without_admission_functions_and_controllers_there_is_nothing_to_run(
         assert "nowhere" in capsys.readouterr().err  # the process has connected to the cluster
 
 
-def test_a_file_runs_and_says_what_it_waits_for(server: ServerProcess, tmp_path: Path) -> None:
+def test_a_file_runs_and_prints_its_readiness(server: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "operator.py").write_text(
         "from ctrlmgr import App\napp = App('late')\n"
         "@app.controller('example.org/v1/Later')\ndef later(obj, context):\n    print('seen', obj.name, flush=True)\n"
@@ -214,13 +214,15 @@ def test_a_file_runs_and_says_what_it_waits_for(server: ServerProcess, tmp_path:
         ("builtin:simulated-nodes-controller", f"error: {ACTS}"),
     ],
 )
-def test_what_cannot_run_is_one_line(argument: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unrunnable_app_is_reported_in_one_line(
+    argument: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.run(["run", argument, "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
     (told,) = capsys.readouterr().err.strip().splitlines()
     assert told.startswith(line)
 
 
-def test_one_namespace_alone_is_followed(server: ServerProcess) -> None:
+def test_only_the_given_namespace_is_followed(server: ServerProcess) -> None:
     cluster = Served(server)
     cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
     mine = "/apis/example.com/v1/namespaces/mine/shops"

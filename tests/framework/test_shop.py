@@ -41,11 +41,11 @@ class InHarness:
         assert holds()
 
 
-def test_the_example_operator_in_the_harness() -> None:
+def test_the_example_operator_runs_in_the_harness() -> None:
     check_scenario(InHarness())
 
 
-def test_whatever_the_order_the_end_is_the_same() -> None:
+def test_the_end_state_is_independent_of_the_order() -> None:
     def make() -> Harness:
         harness = Harness(app)
         harness.create(SHOP)
@@ -73,7 +73,7 @@ def test_too_many_orders_are_refused() -> None:
         list(every_interleaving(lambda: Harness(app), changes, most=1))
 
 
-def test_nothing_is_written_that_is_there() -> None:
+def test_unchanged_objects_are_not_written() -> None:
     harness = Harness(app)
     harness.create(SHOP)
     harness.settle()
@@ -85,7 +85,7 @@ def test_nothing_is_written_that_is_there() -> None:
     assert harness.event_log.head().revision == before + 1
 
 
-def test_it_reads_well() -> None:
+def test_the_example_is_readable() -> None:
     shown = harness_text()
     assert len(shown) <= 25
 

@@ -78,7 +78,7 @@ def size(cluster: Served, name: str) -> Any:
     return found and found["data"]["size"]
 
 
-def test_an_app_by_run_reads_its_version_whatever_is_stored_or_preferred(
+def test_an_app_reads_its_version_regardless_of_the_stored_one(
     folder: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -90,7 +90,7 @@ def test_an_app_by_run_reads_its_version_whatever_is_stored_or_preferred(
             wait_until(lambda: (size(cluster, "old"), size(cluster, "new")) == ("3", "3"))
 
 
-def test_serve_refuses_what_only_a_webhook_can_convert(folder: Path, hook: Hook) -> None:
+def test_serve_refuses_versions_that_need_a_webhook(folder: Path, hook: Hook) -> None:
     database = ("--database", f"sqlite:///{folder}/log.db")
     with ServerProcess(folder, *database) as server:
         define(Served(server), conversion=hook.conversion)
@@ -104,7 +104,7 @@ def test_serve_refuses_what_only_a_webhook_can_convert(folder: Path, hook: Hook)
     )
 
 
-def test_serve_reads_every_version_where_no_webhook_converts(folder: Path) -> None:
+def test_serve_reads_every_version_without_a_conversion_webhook(folder: Path) -> None:
     (folder / "new.py").write_text(APP.format(name="new", field="size", version="v2"))
     with ServerProcess(folder, "--database", "memory:", "--app", "new:app") as server:
         cluster = Served(server)

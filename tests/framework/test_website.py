@@ -34,11 +34,11 @@ def ready(cluster: Harness) -> tuple[str, str]:
     return ("", "") if condition is None else (condition.status, condition.reason)
 
 
-def test_it_has_at_most_a_hundred_lines() -> None:
+def test_the_example_has_at_most_a_hundred_lines() -> None:
     assert len(Path(website.__file__).read_text().splitlines()) <= 100
 
 
-def test_three_children_are_kept_and_the_status_follows_them(cluster: Harness) -> None:
+def test_three_children_are_restored_and_the_status_follows_them(cluster: Harness) -> None:
     cluster.create(site(replicas=2))
     cluster.until(lambda: ready(cluster) == ("True", "Replicas"))
     assert {len(cluster.list(kind)) for kind in (ConfigMap, "apps/v1/Deployment", "v1/Service")} == {1}
@@ -55,7 +55,7 @@ def test_another_kind_is_watched(cluster: Harness) -> None:
     cluster.until(lambda: ready(cluster) == ("True", "Replicas"))
 
 
-def test_admission_refuses_and_lets_finalizers_go(cluster: Harness) -> None:
+def test_admission_refuses_and_allows_removing_finalizers(cluster: Harness) -> None:
     with pytest.raises(Forbidden, match="at most five replicas"):
         cluster.create(site(replicas=6), user="alice")
     cluster.create(site(replicas=6))
@@ -66,7 +66,7 @@ def test_admission_refuses_and_lets_finalizers_go(cluster: Harness) -> None:
     assert [each.reason for each in cluster.events(Website, "blog")] == ["Closed"]
 
 
-def test_it_looks_again_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_reconciles_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     calls, function = list[int](), website.website_controller.function
 
     def counted(obj: Website, context: Context) -> Any:

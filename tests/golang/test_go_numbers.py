@@ -69,5 +69,5 @@ def test_numbers(read: Callable[[str], int], text: str, expected: int | str) -> 
         (9007199254740993.0, "9.007199254740992e+15"),
     ],
 )
-def test_a_float_is_written_as_go_prints_it(number: float, text: str) -> None:
+def test_a_float_is_formatted_like_go(number: float, text: str) -> None:
     assert write_float(number) == text

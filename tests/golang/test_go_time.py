@@ -27,9 +27,9 @@ _WORDS = {
 
 
 @pytest.mark.parametrize(("text", "layout"), _WORDS)
-def test_what_go_says(text: str, layout: str) -> None:
+def test_times_equal_gos_output(text: str, layout: str) -> None:
     assert parse_problem(text, layout) == f'parsing time "{text}"{_WORDS[text, layout]}'
 
 
-def test_other_characters_are_bytes() -> None:
+def test_other_characters_are_encoded_as_bytes() -> None:
     assert parse_problem("é", SECONDS).startswith('parsing time "\\xc3\\xa9" as ')

@@ -27,20 +27,20 @@ def context() -> Iterator[ServerContext]:
     loop.close()
 
 
-def test_one_address_does_not_take_what_is_for_all(context: ServerContext) -> None:
+def test_one_address_cannot_use_the_whole_budget(context: ServerContext) -> None:
     taken = sum(context.reserve(10, "192.0.2.1") for _ in range(118))
     assert taken == 10
     assert context.reserve(100, "192.0.2.2")
 
 
-def test_all_addresses_together_have_a_limit(context: ServerContext) -> None:
+def test_all_addresses_share_one_limit(context: ServerContext) -> None:
     assert [context.reserve(90, f"192.0.2.{host}") for host in range(5)] == [True] * 4 + [False]
     assert not context.reserve(90, "192.0.2.9")
     context.release(90, "192.0.2.0")
     assert context.reserve(90, "192.0.2.9")
 
 
-def test_what_is_given_back_can_be_taken_again(context: ServerContext) -> None:
+def test_released_bytes_can_be_acquired_again(context: ServerContext) -> None:
     for _ in range(20):
         assert context.reserve(60, "192.0.2.1")
         assert context.reserve(40, "192.0.2.1")
@@ -49,5 +49,5 @@ def test_what_is_given_back_can_be_taken_again(context: ServerContext) -> None:
         context.release(40, "192.0.2.1")
 
 
-def test_the_share_of_one_address_is_a_part() -> None:
+def test_the_share_of_one_address_is_a_fraction() -> None:
     assert DEFAULT.peer_bodies_bytes * 4 <= DEFAULT.bodies_bytes

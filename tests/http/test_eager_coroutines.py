@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.http.eager_coroutines import start
 
 
-def test_operation_without_waits_has_no_task() -> None:
+def test_an_operation_without_waits_has_no_task() -> None:
     done: list[str] = []
 
     async def work() -> None:
@@ -22,7 +22,7 @@ def test_operation_without_waits_has_no_task() -> None:
     asyncio.run(begin())
 
 
-def test_waiting_operation_continues_in_a_task() -> None:
+def test_a_waiting_operation_continues_in_a_task() -> None:
     told: list[object] = []
 
     async def work(first: asyncio.Future[str], second: asyncio.Future[str]) -> None:
@@ -46,7 +46,7 @@ def test_waiting_operation_continues_in_a_task() -> None:
     assert told == ["first", "second"]
 
 
-def test_errors_are_whose_they_would_be() -> None:
+def test_errors_are_raised_where_they_would_be_without_the_helper() -> None:
     async def at_once() -> None:
         raise ValueError("at once")
 
@@ -66,7 +66,7 @@ def test_errors_are_whose_they_would_be() -> None:
     asyncio.run(begin())
 
 
-def test_cancelling_reaches_what_it_waits_for() -> None:
+def test_cancelling_reaches_the_awaited_operation() -> None:
     ended: list[str] = []
 
     async def work() -> None:

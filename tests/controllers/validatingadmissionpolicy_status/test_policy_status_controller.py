@@ -45,7 +45,7 @@ def fields_wrong(status: Any) -> list[str]:
     return [each["fieldRef"] for each in status["typeChecking"].get("expressionWarnings", [])]
 
 
-def test_a_policy_that_is_right_has_been_checked(stage: PolicyStage) -> None:
+def test_a_correct_policy_is_marked_as_checked(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.replicas > 1")
     assert stage.status("p") == {"observedGeneration": 1, "typeChecking": {}}
     head = stage.log.head().revision
@@ -54,7 +54,7 @@ def test_a_policy_that_is_right_has_been_checked(stage: PolicyStage) -> None:
     assert stage.log.head().revision == head, "it is checked once"
 
 
-def test_what_is_wrong_is_told_and_goes_when_it_is_mended(stage: PolicyStage) -> None:
+def test_a_warning_appears_and_disappears_with_its_cause(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.nope > 1")
     assert fields_wrong(stage.status("p")) == ["spec.validations[0].expression"]
     stage.mend("p", "object.spec.replicas > 1")
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_told_and_goes_when_it_is_mended(stage: PolicyStage) ->
     assert stage.status("p")["observedGeneration"] == 3
 
 
-def test_what_leaves_the_spec_alone_is_no_reason_to_look(stage: PolicyStage) -> None:
+def test_an_update_without_a_changed_spec_is_not_checked(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.nope > 1")
     stage.send("PATCH", f"{POLICIES}/p", {"metadata": {"labels": {"a": "b"}}}, media_type=MERGE)
     head = stage.log.head().revision
@@ -72,7 +72,7 @@ def test_what_leaves_the_spec_alone_is_no_reason_to_look(stage: PolicyStage) -> 
     assert stage.log.head().revision == head
 
 
-def test_conditions_are_left_to_others_and_the_manager_is_kubernetes_own(stage: PolicyStage) -> None:
+def test_conditions_of_other_managers_are_kept_and_the_manager_has_kubernetes_name(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.replicas > 1")
     condition = {
         "type": "Seen",
@@ -100,18 +100,20 @@ def test_conditions_are_left_to_others_and_the_manager_is_kubernetes_own(stage: 
         ("object.metadata.labels['a'] == 'b'", False),
     ],
 )
-def test_custom_kinds_are_checked_by_their_schema(stage: PolicyStage, expression: str, is_wrong: bool) -> None:
+def test_policies_for_custom_kinds_are_checked_by_their_schema(
+    stage: PolicyStage, expression: str, is_wrong: bool
+) -> None:
     stage.define()
     stage.policy("p", expression, GROUP, "widgets")
     assert bool(fields_wrong(stage.status("p"))) is is_wrong
 
 
-def test_a_kind_that_is_not_served_is_left_out(stage: PolicyStage) -> None:
+def test_unserved_kinds_are_skipped(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.nope == 1", GROUP, "widgets")
     assert stage.status("p") == {"observedGeneration": 1, "typeChecking": {}}
 
 
-def test_a_policy_that_has_gone_is_not_made_anew(stage: PolicyStage) -> None:
+def test_a_deleted_policy_is_not_recreated(stage: PolicyStage) -> None:
     stage.policy("p", "object.spec.replicas > 1")
     stage.send("PATCH", f"{POLICIES}/p", {"spec": {"failurePolicy": "Ignore"}}, media_type=MERGE)
     stage.hear()

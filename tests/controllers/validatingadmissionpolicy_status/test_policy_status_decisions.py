@@ -43,11 +43,11 @@ def matched(*rules: Mapping[str, Any]) -> list[str]:
         ([], []),
     ],
 )
-def test_the_kinds_that_rules_name(rules: list[Mapping[str, Any]], expected: list[str]) -> None:
+def test_kinds_named_by_rules(rules: list[Mapping[str, Any]], expected: list[str]) -> None:
     assert matched(*rules) == expected
 
 
-def test_of_too_many_kinds_the_first_are_taken_and_no_other_rule() -> None:
+def test_only_the_first_rule_is_used_and_its_kinds_are_limited() -> None:
     many = sorted({kind.resource.plural for kind in KINDS if kind.gvk.group == "" and kind.gvk.version == "v1"})
     found = matched(rule(("",), ("v1",), *many), rule(("apps",), ("v1",), "deployments"))
     assert len(many) > MOST
@@ -89,7 +89,7 @@ TOLD = "apps/v1, Kind=Deployment: ERROR: <input>"
         "'not a truth'",
     ],
 )
-def test_nothing_is_wrong(expression: str) -> None:
+def test_a_correct_expression_has_no_warning(expression: str) -> None:
     assert warnings(validating(expression), DEPLOYMENT) == []
 
 
@@ -113,11 +113,11 @@ def test_nothing_is_wrong(expression: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(expression: str, problem: str) -> None:
+def test_a_warning_names_the_field(expression: str, problem: str) -> None:
     assert warnings(validating(expression), DEPLOYMENT) == [(FIRST, TOLD + problem)]
 
 
-def test_the_expressions_of_messages_are_checked_and_others_are_not() -> None:
+def test_message_expressions_are_checked_and_other_expressions_ignored() -> None:
     spec = {
         "validations": [{"expression": "true", "messageExpression": "string(object.spec.nope)"}],
         "matchConditions": [{"name": "c", "expression": "object.nope"}],
@@ -127,7 +127,7 @@ def test_the_expressions_of_messages_are_checked_and_others_are_not() -> None:
     assert warnings(spec, DEPLOYMENT) == [(place, f"{TOLD}:1:19: undefined field 'nope'")]
 
 
-def test_each_kind_tells_for_itself() -> None:
+def test_each_kind_has_separate_warnings() -> None:
     spec = validating("object.spec.replicas > 1 && object.spec.nope == 'x'", "object.spec.replicas > 1")
     [found] = expression_warnings(spec, [checked(DEPLOYMENT), checked("apps/v1/replicasets")], None)
     marked = " | object.spec.replicas > 1 && object.spec.nope == 'x'\n | .......................................^\n"
@@ -149,7 +149,7 @@ def test_each_kind_tells_for_itself() -> None:
         ("variables.spec.nope == 1", ""),
     ],
 )
-def test_a_variable_is_what_its_expression_is_and_an_object_may_be_anything(expression: str, problem: str) -> None:
+def test_a_variable_has_the_type_of_its_expression_and_an_object_can_be_dynamic(expression: str, problem: str) -> None:
     variables = [
         {"name": "n", "expression": "object.spec.replicas"},
         {"name": "twice", "expression": "variables.n * 2"},
@@ -161,13 +161,13 @@ def test_a_variable_is_what_its_expression_is_and_an_object_may_be_anything(expr
     assert found == ([(FIRST, TOLD + problem)] if problem else [])
 
 
-def test_params_have_the_type_of_their_kind_or_any() -> None:
+def test_params_have_the_type_of_their_kind_or_dynamic() -> None:
     spec = validating("params.nope == 1", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
     assert warnings(spec, DEPLOYMENT, params="v1/configmaps") == [(FIRST, f"{TOLD}:1:7: undefined field 'nope'")]
     assert warnings(spec, DEPLOYMENT) == []
 
 
-def test_a_schema_that_holds_itself_ends() -> None:
+def test_a_recursive_schema_terminates() -> None:
     definitions = checked("apiextensions.k8s.io/v1/customresourcedefinitions")
     spec = validating("object.spec.versions.all(v, v.schema.openAPIV3Schema.not.nope == 1)", "object.spec.nope")
     assert len(expression_warnings(spec, [definitions], None)) == 2

@@ -176,7 +176,7 @@ def test_no_controller_writes_in_a_loop(stage: WorkloadStage, bad: Callable[[Wor
 
 
 @pytest.mark.parametrize("hours", [-1, 1, 24 * 400])
-def test_clock_jump_causes_no_needless_writes(stage: WorkloadStage, hours: int) -> None:
+def test_a_clock_jump_causes_no_unnecessary_writes(stage: WorkloadStage, hours: int) -> None:
     stage.create("apps/v1/deployments", workload("Deployment", replicas=2, minReadySeconds=5))
     stage.create(
         "apps/v1/statefulsets",

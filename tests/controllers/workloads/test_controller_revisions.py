@@ -39,13 +39,13 @@ def test_keys_are_sorted_on_every_level_and_markup_is_escaped() -> None:
     assert data_in(made) == b'{"spec":{"template":{"$patch":"replace","metadata":{},"spec":' + spec + b"}}}"
 
 
-def test_a_large_number_is_what_go_makes_of_it() -> None:
+def test_a_large_number_is_formatted_like_go() -> None:
     numbers = [2**53, 2**53 + 1, 2**63 - 1, -(2**63 - 1)]
     wanted = [9007199254740992, 9007199254740992, 9223372036854776000, -9223372036854776000]
     assert json.loads(patch_bytes({"a": numbers})) == {"a": wanted}
 
 
-def test_another_number_leaves_the_bytes_of_the_data_as_they_are() -> None:
+def test_another_revision_number_keeps_the_bytes_of_the_data() -> None:
     stored = Object.from_wire(
         b'{"kind":"ControllerRevision","apiVersion":"apps/v1","metadata":{"name":"a","resourceVersion":"7"},'
         b'"data":{"z":"\\u003c","a":1.0},"revision":1}'
@@ -56,7 +56,7 @@ def test_another_number_leaves_the_bytes_of_the_data_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("kind", "maker"), [("StatefulSet", stateful_sets), ("DaemonSet", daemon_sets)])
-def test_the_stored_data_is_what_a_client_computes_of_the_template(kind: str, maker: Any) -> None:
+def test_the_stored_data_equals_the_clients_computation(kind: str, maker: Any) -> None:
     stage = WorkloadStage(maker)
     spec = {"selector": {"matchLabels": LABELS}, "template": template(LABELS, "registry.example/app:<1>")}
     sets = f"apps/v1/{kind.lower()}s"
@@ -86,7 +86,7 @@ LABELLED = {"metadata": {"labels": {"a": "b"}}}
         (APPLY, {"kind": "ControllerRevision", "apiVersion": "apps/v1", **LABELLED}),
     ],
 )
-def test_a_patch_through_maps_sorts_the_data_and_so_may_change_what_is_immutable(media_type: str, body: Any) -> None:
+def test_a_strategic_patch_sorts_the_data_and_can_change_an_immutable_field(media_type: str, body: Any) -> None:
     stage = WorkloadStage()
     stage.create(REVISIONS, revision("unsorted", {"b": 1, "a": {"d": 1, "c": [2]}}))
     stage.create(REVISIONS, revision("sorted", {"a": {"c": [2], "d": 1}, "b": 1}))
@@ -106,7 +106,7 @@ def test_a_patch_through_maps_sorts_the_data_and_so_may_change_what_is_immutable
     ("media_type", "body"),
     [(MERGE, LABELLED), (JSON_PATCH, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}])],
 )
-def test_a_patch_of_the_document_leaves_the_data_in_its_order(media_type: str, body: Any) -> None:
+def test_a_json_patch_keeps_the_order_of_the_data(media_type: str, body: Any) -> None:
     stage = WorkloadStage()
     stage.create(REVISIONS, revision("unsorted", {"b": 1, "a": 2}))
     answer = stage.send("PATCH", stage.path(REVISIONS, "unsorted"), body, media_type=media_type)
@@ -114,7 +114,7 @@ def test_a_patch_of_the_document_leaves_the_data_in_its_order(media_type: str, b
     assert list(answer.body["data"]) == ["b", "a"]
 
 
-def test_an_update_may_not_reorder_the_data() -> None:
+def test_an_update_cannot_reorder_the_data() -> None:
     stage = WorkloadStage()
     stage.create(REVISIONS, revision("unsorted", {"b": 1, "a": 2}))
     path = stage.path(REVISIONS, "unsorted")

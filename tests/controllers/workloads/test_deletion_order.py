@@ -67,17 +67,17 @@ def pod(
         (pod("z", age=MINUTE), pod("a")),
     ],
 )
-def test_each_criterion_decides_where_those_before_it_do_not(first: Object, second: Object) -> None:
+def test_each_criterion_decides_if_all_earlier_ones_are_equal(first: Object, second: Object) -> None:
     assert deletion_order([second, first], (), NOW) == [first, second]
     assert deletion_order([first, second], (), NOW) == [first, second]
 
 
-def test_the_pod_with_more_company_on_its_node_goes_first() -> None:
+def test_a_pod_with_more_replicas_on_its_node_is_deleted_first() -> None:
     crowded, alone, other = pod("z", node="a"), pod("b", node="b"), pod("y", node="a")
     assert deletion_order([alone, crowded], [alone, crowded, other], NOW) == [crowded, alone]
 
 
-def test_company_that_has_ended_does_not_count() -> None:
+def test_terminated_replicas_on_the_node_do_not_count() -> None:
     first, second = pod("a", node="a"), pod("z", node="b")
     ended = pod("y", node="b", phase="Succeeded", ready=None)
     assert deletion_order([second, first], [first, second, ended], NOW) == [second, first]
@@ -102,5 +102,5 @@ def test_within_one_power_of_two_the_uid_decides() -> None:
         ("-2147483648", -(2**31)),
     ],
 )
-def test_a_cost_is_a_32_bit_number_without_frills(text: str, cost: int) -> None:
+def test_a_deletion_cost_is_a_plain_32_bit_integer(text: str, cost: int) -> None:
     assert deletion_cost(pod("a", cost=text)) == cost

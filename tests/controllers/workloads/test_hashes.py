@@ -47,22 +47,22 @@ def stored(labels: dict[str, str], image: str, **metadata: Any) -> dict[str, Any
         ),
     ],
 )
-def test_a_template_has_the_hash_that_kubernetes_gave_its_replica_set(template: dict[str, Any], name: str) -> None:
+def test_a_template_has_the_hash_of_kubernetes_replica_set(template: dict[str, Any], name: str) -> None:
     assert template_hash(template, None) == name
 
 
-def test_a_revision_has_the_name_that_kubernetes_gave_it() -> None:
+def test_a_revision_has_the_name_of_kubernetes() -> None:
     data = patch_bytes(template_patch(stored({"app": "db"}, "registry.example/app:1")))
     assert revision_name("db", revision_hash(data, 0)) == "db-66897bfb94"
 
 
-def test_a_collision_gives_another_hash() -> None:
+def test_a_collision_count_changes_the_hash() -> None:
     template = stored({"app": "web"}, "a")
     hashes = {template_hash(template, count) for count in (None, 0, 1, 2)}
     assert len(hashes) == 4
 
 
-def test_the_order_of_keys_makes_no_difference() -> None:
+def test_the_order_of_keys_does_not_change_the_hash() -> None:
     template = stored({"app": "web", "v": "1"}, "a")
     turned = {"spec": dict(reversed(template["spec"].items())), "metadata": {"labels": {"v": "1", "app": "web"}}}
     assert template_hash(template, None) == template_hash(turned, None)
@@ -74,7 +74,7 @@ def test_names_have_no_vowels() -> None:
     assert not set("aeiou013") & set(encoded)
 
 
-def test_markup_is_escaped_as_go_escapes_it() -> None:
+def test_markup_is_escaped_like_go() -> None:
     assert patch_bytes({"b": "<&>", "a": 1}) == b'{"a":1,"b":"\\u003c\\u0026\\u003e"}'
 
 
@@ -104,7 +104,7 @@ def amount(value: int, scale: int, text: str, format_: str) -> str:
         ("1e4", amount(1, 4, "", "DecimalExponent")),
     ],
 )
-def test_quantities_are_printed_with_what_go_remembers_of_them(text: str, printed: str) -> None:
+def test_quantities_are_printed_with_gos_cached_string(text: str, printed: str) -> None:
     assert print_value("resource.Quantity", text) == printed
 
 
@@ -126,16 +126,16 @@ def decimal(digits: str, scale: int, format_: str, negative: str = "false") -> s
         ("9223372036854775807", decimal("18446744072709551616 499999999", 9, "DecimalSI")),
     ],
 )
-def test_other_quantities_are_printed_as_decimals_of_nine_places(text: str, printed: str) -> None:
+def test_other_quantities_are_printed_as_decimals_with_nine_places(text: str, printed: str) -> None:
     assert print_value("resource.Quantity", text) == printed
 
 
-def test_text_that_is_no_quantity_is_refused() -> None:
+def test_an_invalid_quantity_is_refused() -> None:
     with pytest.raises(ValueError, match="Qi' is not a quantity"):
         print_value("resource.Quantity", "1.5Qi")
 
 
-def test_a_time_is_printed_as_protobuf_brings_it() -> None:
+def test_a_time_is_printed_as_decoded_from_protobuf() -> None:
     assert print_value("v1.Time", None) == (
         "(v1.Time){Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
     )
@@ -149,7 +149,7 @@ def test_bytes_are_printed_as_numbers() -> None:
     )
 
 
-def test_embedded_structs_are_fields_of_their_own() -> None:
+def test_embedded_structs_are_printed_as_fields() -> None:
     volume = print_value("v1.Volume", {"name": "data", "emptyDir": {}})
     assert volume.startswith("(v1.Volume){Name:(string)data VolumeSource:(v1.VolumeSource){HostPath:(*v1.Host")
     probe = print_value("v1.Probe", {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 5})
@@ -162,7 +162,7 @@ def test_embedded_structs_are_fields_of_their_own() -> None:
     )
 
 
-def test_what_is_empty_is_absent() -> None:
+def test_empty_values_are_printed_as_absent() -> None:
     assert print_value("[]string", []) == "([]string)<nil>"
     assert print_value("v1.ResourceList", {}) == "(v1.ResourceList)<nil>"
     assert print_value("map[string]string", {"b": "2", "a": "1"}) == "(map[string]string)map[a:1 b:2]"

@@ -15,7 +15,7 @@ def test_a_slow_start_doubles(count: int, batches: list[int]) -> None:
     assert [*slow_start(count)] == batches
 
 
-def test_after_a_batch_that_failed_there_is_no_other() -> None:
+def test_no_batch_follows_a_failed_batch() -> None:
     done: list[int] = []
 
     def act(number: int) -> None:
@@ -29,7 +29,7 @@ def test_after_a_batch_that_failed_there_is_no_other() -> None:
     assert str(failure) == "enough"
 
 
-def test_a_name_that_would_be_too_long_gets_no_dash() -> None:
+def test_a_too_long_name_gets_no_hyphen() -> None:
     assert name_prefix("web") == "web-"
     assert name_prefix("w" * 254) == "w" * 254
 
@@ -38,12 +38,12 @@ def test_a_name_that_would_be_too_long_gets_no_dash() -> None:
     ("value", "total", "up", "down"),
     [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 7, 7, 7), ("33%", 1, 1, 0), (None, 5, 0, 0)],
 )
-def test_percentages_are_rounded_as_asked(value: int | str | None, total: int, up: int, down: int) -> None:
+def test_percentages_are_rounded_up_or_down(value: int | str | None, total: int, up: int, down: int) -> None:
     assert scaled(value, total, round_up=True) == up
     assert scaled(value, total, round_up=False) == down
 
 
-def test_a_text_that_is_no_percentage_is_refused() -> None:
+def test_an_invalid_percentage_is_refused() -> None:
     with pytest.raises(ValueError, match="not a percentage"):
         scaled("5", 10, round_up=True)
 
@@ -58,12 +58,14 @@ def test_a_text_that_is_no_percentage_is_refused() -> None:
         (2, 0, 5, Fenceposts(2, 0)),
     ],
 )
-def test_a_rollout_always_has_room(surge: int | str, unavailable: int | str, desired: int, posts: Fenceposts) -> None:
+def test_max_surge_and_max_unavailable_are_never_both_zero(
+    surge: int | str, unavailable: int | str, desired: int, posts: Fenceposts
+) -> None:
     assert fenceposts(surge, unavailable, desired) == posts
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_several_at_once_are_each_called_once_and_stop_after_the_batch_that_failed(at_once: int) -> None:
+def test_concurrent_calls_are_made_once_and_stop_after_a_failed_batch(at_once: int) -> None:
     called: list[int] = []
 
     def act(number: int) -> None:
@@ -76,7 +78,7 @@ def test_several_at_once_are_each_called_once_and_stop_after_the_batch_that_fail
     assert (succeeded, str(failure)) == (5, "5")
 
 
-def test_what_is_no_refusal_is_raised_from_any_thread() -> None:
+def test_other_errors_are_raised_from_any_thread() -> None:
     def act(number: int) -> None:
         if number == 2:
             raise Fenced("another leads")

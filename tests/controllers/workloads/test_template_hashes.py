@@ -18,7 +18,7 @@ _SHARED = Path(__file__).parents[4] / "shared" / "conformance" / "template-hashe
 
 
 @pytest.mark.parametrize("path", [path for path in (RECORDED, _SHARED) if path.exists()], ids=lambda path: path.name)
-def test_templates_have_the_hashes_that_kubernetes_gave_them(path: Path) -> None:
+def test_templates_have_the_hashes_of_kubernetes(path: Path) -> None:
     for each in msgspec.json.decode(gzip.decompress(path.read_bytes())):
         assert recorded_hash(each["template"]) == each["hash"], each["template"]
 
@@ -72,7 +72,7 @@ def coredns() -> dict[str, Any]:
     return {"metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": spec}
 
 
-def test_a_template_that_was_stored_has_the_hash_that_clusters_give_it() -> None:
+def test_a_stored_template_has_the_hash_of_a_real_cluster() -> None:
     """The ReplicaSet `coredns-66bc5c9577` exists in every cluster that kubeadm 1.34 creates; PodSpec has gained one
     field since then.
     """

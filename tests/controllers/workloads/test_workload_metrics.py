@@ -33,7 +33,7 @@ def since() -> Since:
     return rise
 
 
-def test_a_job_that_fails_once_and_completes(since: Since) -> None:
+def test_the_metrics_of_a_job_that_fails_once_and_completes(since: Since) -> None:
     plain = {"completion_mode": "NonIndexed"}
 
     def counted() -> dict[str, float]:
@@ -113,7 +113,7 @@ def test_jobs_of_other_controllers(since: Since) -> None:
     assert since(name, **label) == 1
 
 
-def test_how_late_the_job_of_a_cron_job_is(since: Since) -> None:
+def test_the_delay_of_a_cron_jobs_job(since: Since) -> None:
     name = "cronjob_controller_job_creation_skew_duration_seconds"
 
     def counted() -> list[float]:
@@ -158,7 +158,7 @@ def test_autoscalers(since: Since) -> None:
         pytest.param([0, 500], [500], [], id="one has just been made"),
     ],
 )
-def test_how_old_the_pods_are_that_go(since: Since, ready: list[int], chosen: list[int], observed: list[float]) -> None:
+def test_the_age_of_deleted_pods(since: Since, ready: list[int], chosen: list[int], observed: list[float]) -> None:
     name = "replicaset_controller_sorting_deletion_age_ratio"
 
     def counted() -> tuple[float, float]:

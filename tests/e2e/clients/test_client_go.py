@@ -32,7 +32,7 @@ def lease_of(holder: str, renewed: str, transitions: int = 0) -> dict[str, Any]:
     return make.manifest("coordination.k8s.io/v1", "Lease", "leader", spec=spec)
 
 
-def test_one_of_two_wins_the_lease(client: ClientGo, namespace: str) -> None:
+def test_one_of_two_clients_acquires_the_lease(client: ClientGo, namespace: str) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     assert client.get(f"{path}/leader").code == 404
     created = client.write("POST", path, lease_of("first", "05.000001"))
@@ -49,7 +49,7 @@ def test_one_of_two_wins_the_lease(client: ClientGo, namespace: str) -> None:
     assert client.get(f"{path}/leader").body["spec"]["holderIdentity"] == "first"
 
 
-def test_an_event_is_posted_and_then_counted(client: ClientGo, namespace: str) -> None:
+def test_an_event_is_created_and_then_counted(client: ClientGo, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/events"
     event = make.manifest("v1", "Event", "leader.17", reason="LeaderElection", message="first became leader", count=1)
     event["involvedObject"] = {"kind": "Lease", "name": "leader", "namespace": namespace}
@@ -67,7 +67,7 @@ def test_an_event_is_posted_and_then_counted(client: ClientGo, namespace: str) -
     [(TYPED, "ConfigMap", "v1"), (metadata(""), "PartialObjectMetadata", "meta.k8s.io/v1")],
     ids=["typed", "metadata"],
 )
-def test_a_stream_starts_with_the_state_and_marks_its_end(
+def test_a_stream_begins_with_the_state_and_a_bookmark(
     client: ClientGo, namespace: str, accept: str, kind: str, version: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -83,7 +83,7 @@ def test_a_stream_starts_with_the_state_and_marks_its_end(
     assert int(mark["object"]["metadata"]["resourceVersion"]) >= int(written[1]["resourceVersion"])
 
 
-def test_a_deletion_says_which_object_it_means(client: ClientGo, namespace: str) -> None:
+def test_a_deletion_has_a_uid_precondition(client: ClientGo, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/services"
     created = client.write("POST", path, make.service("web")).body
 
@@ -102,7 +102,7 @@ STOPS_WITHIN = 10.0
 
 
 @pytest.mark.slow
-def test_idle_clients_do_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_idle_clients_do_not_delay_the_shutdown(tmp_path: Path) -> None:
     with closing(Server(tmp_path, "--database", f"sqlite:///{tmp_path / 'ctrlmgr.db'}")) as server:
         server.start()
         with ClientGo(server) as idle, ClientGo(server) as watching:

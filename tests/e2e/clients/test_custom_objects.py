@@ -46,7 +46,7 @@ def widget(group: str, name: str = "a", api: str = "v1", **spec: Any) -> dict[st
     return {"apiVersion": f"{group}/{api}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
-def test_the_official_client(api: client.ApiClient, group: str, namespace: str) -> None:
+def test_the_official_client_handles_custom_objects(api: client.ApiClient, group: str, namespace: str) -> None:
     custom, where = client.CustomObjectsApi(api), (group, "v1", namespace, "widgets")
     custom.create_namespaced_custom_object(*where, widget(group, color="red"))
     assert custom.get_namespaced_custom_object(*where, "a")["spec"] == {"color": "red", "size": 1}
@@ -64,7 +64,7 @@ def test_the_official_client(api: client.ApiClient, group: str, namespace: str) 
     assert custom.list_namespaced_custom_object(*where)["items"] == []
 
 
-def test_lightkube(server: Server, group: str, namespace: str) -> None:
+def test_lightkube_handles_custom_objects(server: Server, group: str, namespace: str) -> None:
     kind = create_namespaced_resource(group, "v1", "Widget", "widgets")
     with Client(KubeConfig.from_file(server.kubeconfig), namespace=namespace, field_manager="tests") as lightkube:
         created = lightkube.create(kind(metadata=ObjectMeta(name="a"), spec={"color": "red"}))
@@ -119,7 +119,9 @@ class Watched:
                     break
 
 
-def test_a_watch_in_another_version(server: Server, api: client.ApiClient, namespace: str, tmp_path: Path) -> None:
+def test_a_watch_converts_to_another_version(
+    server: Server, api: client.ApiClient, namespace: str, tmp_path: Path
+) -> None:
     group, hook = f"{namespace}.example.com", Hook(tmp_path)
     versions = version("v1", "size"), version("v2", "width", storage=False)
     fields = definition(group, *versions, conversion=hook.conversion)

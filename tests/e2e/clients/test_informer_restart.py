@@ -140,7 +140,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
-def test_informers_are_told_the_whole_history_across_restarts(url: str, tmp_path: Path) -> None:
+def test_informers_receive_the_whole_history_across_restarts(url: str, tmp_path: Path) -> None:
     # No other process can lead, so that no write to the leader's Lease follows after the informers have ended.
     with closing(Server(tmp_path, "--database", url, "--leader-elect=false")) as server:
         server.start()

@@ -81,7 +81,7 @@ class Subject:
         return {event.reason for event in events}
 
 
-def test_an_operator_on_services(server: Server, namespace: str, tmp_path: Path) -> None:
+def test_kopf_runs_an_operator_on_services(server: Server, namespace: str, tmp_path: Path) -> None:
     with make.connected(server) as api, operator(server, namespace, tmp_path / "operator.log"):
         service = Subject(client.CoreV1Api(api), namespace)
         until(lambda: service.mark(CREATED) == "80")

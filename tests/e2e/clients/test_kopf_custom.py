@@ -18,7 +18,7 @@ from tests.e2e.widgets import defined, definition
 _COMMAND = [sys.executable, "-m", "kopf", "run", "--standalone", "--namespace"]
 
 
-def test_an_operator_on_custom_objects(server: Server, namespace: str, tmp_path: Path) -> None:
+def test_kopf_runs_an_operator_on_custom_objects(server: Server, namespace: str, tmp_path: Path) -> None:
     group, log = f"{namespace}.example.com", tmp_path / "operator.log"
     widgets = f"/apis/{group}/v1/namespaces/{namespace}/widgets"
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig), "WIDGETS_GROUP": group}

@@ -57,7 +57,7 @@ def names(objects: Iterator[ConfigMap]) -> list[str | None]:
     return [obj.metadata.name if obj.metadata else None for obj in objects]
 
 
-def test_objects_live_and_die(client: Client) -> None:
+def test_objects_are_created_updated_and_deleted(client: Client) -> None:
     created = client.create(config_map("web", key="one"))
     assert created.data == {"key": "one"}
     created.data["key"] = "two"
@@ -95,7 +95,7 @@ def test_patches_of_every_kind(client: Client, type_: PatchType, patch: object, 
     assert {port.port for port in patched.spec.ports} == ports
 
 
-def test_what_is_applied_is_owned(client: Client) -> None:
+def test_an_apply_owns_its_fields(client: Client) -> None:
     assert client.apply(config_map("web", a="1", b="1")).data == {"a": "1", "b": "1"}
     client.patch(ConfigMap, "web", {"data": {"c": "2"}}, patch_type=PatchType.MERGE, field_manager="other")
     assert client.apply(config_map("web", a="2")).data == {"a": "2", "c": "2"}
@@ -128,7 +128,7 @@ def test_subresources(client: Client) -> None:
     assert (read.spec.replicas, read.status.observedGeneration) == (3, 2)
 
 
-def test_a_watch_tells_what_happens(client: Client) -> None:
+def test_a_watch_receives_every_change(client: Client) -> None:
     listed = client.list(ConfigMap, labels=LABELS)
     assert list(listed) == []
     client.create(config_map("web", key="one"))
@@ -142,7 +142,7 @@ def test_a_watch_tells_what_happens(client: Client) -> None:
     assert seen == [("ADDED", "one"), ("MODIFIED", "two"), ("DELETED", "two")]
 
 
-def test_a_condition_is_awaited(client: Client, config: KubeConfig, namespace: str) -> None:
+def test_wait_returns_when_a_condition_is_true(client: Client, config: KubeConfig, namespace: str) -> None:
     client.create(Pod(metadata=meta("web"), spec=pod_spec()))
 
     def become_ready() -> None:
@@ -155,7 +155,7 @@ def test_a_condition_is_awaited(client: Client, config: KubeConfig, namespace: s
     done.result(DEADLINE)
 
 
-def test_the_same_without_blocking(config: KubeConfig, namespace: str) -> None:
+def test_the_asynchronous_client_behaves_alike(config: KubeConfig, namespace: str) -> None:
     async def scenario() -> list[tuple[str, str | None]]:
         client = AsyncClient(config, namespace=namespace)
         try:
@@ -174,7 +174,7 @@ def test_the_same_without_blocking(config: KubeConfig, namespace: str) -> None:
     assert asyncio.run(scenario()) == [("DELETED", "web")]
 
 
-def test_a_namespace_comes_and_goes(config: KubeConfig) -> None:
+def test_a_namespace_is_created_and_deleted(config: KubeConfig) -> None:
     with Client(config) as client:
         client.create(Namespace(metadata=meta("short-lived")))
         client.delete(Namespace, "short-lived")

@@ -60,7 +60,7 @@ TYPED = (
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=lambda typed: typed.name)
-def test_objects_live_and_die(typed: Typed, api: client.ApiClient, namespace: str) -> None:
+def test_objects_are_created_updated_and_deleted(typed: Typed, api: client.ApiClient, namespace: str) -> None:
     group = typed.api(api)
 
     def call(verb: str, *arguments: Any, **more: Any) -> Any:
@@ -92,7 +92,7 @@ def test_objects_live_and_die(typed: Typed, api: client.ApiClient, namespace: st
     assert gone.value.status == 404
 
 
-def test_an_error_has_the_bytes_that_kubernetes_sends(core: make.Api, namespace: str) -> None:
+def test_an_error_has_the_bytes_of_kubernetes(core: make.Api, namespace: str) -> None:
     with pytest.raises(ApiException) as refused:
         core.read_namespaced_service("absent", namespace)
     assert refused.value.body == (
@@ -115,7 +115,7 @@ def test_a_refusal_names_every_field(core: make.Api, namespace: str) -> None:
     }
 
 
-def test_a_namespace_takes_everything_with_it(core: make.Api) -> None:
+def test_a_namespace_is_deleted_with_its_content(core: make.Api) -> None:
     created = core.create_namespace(make.manifest("v1", "Namespace", "leaving"))
     assert (created.status.phase, created.spec.finalizers) == ("Active", ["kubernetes"])
     core.create_namespaced_config_map("leaving", make.config_map("web"))
@@ -144,7 +144,7 @@ def test_patches_of_every_kind(core: make.Api, namespace: str, kind: str, patch:
     assert core.read_namespaced_service("web", namespace).to_dict() == patched.to_dict()
 
 
-def test_server_side_apply_owns_what_it_applied(core: make.Api, namespace: str) -> None:
+def test_server_side_apply_owns_its_fields(core: make.Api, namespace: str) -> None:
     def apply(manager: str, data: dict[str, str], **more: Any) -> Any:
         applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": data}
         return core.patch_namespaced_config_map(
@@ -165,7 +165,7 @@ def test_server_side_apply_owns_what_it_applied(core: make.Api, namespace: str) 
     assert owned == {"second": "Apply"}
 
 
-def test_lists_come_in_pages_of_one_state(core: make.Api, namespace: str) -> None:
+def test_pages_of_a_list_have_one_revision(core: make.Api, namespace: str) -> None:
     for number in range(5):
         core.create_namespaced_config_map(namespace, make.config_map(f"web-{number}"))
     page = core.list_namespaced_config_map(namespace, limit=2, label_selector="app")
@@ -181,7 +181,7 @@ def test_lists_come_in_pages_of_one_state(core: make.Api, namespace: str) -> Non
     assert len(versions) == 1
 
 
-def test_a_collection_goes_by_its_selector(core: make.Api, namespace: str) -> None:
+def test_a_collection_is_deleted_by_its_selector(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("goes"))
     stays = make.config_map("stays")
     stays["metadata"]["labels"] = {"app": "other"}
@@ -191,13 +191,13 @@ def test_a_collection_goes_by_its_selector(core: make.Api, namespace: str) -> No
     assert left == ["kube-root-ca.crt", "stays"]
 
 
-def test_a_dry_run_leaves_no_trace(core: make.Api, namespace: str) -> None:
+def test_a_dry_run_stores_nothing(core: make.Api, namespace: str) -> None:
     created = core.create_namespaced_service(namespace, make.service("web"), dry_run="All")
     assert created.metadata.uid
     assert core.list_namespaced_service(namespace).items == []
 
 
-def test_finalizers_and_preconditions_hold_a_deletion(core: make.Api, namespace: str) -> None:
+def test_finalizers_and_preconditions_delay_a_deletion(core: make.Api, namespace: str) -> None:
     held = make.config_map("held")
     held["metadata"]["finalizers"] = ["example.com/hold"]
     uid = core.create_namespaced_config_map(namespace, held).metadata.uid
@@ -210,7 +210,7 @@ def test_finalizers_and_preconditions_hold_a_deletion(core: make.Api, namespace:
     assert core.list_namespaced_config_map(namespace, field_selector="metadata.name=held").items == []
 
 
-def test_a_deployment_scales_and_reports(apps: make.Api, namespace: str) -> None:
+def test_a_deployment_scales_and_reports_its_status(apps: make.Api, namespace: str) -> None:
     apps.create_namespaced_deployment(namespace, make.deployment("web"))
     scaled = apps.patch_namespaced_deployment_scale("web", namespace, {"spec": {"replicas": 3}})
     assert (scaled.spec.replicas, scaled.status.replicas) == (3, 0)
@@ -239,7 +239,7 @@ def test_a_pod_is_bound_to_a_node_and_evicted(core: make.Api, namespace: str) ->
     assert (evicted.metadata.deletion_grace_period_seconds, bool(evicted.metadata.deletion_timestamp)) == (30, True)
 
 
-def test_events_of_both_groups_are_one(api: client.ApiClient, core: make.Api, namespace: str) -> None:
+def test_events_of_both_groups_are_the_same_objects(api: client.ApiClient, core: make.Api, namespace: str) -> None:
     event = make.manifest("events.k8s.io/v1", "Event", "web.1", reason="Tried", note="it works", type="Normal")
     event |= {"eventTime": "2026-01-02T03:04:05.678901Z", "action": "Try"}
     event |= {"reportingController": "example.com/tests", "reportingInstance": "tests-1"}
@@ -250,7 +250,7 @@ def test_events_of_both_groups_are_one(api: client.ApiClient, core: make.Api, na
     assert [(each.message, each.event_time) for each in found] == [("it works", newer.event_time)]
 
 
-def test_what_is_served_is_discovered(api: client.ApiClient, core: make.Api) -> None:
+def test_discovery_lists_all_served_kinds(api: client.ApiClient, core: make.Api) -> None:
     assert client.VersionApi(api).get_code().major == "1"
     assert client.CoreApi(api).get_api_versions().versions == ["v1"]
     apis: make.Api = client.ApisApi(api)

@@ -47,7 +47,7 @@ def test_a_watch_runs_beside_its_writer(server: Server, namespace: str) -> None:
     assert seen == [("ADDED", "one"), ("MODIFIED", "two"), ("DELETED", "two")]
 
 
-def test_the_dynamic_client_applies_what_it_discovers(server: Server, namespace: str) -> None:
+def test_the_dynamic_client_applies_a_discovered_kind(server: Server, namespace: str) -> None:
     async def scenario() -> tuple[str, int]:
         async with connected(server) as api:
             dynamic = await DynamicClient(api)

@@ -43,7 +43,9 @@ KINDS = (
 @pytest.mark.parametrize(
     ("version", "kind", "new"), KINDS, ids=lambda value: str(value) if isinstance(value, str) else ""
 )
-def test_objects_live_and_die(version: str, kind: str, new: Any, dynamic: DynamicClient, namespace: str) -> None:
+def test_objects_are_created_updated_and_deleted(
+    version: str, kind: str, new: Any, dynamic: DynamicClient, namespace: str
+) -> None:
     resource = dynamic.resources.get(api_version=version, kind=kind)
     created = resource.create(body=new("web"), namespace=namespace)
     assert resource.get(name="web", namespace=namespace).to_dict() == created.to_dict()
@@ -62,7 +64,7 @@ def test_objects_live_and_die(version: str, kind: str, new: Any, dynamic: Dynami
         resource.get(name="web", namespace=namespace)
 
 
-def test_everything_that_is_served_can_be_listed(dynamic: DynamicClient) -> None:
+def test_all_served_kinds_can_be_listed(dynamic: DynamicClient) -> None:
     listable = {
         (each.group_version, each.kind): each
         for found in dynamic.resources
@@ -90,7 +92,7 @@ def test_subresources_are_discovered(dynamic: DynamicClient, namespace: str) -> 
     assert (read.spec.replicas, read.status.observedGeneration) == (2, 2)
 
 
-def test_what_is_applied_is_watched(dynamic: DynamicClient, namespace: str) -> None:
+def test_an_applied_object_is_watched(dynamic: DynamicClient, namespace: str) -> None:
     services = dynamic.resources.get(api_version="v1", kind="Service")
     start = services.get(namespace=namespace).metadata.resourceVersion
     applied = services.server_side_apply(body=make.service("web"), namespace=namespace, field_manager="tests")
@@ -104,7 +106,7 @@ def test_what_is_applied_is_watched(dynamic: DynamicClient, namespace: str) -> N
     assert seen == [("ADDED", "web"), ("DELETED", "web")]
 
 
-def test_yaml_is_created_whole_or_says_what_failed(api: client.ApiClient, namespace: str, tmp_path: Path) -> None:
+def test_yaml_is_created_completely_or_reports_failures(api: client.ApiClient, namespace: str, tmp_path: Path) -> None:
     role = make.manifest("rbac.authorization.k8s.io/v1", "Role", "web", rules=[])
     items = {"apiVersion": "v1", "kind": "List", "items": [make.config_map("one"), make.config_map("two")]}
     documents = [make.service("web"), make.deployment("web"), role, items]
@@ -119,7 +121,7 @@ def test_yaml_is_created_whole_or_says_what_failed(api: client.ApiClient, namesp
     assert core.read_namespaced_service("new", namespace).metadata.name == "new"
 
 
-def test_yaml_may_be_applied_again_and_again(api: client.ApiClient, namespace: str) -> None:
+def test_yaml_can_be_applied_repeatedly(api: client.ApiClient, namespace: str) -> None:
     objects = [make.deployment("web"), make.service("web")]
     first, second = (utils.create_from_yaml(api, yaml_objects=objects, namespace=namespace, apply=True) for _ in "ab")
     versions = [[each.metadata.resourceVersion for group in run for each in group] for run in (first, second)]

@@ -82,7 +82,7 @@ def lease_holder(api: client.ApiClient, namespace: str) -> str:
 @pytest.mark.parametrize(
     ("lock", "holder"), [(config_map_lock, config_map_holder), (lease_lock, lease_holder)], ids=["configmap", "lease"]
 )
-def test_the_second_leads_when_the_first_resigns(
+def test_the_second_client_leads_after_the_first_releases_the_lease(
     lock: Callable[..., Any], holder: Callable[..., str], api: client.ApiClient, namespace: str
 ) -> None:
     first = Candidate(lock(api, namespace, "first"))

@@ -49,7 +49,7 @@ def told(core: make.Api, namespace: str, *, last: str, **options: Any) -> list[t
     return seen
 
 
-def test_a_watch_goes_on_where_a_list_ended(core: make.Api, namespace: str) -> None:
+def test_a_watch_continues_at_the_revision_of_a_list(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("before"))
     listed = core.list_namespaced_config_map(namespace).metadata.resource_version
     core.create_namespaced_config_map(namespace, make.config_map("web"))
@@ -63,7 +63,7 @@ def test_a_watch_goes_on_where_a_list_ended(core: make.Api, namespace: str) -> N
     assert state_first == [("ADDED", "before"), ("ADDED", "last")], "the state, then what comes"
 
 
-def test_a_selector_decides_what_is_added_and_deleted(core: make.Api, namespace: str) -> None:
+def test_a_selector_decides_between_added_and_deleted(core: make.Api, namespace: str) -> None:
     listed = core.list_namespaced_config_map(namespace).metadata.resource_version
     core.create_namespaced_config_map(namespace, make.config_map("web"))
     core.patch_namespaced_config_map("web", namespace, data("two"))
@@ -77,14 +77,14 @@ def test_a_selector_decides_what_is_added_and_deleted(core: make.Api, namespace:
     assert by_name == [("ADDED", "last")]
 
 
-def test_a_watch_ends_in_time_and_without_an_error(core: make.Api, namespace: str) -> None:
+def test_a_watch_ends_at_its_timeout_without_an_error(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("web"))
     by_label = {"label_selector": "app=web", "timeout_seconds": 1}
     events = list(watch.Watch().stream(core.list_namespaced_config_map, namespace, **by_label))
     assert [event["type"] for event in events] == ["ADDED"]
 
 
-def test_the_state_may_come_first_and_is_marked_as_such(core: make.Api, namespace: str) -> None:
+def test_the_initial_state_can_precede_a_watch_and_is_marked(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("web"))
     events = watch.Watch().stream(
         core.list_namespaced_config_map,
@@ -114,7 +114,7 @@ class Seen:
         return self._events.get(timeout=DEADLINE)
 
 
-def test_an_informer_keeps_up(core: make.Api, namespace: str) -> None:
+def test_an_informer_follows_changes(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("before"))
     informer = SharedInformer(core.list_namespaced_config_map, namespace, label_selector="app=web")
     seen = Seen(informer)
@@ -142,7 +142,7 @@ def forgetful(tmp_path: Path) -> Iterator[tuple[Server, str]]:
         yield server, url
 
 
-def test_expired_watch_gets_410(forgetful: tuple[Server, str]) -> None:
+def test_an_expired_watch_gets_410(forgetful: tuple[Server, str]) -> None:
     server, url = forgetful
     with make.connected(server) as api:
         core: make.Api = client.CoreV1Api(api)

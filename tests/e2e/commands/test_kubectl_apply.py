@@ -31,7 +31,7 @@ def with_ports(*ports: dict[str, Any]) -> dict[str, Any]:
     return {**SERVICE, "spec": {**SERVICE["spec"], "ports": list(ports)}}
 
 
-def test_applying_creates_then_changes_what_differs(kubectl: Kubectl) -> None:
+def test_apply_creates_and_then_changes_only_differences(kubectl: Kubectl) -> None:
     assert kubectl("apply -f -", both()) == "configmap/app created\nservice/web created\n"
     before = kubectl.get("service web")
     assert kubectl("apply -f -", both()) == "configmap/app unchanged\nservice/web unchanged\n"
@@ -51,7 +51,7 @@ def test_applying_creates_then_changes_what_differs(kubectl: Kubectl) -> None:
     assert [each["name"] for each in kubectl.get("service web")["spec"]["ports"]] == ["dns"]
 
 
-def test_what_others_set_stays(kubectl: Kubectl) -> None:
+def test_fields_of_other_clients_are_kept(kubectl: Kubectl) -> None:
     kubectl("apply -f -", MAP)
     kubectl("label configmap app theirs=1")
     kubectl(patch("configmap app", {"data": {"theirs": "2"}}))
@@ -74,7 +74,7 @@ def test_dry_runs_change_nothing(kubectl: Kubectl) -> None:
     assert kubectl.get("configmap app")["data"] == {"a": "1"}
 
 
-def test_the_last_applied_configuration_can_be_seen_and_set(kubectl: Kubectl) -> None:
+def test_the_last_applied_configuration_can_be_viewed_and_set(kubectl: Kubectl) -> None:
     kubectl("create -f -", MAP)
     assert kubectl.run("apply -f -", MAP).out == "configmap/app configured\n"
     seen = json.loads(kubectl("apply view-last-applied configmap/app -o json"))
@@ -93,7 +93,7 @@ def test_the_last_applied_configuration_can_be_edited(kubectl: Kubectl, editor: 
     assert kubectl.get("configmap app")["data"] == {"a": "one"}
 
 
-def test_pruning_takes_away_what_is_no_longer_there(kubectl: Kubectl) -> None:
+def test_prune_deletes_removed_objects(kubectl: Kubectl) -> None:
     flag = "--prune-allowlist" if kubectl.minor >= 26 else "--prune-whitelist"
     prune = f"--prune -l part=of-it {flag}=core/v1/Service {flag}=core/v1/ConfigMap"
     kubectl("create service clusterip stays --tcp=80")
@@ -104,7 +104,7 @@ def test_pruning_takes_away_what_is_no_longer_there(kubectl: Kubectl) -> None:
     ]  # fmt: skip
 
 
-def test_sets_of_applied_objects_are_pruned(kubectl: Kubectl) -> None:
+def test_apply_sets_are_pruned(kubectl: Kubectl) -> None:
     kubectl.since(27)
     prune = "apply -f - --prune --applyset=secrets/parts"
     made = kubectl(prune, both(), KUBECTL_APPLYSET="true")
@@ -115,7 +115,7 @@ def test_sets_of_applied_objects_are_pruned(kubectl: Kubectl) -> None:
     assert kubectl.get("secret parts")["metadata"]["labels"]["applyset.kubernetes.io/id"] == part
 
 
-def test_files_are_applied_in_their_order(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_files_are_applied_in_order(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "1.json").write_text(json.dumps(SERVICE))
     (tmp_path / "2.yaml").write_text(json.dumps(MAP))
     assert kubectl(f"apply -f {tmp_path}") == "service/web created\nconfigmap/app created\n"
@@ -123,7 +123,7 @@ def test_files_are_applied_in_their_order(kubectl: Kubectl, tmp_path: Path) -> N
     assert kubectl(f"apply -k {tmp_path}") == "configmap/my-app created\n"
 
 
-def test_the_server_applies(kubectl: Kubectl) -> None:
+def test_server_side_apply_works(kubectl: Kubectl) -> None:
     assert kubectl("apply --server-side -f -", both()) == (
         "configmap/app serverside-applied\nservice/web serverside-applied\n"
     )
@@ -136,7 +136,7 @@ def test_the_server_applies(kubectl: Kubectl) -> None:
     assert kubectl.get("configmap app")["data"] == {"b": "2", "c": "3"}
 
 
-def test_conflicts_are_told_and_forced(kubectl: Kubectl) -> None:
+def test_conflicts_are_reported_and_can_be_forced(kubectl: Kubectl) -> None:
     kubectl("apply --server-side -f -", MAP)
     theirs = {**MAP, "data": {"a": "2"}}
     told = kubectl.fails("apply --server-side -f - --field-manager=other", theirs)
@@ -153,7 +153,7 @@ def managers(kubectl: Kubectl) -> list[tuple[str, str]]:
     return sorted((each["manager"], each["operation"]) for each in entries)
 
 
-def test_fields_move_from_the_client_to_the_server(kubectl: Kubectl) -> None:
+def test_fields_migrate_from_client_side_to_server_side_apply(kubectl: Kubectl) -> None:
     kubectl.since(26)  # older versions of kubectl leave the fields with both managers
     kubectl("apply -f -", MAP)
     assert managers(kubectl) == [("kubectl-client-side-apply", "Update")]
@@ -163,7 +163,7 @@ def test_fields_move_from_the_client_to_the_server(kubectl: Kubectl) -> None:
     assert ("kubectl-client-side-apply", "Update") not in managers(kubectl)
 
 
-def test_edited_by_hand_then_applied_by_the_server(kubectl: Kubectl) -> None:
+def test_an_edited_object_is_applied_server_side(kubectl: Kubectl) -> None:
     kubectl("apply --server-side -f -", MAP)
     kubectl(patch("configmap app", {"data": {"a": "9"}}))
     told = kubectl.fails("apply --server-side -f -", MAP)
@@ -172,7 +172,7 @@ def test_edited_by_hand_then_applied_by_the_server(kubectl: Kubectl) -> None:
     assert kubectl.get("configmap app")["data"] == {"a": "1"}
 
 
-def test_diff_shows_what_applying_would_change(kubectl: Kubectl) -> None:
+def test_diff_shows_the_changes_of_an_apply(kubectl: Kubectl) -> None:
     new = kubectl.run("diff -f -", both())
     assert new.code == 1
     assert "+  clusterIP: 10.96." in new.out
@@ -185,7 +185,7 @@ def test_diff_shows_what_applying_would_change(kubectl: Kubectl) -> None:
     assert kubectl.get("service web")["spec"]["ports"][0]["port"] == 80
 
 
-def test_diff_of_what_the_server_would_apply(kubectl: Kubectl) -> None:
+def test_diff_shows_the_changes_of_a_server_side_apply(kubectl: Kubectl) -> None:
     kubectl("apply --server-side -f -", MAP)
     assert kubectl.run("diff --server-side -f -", MAP) == (0, "", "")
     done = kubectl.run("diff --server-side -f -", {**MAP, "data": {"a": "2"}})
@@ -193,7 +193,7 @@ def test_diff_of_what_the_server_would_apply(kubectl: Kubectl) -> None:
     assert '-  a: "1"\n+  a: "2"' in done.out
 
 
-def test_what_was_changed_meanwhile_is_not_overwritten(kubectl: Kubectl) -> None:
+def test_a_concurrent_change_is_not_overwritten(kubectl: Kubectl) -> None:
     kubectl("apply --server-side -f -", MAP)
     stale = kubectl.get("configmap app")["metadata"]["resourceVersion"]
     kubectl("label configmap app x=y")
@@ -204,6 +204,6 @@ def test_what_was_changed_meanwhile_is_not_overwritten(kubectl: Kubectl) -> None
     )
 
 
-def test_names_must_be_given(kubectl: Kubectl) -> None:
+def test_apply_requires_names(kubectl: Kubectl) -> None:
     drawn = {**MAP, "metadata": {"generateName": "app-"}}
     assert kubectl.fails("apply -f -", drawn).endswith("from app-: cannot use generate name with apply\n")

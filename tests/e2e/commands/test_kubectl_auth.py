@@ -15,14 +15,14 @@ def role(namespace: str, *verbs: str) -> dict[str, Any]:
     return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
-def test_the_administrator_may_do_everything(kubectl: Kubectl) -> None:
+def test_the_administrator_can_do_everything(kubectl: Kubectl) -> None:
     assert kubectl("auth can-i '*' '*' --all-namespaces") == "yes\n"
     rights = [line.split() for line in kubectl("auth can-i --list").splitlines()]
     assert ["*.*", "[]", "[]", "[*]"] in rights
     assert ["[*]", "[]", "[*]"] in rights
 
 
-def test_rights_are_listed_as_they_were_given(kubectl: Kubectl) -> None:
+def test_granted_rights_are_listed(kubectl: Kubectl) -> None:
     kubectl("create role reader --verb=get,list --resource=pods --resource=pods/log")
     kubectl("create rolebinding ann-reads --role=reader --user=ann")
     assert kubectl("auth can-i list pods --as ann") == "yes\n"
@@ -42,7 +42,7 @@ def test_whoami_returns_the_user(kubectl: Kubectl) -> None:
     assert [line.split(None, 1)[1].strip() for line in told.splitlines()[1:]] == ["ann", "[dev system:authenticated]"]
 
 
-def test_a_role_is_put_right(kubectl: Kubectl) -> None:
+def test_reconcile_restores_a_role(kubectl: Kubectl) -> None:
     assert "reconciled" in kubectl("auth reconcile -f -", role(kubectl.namespace, "get"))
     assert "reconciled" in kubectl("auth reconcile -f -", role(kubectl.namespace, "list"))
     verbs = sorted(verb for rule in kubectl.get("role reader")["rules"] for verb in rule["verbs"])

@@ -36,7 +36,7 @@ def test_strategic_patches_merge_lists_by_their_keys(kubectl: Kubectl) -> None:
     assert [each["port"] for each in kubectl.get("service web")["spec"]["ports"]] == [53]
 
 
-def test_merge_patches_replace_lists_and_take_nulls_away(kubectl: Kubectl) -> None:
+def test_merge_patches_replace_lists_and_remove_nulls(kubectl: Kubectl) -> None:
     kubectl("create -f -", SERVICE)
     change = {"spec": {"ports": [{"port": 53}], "selector": {"app": None, "tier": "front"}}}
     kubectl(patch("service web", change, "--type=merge"))
@@ -44,7 +44,7 @@ def test_merge_patches_replace_lists_and_take_nulls_away(kubectl: Kubectl) -> No
     assert (spec["selector"], [each["port"] for each in spec["ports"]]) == ({"tier": "front"}, [53])
 
 
-def test_json_patches_are_steps(app: Kubectl) -> None:
+def test_json_patches_are_sequences_of_operations(app: Kubectl) -> None:
     steps: list[dict[str, Any]] = [
         {"op": "test", "path": "/data/a", "value": "1"},
         {"op": "move", "from": "/data/a", "path": "/data/b"},
@@ -81,11 +81,11 @@ def test_json_patches_are_steps(app: Kubectl) -> None:
         ),
     ],
 )
-def test_patches_that_cannot_be(app: Kubectl, change: str, complaint: str) -> None:
+def test_invalid_patches_are_refused(app: Kubectl, change: str, complaint: str) -> None:
     assert complaint in app.fails(change)
 
 
-def test_a_patch_that_changes_nothing(app: Kubectl) -> None:
+def test_a_patch_without_effect_changes_nothing(app: Kubectl) -> None:
     revision = app.get("configmap app")["metadata"]["resourceVersion"]
     assert app(patch("configmap app", {"data": {"a": "1"}})) == "configmap/app patched (no change)\n"
     assert app.get("configmap app")["metadata"]["resourceVersion"] == revision
@@ -143,7 +143,7 @@ def test_labels(app: Kubectl) -> None:
         ),
     ],
 )
-def test_labels_and_annotations_that_cannot_be(app: Kubectl, change: str, complaint: str) -> None:
+def test_invalid_labels_and_annotations_are_refused(app: Kubectl, change: str, complaint: str) -> None:
     assert app.fails(change) == complaint
 
 
@@ -173,7 +173,7 @@ def test_replacing(app: Kubectl) -> None:
     )
 
 
-def test_replacing_by_force_makes_a_new_object(app: Kubectl, tmp_path: Path) -> None:
+def test_replace_force_recreates_the_object(app: Kubectl, tmp_path: Path) -> None:
     before = app.get("configmap app")["metadata"]["uid"]
     file = tmp_path / "app.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}))
@@ -183,7 +183,7 @@ def test_replacing_by_force_makes_a_new_object(app: Kubectl, tmp_path: Path) -> 
     assert app.get("configmap app")["metadata"]["uid"] != before
 
 
-def test_replacing_what_is_at_a_path(app: Kubectl, namespace: str) -> None:
+def test_replace_raw_puts_to_a_path(app: Kubectl, namespace: str) -> None:
     found = app.get("configmap app")
     path = f"/api/v1/namespaces/{namespace}/configmaps/app"
     answer = json.loads(app(f"replace --raw {path} -f -", {**found, "data": {"raw": "1"}}))
@@ -198,7 +198,7 @@ def test_editing(kubectl: Kubectl, editor: str) -> None:
     assert (done.code, "Edit cancelled, no changes made." in done.out + done.err) == (0, True)
 
 
-def test_an_edit_that_cannot_be_is_kept(kubectl: Kubectl, editor: str) -> None:
+def test_a_refused_edit_is_saved(kubectl: Kubectl, editor: str) -> None:
     kubectl("create -f -", SERVICE)
     told = kubectl.fails("edit service web", KUBE_EDITOR=editor.replace("one two", "http HTTP"))
     assert 'error: services "web" is invalid' in told
@@ -206,7 +206,7 @@ def test_an_edit_that_cannot_be_is_kept(kubectl: Kubectl, editor: str) -> None:
     assert kubectl.get("service web")["spec"]["ports"][0]["name"] == "http"
 
 
-def test_editing_several_objects_at_once(kubectl: Kubectl, editor: str) -> None:
+def test_several_objects_are_edited_at_once(kubectl: Kubectl, editor: str) -> None:
     for name in ("x", "y"):
         kubectl(f"create configmap {name} --from-literal=a=one")
     assert kubectl("edit configmaps x y", KUBE_EDITOR=editor) == "configmap/x edited\nconfigmap/y edited\n"

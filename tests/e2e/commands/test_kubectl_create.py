@@ -233,7 +233,7 @@ def test_creating_from_yaml(kubectl: Kubectl, namespace: str) -> None:
     assert (made["kind"], made["metadata"]["name"]) == ("ConfigMap", "two")
 
 
-def test_a_dry_run_on_the_server_is_the_object_to_be(kubectl: Kubectl) -> None:
+def test_a_server_dry_run_returns_the_created_object(kubectl: Kubectl) -> None:
     arguments = "create service nodeport one --tcp=80 --dry-run=server"
     assert kubectl(arguments) == "service/one created (server dry run)\n"
     service = yaml.safe_load(kubectl(f"{arguments} -o yaml"))
@@ -244,7 +244,7 @@ def test_a_dry_run_on_the_server_is_the_object_to_be(kubectl: Kubectl) -> None:
     assert "already exists" in kubectl.fails("create configmap one --dry-run=server")
 
 
-def test_a_dry_run_of_the_client_asks_nobody(kubectl: Kubectl) -> None:
+def test_a_client_dry_run_sends_no_request(kubectl: Kubectl) -> None:
     assert kubectl("create configmap one --dry-run=client") == "configmap/one created (dry run)\n"
     made = yaml.safe_load(kubectl("create deployment one --image=nginx --dry-run=client -o yaml"))
     assert made["spec"]["replicas"] == 1

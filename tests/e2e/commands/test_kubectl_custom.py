@@ -141,7 +141,7 @@ def at(value: Any, path: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_explain_knows_their_fields(installed: Kubectl, kind: str) -> None:
+def test_explain_describes_custom_fields(installed: Kubectl, kind: str) -> None:
     use = USES[kind]
     shown = installed(f"explain {kind.lower()}s.{use.explained}")
     assert f"KIND:       {kind}" in shown

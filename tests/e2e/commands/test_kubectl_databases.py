@@ -20,7 +20,7 @@ SERVICE = {
 
 
 @pytest.mark.parametrize("database", DATABASES, indirect=True)
-def test_a_service_from_first_to_last(kubectl: Kubectl, server: Server) -> None:
+def test_a_service_is_created_updated_and_deleted(kubectl: Kubectl, server: Server) -> None:
     with kubectl.watching("get services -w --output-watch-events") as process:
         assert kubectl("apply -f -", SERVICE) == "service/web created\n"
         kubectl("apply -f -", SERVICE | {"metadata": {"name": "web", "labels": {"a": "b"}}})
@@ -46,7 +46,7 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
     return Server(tmp_path, "--database", url, *DUAL_STACK)
 
 
-def test_what_was_acknowledged_survives(own: Server, tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_crash(own: Server, tmp_path: Path) -> None:
     kubectl = Kubectl(find_kubectl(), own.kubeconfig, tmp_path, "kept")
     try:
         own.start()

@@ -13,7 +13,7 @@ def named(kubectl: Kubectl, what: str, name: str) -> str:
     return f'{what} "{name}" deleted' + (f" from {kubectl.namespace} namespace" if kubectl.minor >= 34 else "")
 
 
-def test_deleting_by_name(kubectl: Kubectl) -> None:
+def test_objects_are_deleted_by_name(kubectl: Kubectl) -> None:
     kubectl("create configmap one")
     assert kubectl("delete configmap one") == named(kubectl, "configmap", "one") + "\n"
     gone = 'Error from server (NotFound): configmaps "one" not found\n'
@@ -24,7 +24,7 @@ def test_deleting_by_name(kubectl: Kubectl) -> None:
     assert kubectl("delete secrets one two -o name") == "secret/one\nsecret/two\n"
 
 
-def test_deleting_by_selector(kubectl: Kubectl) -> None:
+def test_objects_are_deleted_by_selector(kubectl: Kubectl) -> None:
     for name in ("a", "b", "c"):
         kubectl(f"create configmap {name}")
     kubectl("label configmaps a b old=1")
@@ -42,7 +42,7 @@ def test_deleting_all_of_several_kinds(kubectl: Kubectl) -> None:
     assert kubectl("get secrets,services,pods -o name") == ""
 
 
-def test_deleting_what_files_name(kubectl: Kubectl) -> None:
+def test_delete_accepts_files(kubectl: Kubectl) -> None:
     document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
     kubectl("create -f -", document)
     assert kubectl("delete -f -", document) == named(kubectl, "configmap", "one") + "\n"
@@ -51,7 +51,7 @@ def test_deleting_what_files_name(kubectl: Kubectl) -> None:
     )
 
 
-def test_deleting_a_path(kubectl: Kubectl, namespace: str) -> None:
+def test_delete_raw_deletes_a_path(kubectl: Kubectl, namespace: str) -> None:
     kubectl("create configmap one")
     assert '"status":"Success"' in kubectl(f"delete --raw /api/v1/namespaces/{namespace}/configmaps/one")
 
@@ -70,7 +70,7 @@ def test_finalizers_hold_an_object(kubectl: Kubectl) -> None:
     assert "NotFound" in kubectl.fails("get configmap one")
 
 
-def test_not_waiting(kubectl: Kubectl) -> None:
+def test_delete_without_wait_returns_at_once(kubectl: Kubectl) -> None:
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "finalizers": ["example.com/hold"]}}
     kubectl("create -f -", held)
     kubectl("delete configmap one --wait=false")
@@ -87,7 +87,7 @@ def bound(kubectl: Kubectl, server: Server, name: str) -> None:
     assert code == 201, answer
 
 
-def test_pods_get_time_to_end(kubectl: Kubectl, server: Server) -> None:
+def test_pods_get_a_grace_period(kubectl: Kubectl, server: Server) -> None:
     bound(kubectl, server, "one")
     kubectl("delete pod one --wait=false")
     metadata = kubectl.get("pod one")["metadata"]
@@ -101,7 +101,7 @@ def test_pods_get_time_to_end(kubectl: Kubectl, server: Server) -> None:
     assert kubectl("get pods -o name") == ""
 
 
-def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
+def test_unscheduled_pods_are_deleted_at_once(kubectl: Kubectl) -> None:
     kubectl("run one --image=nginx")
     assert kubectl("delete pod one") == named(kubectl, "pod", "one") + "\n"
 
@@ -121,23 +121,23 @@ def owner(kubectl: Kubectl, server: Server) -> Kubectl:
     return kubectl
 
 
-def test_dependents_go_first(owner: Kubectl) -> None:
+def test_foreground_deletion_deletes_dependents_first(owner: Kubectl) -> None:
     owner("delete deployment app --cascade=foreground")
     assert owner("get deployments,replicasets -o name") == ""
 
 
-def test_dependents_go_later(owner: Kubectl) -> None:
+def test_background_deletion_deletes_dependents_later(owner: Kubectl) -> None:
     assert owner("delete deployment app") == named(owner, "deployment.apps", "app") + "\n"
     until(lambda: owner("get replicasets -o name") == "")
 
 
-def test_dependents_are_left_behind(owner: Kubectl) -> None:
+def test_orphan_deletion_keeps_dependents(owner: Kubectl) -> None:
     owner("delete deployment app --cascade=orphan")
     assert owner("get deployments,replicasets -o name") == "replicaset.apps/app-1\n"
     assert "ownerReferences" not in owner.get("replicaset app-1")["metadata"]
 
 
-def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) -> None:
+def test_a_namespace_is_deleted_with_its_content(kubectl: Kubectl, namespace: str) -> None:
     for each in ("configmap one", "service clusterip web --tcp=80", "deployment app --image=nginx"):
         kubectl(f"create {each}")
     kubectl(patch(f"namespace {namespace}", {"metadata": {"finalizers": ["example.com/hold"]}}, "--type=merge"))
@@ -155,7 +155,7 @@ def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) 
     assert kubectl.fails("create configmap later").endswith(f'namespaces "{namespace}" not found\n')
 
 
-def test_some_namespaces_stay(anywhere: Kubectl) -> None:
+def test_protected_namespaces_are_kept(anywhere: Kubectl) -> None:
     assert anywhere.fails("delete namespace default").endswith(
         'Error from server (Forbidden): namespaces "default" is forbidden: this namespace may not be deleted\n'
     )

@@ -166,7 +166,7 @@ def test_describing_an_autoscaler(kubectl: Kubectl) -> None:
     assert "Max replicas: 5" in told
 
 
-def test_what_cannot_be_described(kubectl: Kubectl) -> None:
+def test_describe_of_a_missing_object_is_refused(kubectl: Kubectl) -> None:
     assert kubectl.fails("describe configmap none") == 'Error from server (NotFound): configmaps "none" not found\n'
     assert kubectl.fails("describe nothing x") == 'error: the server doesn\'t have a resource type "nothing"\n'
     assert json.loads(kubectl("get secrets -o json"))["items"] == []

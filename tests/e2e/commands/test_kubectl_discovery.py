@@ -21,7 +21,7 @@ def test_versions(anywhere: Kubectl, server: Server) -> None:
     assert server.request("GET", "/version")[1]["gitVersion"] == told["gitVersion"]
 
 
-def test_the_servers_kinds(anywhere: Kubectl) -> None:
+def test_api_resources_lists_the_servers_kinds(anywhere: Kubectl) -> None:
     listed = [line.split() for line in anywhere("api-resources --no-headers").splitlines()]
     assert ["services", "svc", "v1", "true", "Service"] in listed
     assert ["deployments", "deploy", "apps/v1", "true", "Deployment"] in listed
@@ -36,7 +36,7 @@ def test_the_servers_kinds(anywhere: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("short", ["svc", "services", "service", "services.v1.", "Service"])
-def test_names_a_kind_goes_by(kubectl: Kubectl, short: str) -> None:
+def test_a_kind_is_found_by_each_of_its_names(kubectl: Kubectl, short: str) -> None:
     kubectl("create service clusterip one --tcp=80")
     assert kubectl(f"get {short} one -o name") == "service/one\n"
 
@@ -59,14 +59,14 @@ def test_explaining_fields(anywhere: Kubectl, what: str, fields: list[str]) -> N
     assert [field for field in fields if field not in told] == [], told
 
 
-def test_explaining_everything_below_a_field(anywhere: Kubectl) -> None:
+def test_explain_recursive_prints_all_fields_below_a_field(anywhere: Kubectl) -> None:
     told = squeezed(anywhere("explain service.spec --recursive"))
     assert "sessionAffinityConfig" in told
     assert "timeoutSeconds <integer>" in told
     assert anywhere.fails("explain service.nothing").endswith('error: field "nothing" does not exist\n')
 
 
-def test_explaining_from_the_older_document(anywhere: Kubectl) -> None:
+def test_explain_reads_openapi_v2(anywhere: Kubectl) -> None:
     anywhere.since(27)
     assert "containerPort <integer>" in squeezed(
         anywhere("explain pods.spec.containers.ports --output=plaintext-openapiv2")
@@ -80,7 +80,7 @@ def test_explaining_another_version(anywhere: Kubectl) -> None:
     assert ("targetCPUUtilizationPercentage" in v2, "metrics" in v2) == (False, True)
 
 
-def test_where_the_cluster_is(anywhere: Kubectl, server: Server) -> None:
+def test_cluster_info_prints_the_address(anywhere: Kubectl, server: Server) -> None:
     told = re.sub(r"\x1b\[[\d;]*m", "", anywhere("cluster-info"))
     assert f"Kubernetes control plane is running at {server.url}\n" in told
     assert anywhere("config view --minify -o jsonpath='{.clusters[0].cluster.server}'") == server.url
@@ -115,7 +115,7 @@ def test_whoami_returns_the_user(anywhere: Kubectl) -> None:
     assert (told["username"], told["groups"]) == ("bob", ["people", "system:authenticated"])
 
 
-def test_strangers_are_turned_away(anywhere: Kubectl) -> None:
+def test_unauthenticated_clients_are_refused(anywhere: Kubectl) -> None:
     assert anywhere.fails("get namespaces --token=wrong").endswith(
         "error: You must be logged in to the server (Unauthorized)\n"
     )
@@ -149,7 +149,7 @@ def test_health_pages(anywhere: Kubectl) -> None:
     assert "apiserver_request_total{" in anywhere("get --raw /metrics")
 
 
-def test_more_words_are_no_harm(kubectl: Kubectl) -> None:
+def test_verbose_output_changes_nothing(kubectl: Kubectl) -> None:
     for level in (6, 8):
         done = kubectl.run(f"get namespaces -o name -v={level}")
         assert done.code == 0
@@ -157,7 +157,7 @@ def test_more_words_are_no_harm(kubectl: Kubectl) -> None:
         assert "200 OK" in done.err
 
 
-def test_a_proxy_passes_requests_on(kubectl: Kubectl, namespace: str) -> None:
+def test_kubectl_proxy_forwards_requests(kubectl: Kubectl, namespace: str) -> None:
     kubectl("create configmap one")
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     with kubectl.started("proxy --port=0") as process:

@@ -21,7 +21,7 @@ def overfill(kubectl: Kubectl) -> None:
     until(lambda: "TooManyAddressesToMirror" in kubectl("get events"))
 
 
-def test_describing_shows_what_controllers_tell(kubectl: Kubectl) -> None:
+def test_describe_shows_events_of_controllers(kubectl: Kubectl) -> None:
     overfill(kubectl)
     told = squeezed(kubectl("describe endpoints web"))
     assert told.splitlines()[-1].startswith("Warning TooManyAddressesToMirror ")
@@ -39,7 +39,7 @@ def test_events_of_an_object(kubectl: Kubectl) -> None:
         assert kubectl.run("events --for service/web").err.startswith("No events found")
 
 
-def test_what_happens_again_is_counted(kubectl: Kubectl) -> None:
+def test_a_repeated_event_is_counted(kubectl: Kubectl) -> None:
     overfill(kubectl)
     [event] = kubectl.get("events")["items"]
     before = event["count"]
@@ -50,7 +50,7 @@ def test_what_happens_again_is_counted(kubectl: Kubectl) -> None:
     assert event["reportingComponent"] == "endpoint-slice-mirroring-controller"
 
 
-def test_every_namespace_has_an_account_and_the_certificate(kubectl: Kubectl, server: Server) -> None:
+def test_every_namespace_has_a_service_account_and_the_certificate(kubectl: Kubectl, server: Server) -> None:
     assert kubectl("get serviceaccounts -o name") == "serviceaccount/default\n"
     published = kubectl.get("configmap kube-root-ca.crt")
     assert published["data"]["ca.crt"] == (server.kubeconfig.parent / "pki" / "ca.crt").read_text()

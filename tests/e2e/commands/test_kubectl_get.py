@@ -65,11 +65,11 @@ def test_tables_have_kubernetes_columns(stocked: Kubectl) -> None:
     assert [stocked.namespace, "one"] in [line.split()[:2] for line in stocked("get cm -A").splitlines()]
 
 
-def test_without_the_servers_help_tables_have_names_and_ages(stocked: Kubectl) -> None:
+def test_without_server_print_tables_have_names_and_ages(stocked: Kubectl) -> None:
     assert stocked("get cm --server-print=false").splitlines()[0].split() == ["NAME", "AGE"]
 
 
-def test_objects_as_they_are(stocked: Kubectl) -> None:
+def test_objects_are_printed_as_yaml_and_json(stocked: Kubectl) -> None:
     document = yaml.safe_load(stocked("get configmap one -o yaml"))
     assert document == stocked.get("configmap one")
     assert document["apiVersion"] == "v1"
@@ -95,7 +95,7 @@ def test_objects_as_they_are(stocked: Kubectl) -> None:
         ),
     ],
 )
-def test_parts_of_objects(stocked: Kubectl, output: str, expected: str) -> None:
+def test_parts_of_objects_are_printed(stocked: Kubectl, output: str, expected: str) -> None:
     assert squeezed(stocked(f"get cm -o {output}")) == squeezed(expected)
 
 
@@ -116,11 +116,11 @@ def test_parts_of_objects(stocked: Kubectl, output: str, expected: str) -> None:
         ("two nothing --ignore-not-found", ["two"]),
     ],
 )
-def test_which_objects(stocked: Kubectl, selection: str, expected: list[str]) -> None:
+def test_objects_are_selected(stocked: Kubectl, selection: str, expected: list[str]) -> None:
     assert names(stocked(f"get configmaps {selection} -o name")) == expected
 
 
-def test_a_list_comes_in_chunks(stocked: Kubectl) -> None:
+def test_a_list_is_read_in_chunks(stocked: Kubectl) -> None:
     done = stocked.run("get cm --chunk-size=1 -o name -v=6")
     assert names(done.out) == [PUBLISHED, "one", "two"]
     requests = [line for line in done.err.splitlines() if "/configmaps?" in line and "GET" in line]
@@ -142,7 +142,7 @@ def test_several_kinds_at_once(stocked: Kubectl) -> None:
     ]  # fmt: skip
 
 
-def test_all_is_what_the_category_holds(kubectl: Kubectl) -> None:
+def test_get_all_lists_the_category(kubectl: Kubectl) -> None:
     kubectl("create deployment app --image=nginx")
     kubectl("create job work --image=busybox")
     kubectl("create configmap not-this")
@@ -150,7 +150,7 @@ def test_all_is_what_the_category_holds(kubectl: Kubectl) -> None:
     assert kubectl("get all -o name").split() == ["service/web", "deployment.apps/app", "job.batch/work"]
 
 
-def test_files_say_what_to_get(stocked: Kubectl) -> None:
+def test_get_accepts_files(stocked: Kubectl) -> None:
     assert stocked("get -f - -o name", {"apiVersion": "v1", "kind": "List", "items": [ONE, WEB]}) == (
         "configmap/one\nservice/web\n"
     )
@@ -211,9 +211,9 @@ def test_subresources_have_tables(kubectl: Kubectl) -> None:
         ),
     ],
 )
-def test_what_cannot_be_got(stocked: Kubectl, what: str, complaint: str) -> None:
+def test_get_of_a_missing_object_or_kind_is_refused(stocked: Kubectl, what: str, complaint: str) -> None:
     assert stocked.fails(f"get {what}") == complaint
 
 
-def test_nothing_found(stocked: Kubectl) -> None:
+def test_an_empty_list_is_no_error(stocked: Kubectl) -> None:
     assert stocked.run("get secrets") == (0, "", f"No resources found in {stocked.namespace} namespace.\n")

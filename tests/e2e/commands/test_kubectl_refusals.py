@@ -31,7 +31,7 @@ def test_unknown_fields_are_errors(kubectl: Kubectl) -> None:
     assert kubectl("get services -o name") == ""
 
 
-def test_unknown_fields_are_warned_of(kubectl: Kubectl) -> None:
+def test_unknown_fields_cause_warnings(kubectl: Kubectl) -> None:
     kubectl.since(27)
     done = kubectl.run("create -f - --validate=warn", service() | UNKNOWN)
     assert done == (
@@ -47,7 +47,7 @@ def test_unknown_fields_are_ignored(kubectl: Kubectl) -> None:
     assert "size" not in kubectl.get("service web")["spec"]
 
 
-def test_old_clients_know_the_fields_from_the_server(kubectl: Kubectl) -> None:
+def test_old_clients_validate_fields_by_openapi(kubectl: Kubectl) -> None:
     if kubectl.minor >= 25:
         pytest.skip(f"kubectl 1.{kubectl.minor} leaves it to the server")
     told = kubectl.fails("create -f -", service() | UNKNOWN)
@@ -116,7 +116,7 @@ def test_invalid_objects(kubectl: Kubectl, document: dict[str, Any], complaint: 
         ),
     ],
 )
-def test_what_is_no_object(kubectl: Kubectl, document: str, complaint: str) -> None:
+def test_a_document_without_a_kind_is_refused(kubectl: Kubectl, document: str, complaint: str) -> None:
     assert complaint in kubectl.fails("create -f -", document)
 
 
@@ -128,7 +128,7 @@ def test_a_value_of_the_wrong_type(kubectl: Kubectl) -> None:
     ) in told
 
 
-def test_what_must_not_change(kubectl: Kubectl) -> None:
+def test_immutable_fields_are_refused(kubectl: Kubectl) -> None:
     kubectl("create -f -", service())
     assert kubectl.fails(patch("service web", {"spec": {"clusterIP": "10.96.0.99"}})) == (
         'The Service "web" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.0.99"]: may not change once set\n'
@@ -143,7 +143,7 @@ def test_what_must_not_change(kubectl: Kubectl) -> None:
     assert '* spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable' in told
 
 
-def test_what_is_taken(kubectl: Kubectl) -> None:
+def test_a_name_in_use_is_refused(kubectl: Kubectl) -> None:
     kubectl("create service nodeport one --tcp=80 --node-port=30999")
     assert kubectl.fails("create service nodeport two --tcp=80 --node-port=30999").endswith(
         'Service "two" is invalid: spec.ports[0].nodePort: Invalid value: 30999: provided port is already allocated\n'
@@ -156,7 +156,7 @@ def test_what_is_taken(kubectl: Kubectl) -> None:
     assert kubectl.fails("create service clusterip one --tcp=80").endswith('services "one" already exists\n')
 
 
-def test_a_namespace_that_is_not_there(anywhere: Kubectl) -> None:
+def test_a_missing_namespace_is_refused(anywhere: Kubectl) -> None:
     nowhere = anywhere.within("nowhere")
     assert nowhere.fails("create configmap one").endswith('namespaces "nowhere" not found\n')
     assert nowhere.run("get configmaps") == (0, "", "No resources found in nowhere namespace.\n")

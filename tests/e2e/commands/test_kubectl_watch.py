@@ -12,7 +12,7 @@ def events(told: list[str]) -> list[list[str]]:
     return [line.split()[:2] for line in told]
 
 
-def test_what_is_there_comes_first_and_then_every_change(kubectl: Kubectl) -> None:
+def test_a_watch_lists_objects_and_then_every_change(kubectl: Kubectl) -> None:
     kubectl("create configmap first")
     with kubectl.watching("get configmaps -w --output-watch-events") as process:
         kubectl("label configmap first a=b")
@@ -28,14 +28,14 @@ def test_what_is_there_comes_first_and_then_every_change(kubectl: Kubectl) -> No
         ]
 
 
-def test_watch_only_leaves_out_what_is_there(kubectl: Kubectl) -> None:
+def test_watch_only_omits_existing_objects(kubectl: Kubectl) -> None:
     kubectl("create configmap first")
     with kubectl.watching("get configmaps --watch-only -o name") as process:
         kubectl("create configmap second")
         assert lines(process, 1) == ["configmap/second"]
 
 
-def test_selectors_make_objects_come_and_go(kubectl: Kubectl) -> None:
+def test_selectors_add_and_delete_objects_of_a_watch(kubectl: Kubectl) -> None:
     kubectl("create configmap one")
     with kubectl.watching("get configmaps -w --output-watch-events -l on=yes --no-headers") as process:
         kubectl("label configmap one on=yes")
@@ -86,7 +86,7 @@ def test_waiting_for_a_value(kubectl: Kubectl, server: Server) -> None:
         assert lines(process, 1) == ["pod/app condition met"]
 
 
-def test_waiting_for_an_end(kubectl: Kubectl) -> None:
+def test_wait_returns_after_a_deletion(kubectl: Kubectl) -> None:
     kubectl("create configmap one")
     with kubectl.watching("wait --for=delete configmap/one --timeout=30s") as process:
         kubectl("delete configmap one")
@@ -94,7 +94,7 @@ def test_waiting_for_an_end(kubectl: Kubectl) -> None:
         assert process.wait(DEADLINE) == 0
 
 
-def test_waiting_for_a_beginning(kubectl: Kubectl) -> None:
+def test_wait_returns_after_a_creation(kubectl: Kubectl) -> None:
     kubectl.since(31)
     with kubectl.started("wait --for=create configmap/one --timeout=30s") as process:  # kubectl polls here
         kubectl("create configmap one")
@@ -102,7 +102,7 @@ def test_waiting_for_a_beginning(kubectl: Kubectl) -> None:
         assert process.wait(DEADLINE) == 0
 
 
-def test_waiting_for_what_is_not_there(kubectl: Kubectl) -> None:
+def test_wait_of_a_missing_object_is_refused(kubectl: Kubectl) -> None:
     assert kubectl.fails("wait --for=condition=Ready pod/nothing --timeout=1s") == (
         'Error from server (NotFound): pods "nothing" not found\n'
     )

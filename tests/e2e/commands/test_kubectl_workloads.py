@@ -78,7 +78,7 @@ def test_setting_selectors_and_subjects(kubectl: Kubectl) -> None:
     assert [each["name"] for each in kubectl.get("rolebinding reads")["subjects"]] == ["a", "b"]
 
 
-def test_rollouts_are_asked_for(deployed: Kubectl) -> None:
+def test_rollouts_are_restarted_paused_and_undone(deployed: Kubectl) -> None:
     assert deployed("rollout restart deployment/app") == "deployment.apps/app restarted\n"
     template = deployed.get("deployment app")["spec"]["template"]
     assert "kubectl.kubernetes.io/restartedAt" in template["metadata"]["annotations"]
@@ -90,7 +90,7 @@ def test_rollouts_are_asked_for(deployed: Kubectl) -> None:
     assert "no rollout history found" in deployed.fails("rollout undo deployment/app")
 
 
-def test_the_progress_of_a_rollout_is_told(deployed: Kubectl, namespace: str, server: Server) -> None:
+def test_rollout_status_prints_the_progress(deployed: Kubectl, namespace: str, server: Server) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/app/status"
     with deployed.watching("rollout status deployment/app") as process:
         progress = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 1}
@@ -170,7 +170,7 @@ def test_draining_evicts_pods(kubectl: Kubectl, node: str) -> None:
     assert kubectl("get pods -o name") == ""
 
 
-def test_a_pod_that_runs_nowhere_cannot_be_reached(kubectl: Kubectl) -> None:
+def test_a_pod_without_a_node_cannot_be_reached(kubectl: Kubectl) -> None:
     kubectl("run one --image=nginx")
     assert kubectl("logs one") == ""  # the pod has no log
     assert "pod one does not have a host assigned" in kubectl.fails("exec one -- true")

@@ -98,7 +98,7 @@ def test_the_status_is_read_updated_and_patched(server: Server, crd: Crd) -> Non
     assert [each["message"] for each in patched["status"]["conditions"]] == ["patched"]
 
 
-def test_what_was_stored_and_what_is_written_is_defaulted(server: Server) -> None:
+def test_stored_and_written_objects_are_defaulted(server: Server) -> None:
     schema = {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,
@@ -126,7 +126,7 @@ def test_what_was_stored_and_what_is_written_is_defaulted(server: Server) -> Non
         assert (read("two")["a"], read("two")["b"]) == ("A", "B")
 
 
-def test_definitions_are_in_the_documents_of_discovery(server: Server) -> None:
+def test_definitions_are_in_the_discovery_documents(server: Server) -> None:
     groups = {each["name"]: each for each in server.request("GET", "/apis")[1]["groups"]}
     group = server.request("GET", "/apis/apiextensions.k8s.io")[1]
     for each in (groups["apiextensions.k8s.io"], group):

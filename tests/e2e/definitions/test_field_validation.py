@@ -72,7 +72,7 @@ def test_a_valid_object_is_applied(server: Server) -> None:
         assert (code, answer["spec"]["foo"]) == (201, "foo1")
 
 
-def test_unknown_fields_are_applied_where_there_is_no_schema(server: Server) -> None:
+def test_unknown_fields_are_applied_without_a_schema(server: Server) -> None:
     with served(server, *both()) as crd:
         code, answer = apply(server, crd, "\n  unknown: uk1")
         assert (code, answer["spec"]["unknown"]) == (201, "uk1")
@@ -107,7 +107,7 @@ def test_unknown_metadata_is_refused_at_the_root_and_in_embedded_objects(server:
         assert (code, told in answer["message"]) == (500, True)
 
 
-def test_duplicates_are_refused_where_unknown_fields_are_kept(server: Server) -> None:
+def test_duplicates_are_refused_where_unknown_fields_are_preserved(server: Server) -> None:
     keeping = schema(**{"x-kubernetes-preserve-unknown-fields": True})
     with served(server, *both(schema=keeping)) as crd:
         code, answer = apply(server, crd, "\n  unknown: uk1\n  foo: foo1\n  foo: foo2")

@@ -112,14 +112,14 @@ def test_a_schema_is_published_validates_and_is_explained(server: Server, kubect
     until(lambda: published(server, crd, "v1") is None)
 
 
-def test_where_there_is_no_schema_anything_goes(server: Server, kubectl: Kubectl) -> None:
+def test_without_a_schema_all_fields_are_valid(server: Server, kubectl: Kubectl) -> None:
     with served(server, scope="Namespaced") as crd:
         check(server, crd, ["v1"], {"type": "object"})
         accepted(kubectl, crd, crd.object("cr", a={"b": [{"c": "d"}]}))
         explained(kubectl, crd.plural, "DESCRIPTION:.*<empty>")
 
 
-def test_what_is_kept_at_the_root_may_be_anything(server: Server, kubectl: Kubectl) -> None:
+def test_a_preserving_root_accepts_all_fields(server: Server, kubectl: Kubectl) -> None:
     schema = {**WALDO, "description": "keeps all at the root", **KEEPS}
     with served(server, version(schema=schema), scope="Namespaced") as crd:
         until(lambda: published(server, crd, "v1") is not None)
@@ -127,7 +127,7 @@ def test_what_is_kept_at_the_root_may_be_anything(server: Server, kubectl: Kubec
         explained(kubectl, crd.plural, f"KIND:.*{crd.kind}")
 
 
-def test_what_is_kept_in_a_field_may_be_anything(server: Server, kubectl: Kubectl) -> None:
+def test_a_preserving_field_accepts_all_fields(server: Server, kubectl: Kubectl) -> None:
     spec = {**WALDO["properties"]["spec"], **KEEPS}
     properties = {**WALDO["properties"], "spec": spec}
     schema = {**WALDO, "description": "keeps all in a nested field", "properties": properties}
@@ -166,7 +166,7 @@ def test_different_versions_of_one_group_are_published(server: Server, namespace
     assert_published_together(server, namespace, "v4", "v5")
 
 
-def test_a_version_that_is_renamed_is_published_under_its_new_name(server: Server) -> None:
+def test_a_renamed_version_is_published_under_its_new_name(server: Server) -> None:
     with served(server, version("v2", FOO), version("v3", FOO, storage=False)) as crd:
         check(server, crd, ["v2", "v3"], FOO)
         rename = [
@@ -179,7 +179,7 @@ def test_a_version_that_is_renamed_is_published_under_its_new_name(server: Serve
         check(server, crd, ["v2"], FOO)
 
 
-def test_a_version_that_is_not_served_any_more_is_not_published(server: Server) -> None:
+def test_an_unserved_version_is_not_published(server: Server) -> None:
     with served(server, version("v5", FOO), version("v6alpha1", FOO, storage=False)) as crd:
         check(server, crd, ["v5", "v6alpha1"], FOO)
         obj = server.request("GET", crd.path)[1]

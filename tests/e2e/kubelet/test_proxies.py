@@ -79,7 +79,7 @@ def test_another_port_of_a_node_is_reached_without_the_certificate(
     assert (seen["path"], seen["query"]) == ("/a/b", "c=d%2Fe")
 
 
-def test_addresses_that_are_no_pods_are_refused(server: Server, base: str) -> None:
+def test_addresses_outside_the_pods_are_refused(server: Server, base: str) -> None:
     code, answer = server.request("GET", "/api/v1/nodes/real/proxy/healthz")
     assert (code, answer["message"], answer["reason"]) == (400, "address not allowed", "BadRequest")
     namespace = base.rsplit("/", 1)[1]
@@ -141,7 +141,7 @@ def test_links_and_redirects_lead_through_the_proxy(server: Server, base: str) -
     assert (code, json.loads(body)["path"]) == (201, "/")
 
 
-def test_large_answers_arrive_whole(server: Server, base: str) -> None:
+def test_large_responses_are_complete(server: Server, base: str) -> None:
     code, _, body = asked(server, "GET", f"{base}/services/web:http/proxy/large")
     assert (code, len(body)) == (200, 5_000_000)
 
@@ -186,7 +186,7 @@ def test_an_upgrade_becomes_a_tunnel(server: Server, base: str) -> None:
             assert back == piece
 
 
-def test_a_client_that_leaves_ends_the_request(server: Server, backend: SmallBackend, base: str) -> None:
+def test_a_disconnected_client_ends_the_request(server: Server, backend: SmallBackend, base: str) -> None:
     parts = urlsplit(server.url)
     raw = socket.create_connection((parts.hostname, parts.port), timeout=DEADLINE)
     with server._trust.wrap_socket(raw, server_hostname=parts.hostname) as client:
@@ -196,7 +196,7 @@ def test_a_client_that_leaves_ends_the_request(server: Server, backend: SmallBac
     until(lambda: backend.hanging == 0)
 
 
-def test_https_of_a_pod_is_not_verified(server: Server, kubelet: SmallKubelet, base: str) -> None:
+def test_the_certificate_of_a_pod_is_not_verified(server: Server, kubelet: SmallKubelet, base: str) -> None:
     """The server on the kubelet's port requires a client certificate. The proxy sends no client certificate to pods."""
     code, answer = server.request("GET", f"{base}/pods/https:web:{kubelet.port}/proxy/healthz")
     assert (code, answer["reason"]) == (503, "ServiceUnavailable")
@@ -204,7 +204,7 @@ def test_https_of_a_pod_is_not_verified(server: Server, kubelet: SmallKubelet, b
     assert "failed to verify certificate" not in answer["message"]
 
 
-def test_rights_are_those_of_the_subresource(server: Server, kubectl: Kubectl, base: str) -> None:
+def test_the_subresource_determines_the_rights(server: Server, kubectl: Kubectl, base: str) -> None:
     kubectl("create role reads --verb get --resource services/proxy")
     kubectl("create rolebinding reads --role reads --user alice")
     seen = json.loads(kubectl(f"get --raw {base}/services/web:http/proxy/x --as alice"))

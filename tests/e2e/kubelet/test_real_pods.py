@@ -31,7 +31,7 @@ COPIES = int(os.environ.get("CTRLMGR_TEST_COPIES", "1"))
 """How often a file is copied in each direction; a long test run uses 50."""
 
 
-def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
+def test_logs_are_read_from_the_kubelet(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
     kubelet.log = b"one\ntwo\nthree\n"
     assert kubectl("logs real") == "one\ntwo\nthree\n"
     assert kubectl("logs real --tail 1 --timestamps --since 10s --limit-bytes 100 --previous") == "three\n"
@@ -39,17 +39,17 @@ def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespac
     assert kubelet.asked[-1] == f"GET /containerLogs/{namespace}/real/main?{query}"
 
 
-def test_a_followed_log_ends_with_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+def test_following_a_log_ends_with_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
     kubelet.log = b"one\n"
     assert kubectl("logs -f real") == "one\nfollowed 0\nfollowed 1\nfollowed 2\n"
 
 
-def test_a_large_log_is_whole(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+def test_a_large_log_is_complete(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
     kubelet.log = b"".join(b"%08d %b\n" % (number, b"x" * 90) for number in range(100_000))
     assert hashlib.sha256(kubectl("logs real").encode()).digest() == hashlib.sha256(kubelet.log).digest()
 
 
-def test_a_container_must_be_one_of_the_pods(server: Server, kubectl: Kubectl, namespace: str) -> None:
+def test_an_unknown_container_is_refused(server: Server, kubectl: Kubectl, namespace: str) -> None:
     create_pod(server, namespace, "two", "real", "a", "b")
     path = f"/api/v1/namespaces/{namespace}/pods/two"
     for part in ("log", "exec?command=id"):
@@ -80,7 +80,7 @@ WAYS = pytest.mark.parametrize(
 
 
 @WAYS
-def test_exec_works_in_every_way(kubectl: Kubectl, kubelet: SmallKubelet, pod: str, websockets: str) -> None:
+def test_exec_works_over_every_protocol(kubectl: Kubectl, kubelet: SmallKubelet, pod: str, websockets: str) -> None:
     way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
     assert kubectl(f"exec -i {pod} -- cat", "some input", **way) == "some input"
     expected = b"websocket" if pod == "real" else b"SPDY/3.1"
@@ -149,7 +149,7 @@ def test_attach_reaches_the_containers_program(kubectl: Kubectl, pod: str, webso
 
 
 @WAYS
-def test_a_large_file_is_copied_both_ways(kubectl: Kubectl, tmp_path: Path, pod: str, websockets: str) -> None:
+def test_a_large_file_is_copied_in_both_directions(kubectl: Kubectl, tmp_path: Path, pod: str, websockets: str) -> None:
     way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
     data = os.urandom(50_000_000)
     (tmp_path / "here").write_bytes(data)
@@ -213,7 +213,7 @@ def test_a_kubelets_refusal_is_passed_on(kubectl: Kubectl, kubelet: SmallKubelet
         kubelet.refuses = None
 
 
-def test_a_kubelet_that_is_gone_is_named(server: Server, kubectl: Kubectl, namespace: str) -> None:
+def test_a_stopped_kubelet_is_named(server: Server, kubectl: Kubectl, namespace: str) -> None:
     create_node(server, "gone", 1, [])
     create_pod(server, namespace, "gone", "gone")
     url = f"https://127.0.0.1:1/containerLogs/{namespace}/gone/main"
@@ -229,7 +229,7 @@ def open_execs(server: Server) -> float:
     return sum(map(float, found))
 
 
-def test_a_client_that_vanishes_ends_its_command(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+def test_a_disconnected_client_ends_its_command(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
     for pod in ("real", "older"):
         with kubectl.started(f"exec -i {pod} -- sh -c 'echo ready; cat'") as process:
             assert process.stdout is not None
@@ -239,7 +239,7 @@ def test_a_client_that_vanishes_ends_its_command(server: Server, kubectl: Kubect
         until(lambda: kubelet.commands == 0)
 
 
-def test_many_commands_run_at_a_time(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+def test_many_commands_run_concurrently(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
     with ExitStack() as stack:
         command = "exec -i real -- sh -c 'echo ready; cat'"
         processes = [stack.enter_context(kubectl.started(command)) for _ in range(20)]

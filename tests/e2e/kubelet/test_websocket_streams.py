@@ -53,7 +53,7 @@ def test_another_protocol_of_a_log_is_refused(server: Server, namespace: str) ->
         pass
 
 
-def test_errors_before_a_log_are_answers(server: Server, namespace: str) -> None:
+def test_errors_before_a_log_are_http_responses(server: Server, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/absent/log"
     with pytest.raises(websocket.WebSocketBadStatusException, match="404 Not Found"), connected(server, path):
         pass

@@ -40,7 +40,7 @@ def deployment(image: str = "nginx:1") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_kubectl(server: Server, tmp_path: Path, minor: int) -> None:
+def test_kubectl_of_every_supported_version_works(server: Server, tmp_path: Path, minor: int) -> None:
     kubectl = Kubectl(str(programs(minor) / "kubectl" / "kubectl"), server.kubeconfig, tmp_path, server.new_namespace())
     told = json.loads(kubectl("version -o json"))
     assert told["clientVersion"]["minor"] == str(minor)
@@ -91,7 +91,7 @@ class Helm:
         return done.stdout
 
 
-def test_helm(server: Server, tmp_path: Path) -> None:
+def test_helm_of_every_supported_version_works(server: Server, tmp_path: Path) -> None:
     """helm installs, tests, upgrades, rolls back and uninstalls the chart that `helm create` generates."""
     found, namespace = programs(36), server.new_namespace()
     kubectl = Kubectl(str(found / "kubectl" / "kubectl"), server.kubeconfig, tmp_path, namespace)

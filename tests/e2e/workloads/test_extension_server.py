@@ -37,9 +37,7 @@ def extension(server: Server, kubectl: Kubectl) -> Iterator[subprocess.Popen[byt
     process.wait()
 
 
-def test_kubectl_uses_the_kinds_of_the_example_until_it_ends(
-    kubectl: Kubectl, extension: subprocess.Popen[bytes]
-) -> None:
+def test_kubectl_uses_the_kinds_of_the_example_server(kubectl: Kubectl, extension: subprocess.Popen[bytes]) -> None:
     kubectl("run web --image nginx --annotations example.com/cpu=120m --annotations example.com/memory=64Mi")
     until(lambda: "web" in kubectl.run("top pods").out)
     assert kubectl("top pods --no-headers").split() == ["web", "120m", "64Mi"]

@@ -124,7 +124,7 @@ SERVICE = {"kind": "Service", "name": "web", "apiVersion": "v1"}
     ],
     ids=["resource", "pods", "object", "external"],
 )
-def test_three_times_what_is_wanted_makes_three_times_as_many(
+def test_three_times_the_target_triples_the_replicas(
     kubectl: Kubectl, namespace: str, metrics: Metrics, server: Server, type_: str, source: dict[str, Any], asked: str
 ) -> None:
     kubectl("create deployment web --image=registry.example/app:1 --replicas=1")

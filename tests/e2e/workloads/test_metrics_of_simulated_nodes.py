@@ -55,7 +55,7 @@ def kubectl(server: Server, tmp_path: Path) -> Kubectl:
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path, server.new_namespace())
 
 
-def test_ready_is_the_last_line_of_the_start(server: Server) -> None:
+def test_ready_is_printed_last(server: Server) -> None:
     until(lambda: server.request("GET", "/apis/metrics.k8s.io/v1beta1/nodes")[0] == 200)
     until(lambda: re.search(r"\] ready +seconds=", server.log))
     before, ready, _ = server.log.partition("] ready ")
@@ -68,7 +68,7 @@ def test_ready_is_the_last_line_of_the_start(server: Server) -> None:
         assert line in before, server.log
 
 
-def test_kubectl_top_shows_what_containers_use(kubectl: Kubectl) -> None:
+def test_kubectl_top_shows_the_usage_of_containers(kubectl: Kubectl) -> None:
     kubectl("run idle --image nginx --labels app=idle")
     kubectl("run busy --image nginx --annotations 'simulate.ctrlmgr.io/pod=cpu 250m; memory 512Mi'")
     kubectl("wait pods --all --for condition=Ready --timeout 20s")
@@ -80,7 +80,7 @@ def test_kubectl_top_shows_what_containers_use(kubectl: Kubectl) -> None:
     assert "PodMetrics" in kubectl("api-resources --api-group metrics.k8s.io")
 
 
-def test_an_autoscaler_goes_by_the_usage(kubectl: Kubectl) -> None:
+def test_an_autoscaler_scales_by_usage(kubectl: Kubectl) -> None:
     kubectl("apply -f -", WEB)
     kubectl("apply -f -", AUTOSCALER)
     until(lambda: kubectl.get("deployment web")["spec"]["replicas"] == 4)

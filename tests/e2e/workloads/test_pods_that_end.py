@@ -5,7 +5,7 @@ from tests.e2e.serving import until
 from tests.e2e.workloads.test_rollouts import APP, labelled
 
 
-def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
+def test_a_job_runs_to_completion(kubectl: Kubectl) -> None:
     kubectl(f"create job once --image={APP}:1")
     assert kubectl("wait --for=condition=complete job/once --timeout=20s") == "job.batch/once condition met\n"
     assert kubectl.get("job once")["status"]["succeeded"] == 1
@@ -13,7 +13,7 @@ def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
     assert "finalizers" not in pod["metadata"]
 
 
-def test_a_cron_job_is_run_by_hand(kubectl: Kubectl) -> None:
+def test_a_cron_job_is_triggered_manually(kubectl: Kubectl) -> None:
     kubectl(f"create cronjob nightly --image={APP}:1 --schedule='0 3 * * *' --restart=Never")
     kubectl("create job now --from=cronjob/nightly")
     kubectl("wait --for=condition=complete job/now --timeout=20s")
@@ -22,7 +22,7 @@ def test_a_cron_job_is_run_by_hand(kubectl: Kubectl) -> None:
     assert job["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
 
 
-def test_a_node_is_drained_as_its_budgets_allow(kubectl: Kubectl) -> None:
+def test_a_node_is_drained_within_its_budgets(kubectl: Kubectl) -> None:
     kubectl(f"create deployment web --image={APP}:1 --replicas=4")
     kubectl("rollout status deployment web --timeout=20s")
     kubectl("create -f -", labelled("DaemonSet", "agent"))

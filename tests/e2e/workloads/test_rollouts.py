@@ -34,7 +34,7 @@ def web(kubectl: Kubectl) -> Kubectl:
     return kubectl
 
 
-def test_an_image_is_rolled_out_and_back(web: Kubectl) -> None:
+def test_an_image_is_rolled_out_and_rolled_back(web: Kubectl) -> None:
     web(f"set image deployment/web app={APP}:2")
     told = web("rollout status deployment web --timeout=20s")
     assert told.endswith('deployment "web" successfully rolled out\n')
@@ -47,7 +47,7 @@ def test_an_image_is_rolled_out_and_back(web: Kubectl) -> None:
     assert squeezed(web("rollout history deployment web")).splitlines()[2:] == ["2 <none>", "3 <none>"]
 
 
-def test_paused_it_gathers_changes_and_resumed_it_rolls_them_out_at_once(web: Kubectl) -> None:
+def test_a_paused_deployment_rolls_out_all_changes_after_resume(web: Kubectl) -> None:
     web("rollout pause deployment web")
     web(f"set image deployment/web app={APP}:2")
     web("set env deployment/web COLOUR=red")
@@ -61,7 +61,7 @@ def test_paused_it_gathers_changes_and_resumed_it_rolls_them_out_at_once(web: Ku
     assert len(web.get("replicasets")["items"]) == 2
 
 
-def test_a_restart_makes_all_pods_anew(web: Kubectl) -> None:
+def test_a_restart_recreates_all_pods(web: Kubectl) -> None:
     before = {each["metadata"]["uid"] for each in web.get("pods")["items"]}
     web("rollout restart deployment web")
     web("rollout status deployment web --timeout=20s")
@@ -70,7 +70,7 @@ def test_a_restart_makes_all_pods_anew(web: Kubectl) -> None:
     assert "kubectl.kubernetes.io/restartedAt" in staying[0]["metadata"]["annotations"]
 
 
-def test_a_broken_image_stops_half_way_and_is_undone(web: Kubectl) -> None:
+def test_a_broken_image_stops_a_rollout_and_is_undone(web: Kubectl) -> None:
     web(f"set image deployment/web app={APP}:broken")
     until(lambda: images(web) == ["1", "1", "1", "broken"])
     assert "1 out of 3 new replicas have been updated" in web("rollout status deployment web --watch=false")
@@ -79,20 +79,20 @@ def test_a_broken_image_stops_half_way_and_is_undone(web: Kubectl) -> None:
     until(lambda: images(web) == ["1", "1", "1"])
 
 
-def test_it_is_scaled_only_from_what_it_is_thought_to_be(web: Kubectl) -> None:
+def test_scale_respects_the_current_replicas_precondition(web: Kubectl) -> None:
     assert web("scale deployment web --replicas=1 --current-replicas=3") == "deployment.apps/web scaled\n"
     until(lambda: images(web) == ["1"])
     assert "Expected replicas to be 3, was 1" in web.fails("scale deployment web --replicas=2 --current-replicas=3")
 
 
-def test_it_is_autoscaled_within_its_bounds(web: Kubectl) -> None:
+def test_a_deployment_is_autoscaled_within_its_bounds(web: Kubectl) -> None:
     web("autoscale deployment web --min=4 --max=6 --cpu-percent=80")
     shown = squeezed(web("get hpa web")).splitlines()[1].split()
     assert shown[0:2] == ["web", "Deployment/web"]
     assert web.get("hpa web")["spec"]["minReplicas"] == 4
 
 
-def test_without_its_deployment_a_replica_set_goes_or_stays(web: Kubectl) -> None:
+def test_a_replica_set_is_deleted_or_orphaned_with_its_deployment(web: Kubectl) -> None:
     web("delete deployment web --cascade=orphan")
     (left,) = web.get("replicasets")["items"]
     until(lambda: "ownerReferences" not in web.get("replicasets")["items"][0]["metadata"])
@@ -101,7 +101,7 @@ def test_without_its_deployment_a_replica_set_goes_or_stays(web: Kubectl) -> Non
     assert images(web) == []
 
 
-def test_a_stateful_set_is_rolled_out_in_order_and_back(kubectl: Kubectl) -> None:
+def test_a_stateful_set_is_rolled_out_in_order_and_rolled_back(kubectl: Kubectl) -> None:
     kubectl("create -f -", labelled("StatefulSet", "db", replicas=2, serviceName="db"))
     kubectl("rollout status statefulset db --timeout=20s")
     kubectl(f"set image statefulset/db app={APP}:2")
@@ -114,7 +114,7 @@ def test_a_stateful_set_is_rolled_out_in_order_and_back(kubectl: Kubectl) -> Non
     assert squeezed(kubectl("rollout history statefulset db")).splitlines()[2:] == ["2 <none>", "3 <none>"]
 
 
-def test_a_daemon_set_is_rolled_out_node_by_node_and_back(kubectl: Kubectl) -> None:
+def test_a_daemon_set_is_rolled_out_node_by_node_and_rolled_back(kubectl: Kubectl) -> None:
     kubectl("create -f -", labelled("DaemonSet", "agent"))
     kubectl("rollout status daemonset agent --timeout=20s")
     assert {each["spec"]["nodeName"] for each in kubectl.get("pods")["items"]} == {"node-a", "node-b"}

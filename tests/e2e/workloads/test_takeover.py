@@ -20,7 +20,7 @@ def until_further(server: Server, events: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_a_process_began_a_fresh_one_finishes(server: Server, kubectl: Kubectl, seed: int) -> None:
+def test_a_new_process_finishes_the_work_of_a_killed_one(server: Server, kubectl: Kubectl, seed: int) -> None:
     random = Random(seed)
     kubectl(f"create deployment web --image={APP}:1 --replicas=4")
     kubectl("create -f -", labelled("StatefulSet", "db", replicas=2, serviceName="db"))

@@ -18,7 +18,7 @@ def told(server: Server, *command: str) -> str:
     return done.stdout
 
 
-def test_why_leads_from_a_pod_to_the_edit_that_it_answers(server: Server, kubectl: Kubectl) -> None:
+def test_why_leads_from_a_pod_to_the_edit_that_caused_it(server: Server, kubectl: Kubectl) -> None:
     kubectl(f"create deployment web --image={APP}:1")
     kubectl("rollout status deployment web --timeout=20s")
     kubectl(f"set image deployment/web app={APP}:2")
@@ -32,7 +32,7 @@ def test_why_leads_from_a_pod_to_the_edit_that_it_answers(server: Server, kubect
     assert places == sorted(places), tree
 
 
-def test_a_rollout_is_told_step_by_step(server: Server, kubectl: Kubectl) -> None:
+def test_a_rollout_is_explained_step_by_step(server: Server, kubectl: Kubectl) -> None:
     kubectl(f"create deployment web --image={APP}:1 --replicas=2")
     kubectl("rollout status deployment web --timeout=20s")
     kubectl(f"set image deployment/web app={APP}:2")
@@ -56,7 +56,7 @@ def test_a_rollout_is_told_step_by_step(server: Server, kubectl: Kubectl) -> Non
     assert any("unavailable" in each["waitedFor"] for each in plain["steps"])
 
 
-def test_a_rollout_that_stands_still_says_what_for(server: Server, kubectl: Kubectl) -> None:
+def test_a_stalled_rollout_names_its_cause(server: Server, kubectl: Kubectl) -> None:
     kubectl(f"create deployment web --image={APP}:1")
     kubectl("rollout status deployment web --timeout=20s")
     kubectl(f"set image deployment/web app={APP}:broken")

@@ -33,7 +33,7 @@ def tab(server: Server) -> Iterator[Page]:
         yield made
 
 
-def test_the_page_draws_the_way_to_the_edit_and_tells_the_rollout(server: Server, kubectl: Kubectl, tab: Page) -> None:
+def test_the_page_shows_the_causing_edit_and_the_rollout(server: Server, kubectl: Kubectl, tab: Page) -> None:
     kubectl(f"create deployment web --image={APP}:1 --replicas=2")
     kubectl("rollout status deployment web --timeout=20s")
     kubectl(f"set image deployment/web app={APP}:2")

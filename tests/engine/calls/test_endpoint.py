@@ -59,13 +59,15 @@ def found(*objects: Object, **reference: Any) -> Any:
         ({"path": "v", "port": 8443}, "https://hooks.shop.svc:8443/v", 9444),
     ],
 )
-def test_a_service_is_found_by_its_slices_and_keeps_its_name(reference: dict[str, Any], url: str, port: int) -> None:
+def test_a_service_is_resolved_by_its_slices_and_keeps_its_host_name(
+    reference: dict[str, Any], url: str, port: int
+) -> None:
     strange = slice_of("192.0.2.9", name="t", owner="others")
     there = found(service(), slice_of("192.0.2.1"), strange, **reference)
     assert (there.url, there.address, there.problem) == (url, ("192.0.2.1", port), "")
 
 
-def test_every_ready_endpoint_has_its_turn() -> None:
+def test_ready_endpoints_are_called_in_turn() -> None:
     objects = (service(), slice_of("192.0.2.1", "192.0.2.2"), slice_of("192.0.2.3", name="t", ready=None))
     random, client = Random(1), {"service": {"name": "hooks", "namespace": "shop"}}
     hosts = {(endpoint_of(client, Objects(objects), random).address or ("", 0))[0] for _ in range(50)}
@@ -81,7 +83,9 @@ def test_every_ready_endpoint_has_its_turn() -> None:
         ((service(), slice_of("192.0.2.1")), {"port": 1}, 'no service port 1 found for service "hooks"'),
     ],
 )
-def test_a_service_that_leads_nowhere(objects: tuple[Object, ...], reference: dict[str, Any], problem: str) -> None:
+def test_a_service_without_endpoints_is_an_error(
+    objects: tuple[Object, ...], reference: dict[str, Any], problem: str
+) -> None:
     there = found(*objects, **reference)
     assert (there.address, there.problem) == (None, problem)
 
@@ -98,11 +102,11 @@ def test_endpoints_on_simulated_nodes_are_not_called() -> None:
     assert (there.is_simulated, there.problem) == (False, 'no endpoints available for service "hooks"')
 
 
-def test_a_service_with_a_name_of_its_own_is_looked_up() -> None:
+def test_an_external_name_is_resolved() -> None:
     assert found(service(type="ExternalName", externalName="hooks.example.com")).address == ("hooks.example.com", 443)
 
 
-def test_a_url_is_called_as_it_stands_but_for_its_query() -> None:
+def test_a_url_is_called_unchanged_except_for_its_query() -> None:
     client = {"url": "https://hooks.example.com:8443?a=b#c", "caBundle": b64encode(b"pem").decode()}
     there = endpoint_of(client, Objects(), Random(1))
     assert (there.url, there.ca_bundle, there.address) == ("https://hooks.example.com:8443/", b"pem", None)

@@ -27,27 +27,27 @@ def causes(error: ApplyConflict) -> list[StatusCause]:
     return list(error.details.causes)
 
 
-def test_what_is_applied_is_managed() -> None:
+def test_applied_fields_are_managed() -> None:
     stored = Stored()
     assert stored.apply("alice", data={"a": "1", "b": "1"}) == [Managed("alice", "Apply", fields("a", "b"), at(1))]
     assert stored["data"] == {"a": "1", "b": "1"}
 
 
-def test_applying_the_same_again_changes_nothing() -> None:
+def test_applying_twice_changes_nothing() -> None:
     stored = Stored()
     stored.apply("alice", data={"a": "1"})
     stored.apply("alice", data={"a": "1"})
     assert stored.writes == 1
 
 
-def test_what_is_no_longer_applied_is_removed() -> None:
+def test_a_field_no_longer_applied_is_removed() -> None:
     stored = Stored()
     stored.apply("alice", data={"a": "1", "b": "1"})
     assert stored.apply("alice", data={"a": "2"}) == [Managed("alice", "Apply", fields("a"), at(2))]
     assert stored["data"] == {"a": "2"}
 
 
-def test_what_another_applied_is_a_conflict_unless_forced() -> None:
+def test_a_field_applied_by_another_manager_conflicts_unless_forced() -> None:
     stored = Stored()
     stored.apply("alice", data={"a": "2"})
     error = conflict(stored, "bob", data={"a": "3"})
@@ -57,7 +57,7 @@ def test_what_another_applied_is_a_conflict_unless_forced() -> None:
     assert stored.apply("bob", data={"a": "3"}, force=True) == [Managed("bob", "Apply", fields("a"), at(3))]
 
 
-def test_applying_existing_fields_shares_them_without_a_new_time() -> None:
+def test_applying_equal_fields_shares_them_without_a_new_time() -> None:
     stored = Stored()
     stored.apply("bob", data={"a": "3"})
     alice = Managed("alice", "Apply", fields("a"))
@@ -67,7 +67,7 @@ def test_applying_existing_fields_shares_them_without_a_new_time() -> None:
     assert stored["data"] == {"a": "3"}
 
 
-def test_field_of_another_manager_is_a_conflict_with_its_version() -> None:
+def test_a_field_of_another_manager_is_a_conflict_with_its_version() -> None:
     stored = Stored()
     stored.apply("alice", data={"a": "1"})
     managed = stored.merge("carol", data={"z": "1"})
@@ -111,7 +111,7 @@ def test_items_of_lists_are_managed_by_key() -> None:
     assert [each["name"] for each in stored["spec"]["ports"]] == ["b"]
 
 
-def test_a_key_that_is_left_out_is_its_default() -> None:
+def test_an_omitted_key_has_its_default() -> None:
     stored = Stored(f"{CORE}.Service")
     stored.apply("alice", spec={"ports": [{"port": 1}]})
     item: dict[str, Any] = {".": {}, "f:port": {}}
@@ -131,7 +131,7 @@ def test_a_key_that_is_left_out_is_its_default() -> None:
         ("", "ba", "ba"),
     ],
 )
-def test_merged_lists_keep_both_orders_or_that_of_the_applier(before: str, applied: str, after: str) -> None:
+def test_merged_lists_keep_both_orders_or_the_appliers(before: str, applied: str, after: str) -> None:
     stored = Stored()
     stored.update("someone", stored.body(metadata={"finalizers": [f"x/{each}" for each in before]}))
     stored.apply("alice", metadata={"finalizers": [f"x/{each}" for each in applied]})
@@ -149,7 +149,7 @@ def test_items_of_sets_are_managed_by_value() -> None:
     assert stored["metadata"]["finalizers"] == ["x/b", "x/c"]
 
 
-def test_a_container_that_is_no_longer_applied_goes_unless_others_manage_part_of_it() -> None:
+def test_a_container_no_longer_applied_is_removed_unless_others_manage_part_of_it() -> None:
     stored = Stored(f"{APPS}.Deployment", "apps/v1")
     first, second = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
 
@@ -168,7 +168,7 @@ def test_a_container_that_is_no_longer_applied_goes_unless_others_manage_part_of
     assert [each["name"] for each in stored["spec"]["template"]["spec"]["containers"]] == ["a"]
 
 
-def test_unmanaged_fields_stay_when_their_parent_is_removed() -> None:
+def test_unmanaged_fields_are_kept_when_their_parent_is_removed() -> None:
     stored = Stored(f"{CORE}.Service")
     stored.apply("alice", spec={"ports": [{"port": 1}], "type": "ClusterIP"})
     assert stored.object is not None
@@ -177,7 +177,7 @@ def test_unmanaged_fields_stay_when_their_parent_is_removed() -> None:
     assert stored["spec"] == {"clusterIP": "10.0.0.1", "type": "ClusterIP"}
 
 
-def test_a_field_goes_as_a_whole_with_the_last_that_was_applied_in_it() -> None:
+def test_a_field_is_removed_completely_with_its_last_applied_part() -> None:
     """Server-side apply also removes fields without a manager; the strategy of the kind keeps fields that must not be
     removed.
     """
@@ -194,7 +194,7 @@ def test_applying_an_empty_map_owns_it() -> None:
     assert stored.apply("alice", data={})[0].fields == {"f:data": {}}
 
 
-def test_first_apply_keeps_the_earlier_manager() -> None:
+def test_the_first_apply_keeps_the_earlier_manager() -> None:
     stored = Stored()
     stored.update("someone", stored.body(data={"a": "1"}, metadata={"labels": {"l": "1"}}))
     stored.merge("someone", metadata={"managedFields": [{}]})
@@ -211,7 +211,7 @@ def test_first_apply_keeps_the_earlier_manager() -> None:
     ]
 
 
-def test_each_part_of_an_object_has_managers_of_its_own() -> None:
+def test_each_subresource_has_separate_managers() -> None:
     stored = Stored(f"{CORE}.Pod")
     stored.apply("a", spec={"nodeName": "n"}, status={"phase": "Running"})
     assert stored.managed == [Managed("a", "Apply", {"f:spec": {"f:nodeName": {}}}, at(1))]
@@ -220,7 +220,7 @@ def test_each_part_of_an_object_has_managers_of_its_own() -> None:
     assert stored.managed[1] == Managed("a", "Apply", status, at(2), "status")
 
 
-def test_what_was_a_null_is_managed_and_left_to_the_codec() -> None:
+def test_a_null_is_managed_and_removed_by_the_codec() -> None:
     stored = Stored(f"{APPS}.Deployment", "apps/v1")
     stored.apply("a", spec={"template": {"metadata": {"creationTimestamp": None}}})
     created: dict[str, Any] = {"f:creationTimestamp": {}}
@@ -256,7 +256,7 @@ def test_unapplying_everything_leaves_no_entry() -> None:
         ),
     ],
 )
-def test_bodies_that_cannot_be_applied(body: dict[str, Any], error: type[ApiError], message: str) -> None:
+def test_inapplicable_bodies_are_refused(body: dict[str, Any], error: type[ApiError], message: str) -> None:
     stored = Stored()
     if "kind" not in body and body != {"data": {}}:
         body = {"apiVersion": "v1", "kind": "ConfigMap", **body}
@@ -327,9 +327,7 @@ def test_an_item_must_have_one_of_its_keys() -> None:
         ({"name": "c", "volumeMounts": [{"name": "v"}]}, 'k:{"mountPath":""}'),
     ],
 )
-def test_a_key_that_go_always_writes_is_its_zero_value_where_an_item_lacks_it(
-    container: dict[str, Any], key: str
-) -> None:
+def test_a_missing_key_that_go_always_writes_has_its_zero_value(container: dict[str, Any], key: str) -> None:
     (managed,) = Stored(f"{CORE}.Pod").apply("alice", spec={"containers": [container]})
     assert key in str(managed.fields["f:spec"]["f:containers"])
 
@@ -340,14 +338,14 @@ def test_items_that_lack_the_same_key_are_duplicates() -> None:
     assert str(refused.value).endswith(': .spec.containers: duplicate entries for key [name=""]')
 
 
-def test_managed_fields_that_cannot_be_read_are_an_error() -> None:
+def test_unreadable_managed_fields_are_an_error() -> None:
     stored = Stored()
     live = stored.body(metadata={"managedFields": [{"manager": "a", "operation": "Odd"}]})
     with pytest.raises(UnknownError, match=r"^failed to decode managed fields: operation must be `Apply` or `Update`$"):
         stored.manager.apply(live, stored.body(), "alice", at(1), force=False)
 
 
-def test_what_is_stored_may_be_what_cannot_be_applied_to() -> None:
+def test_a_stored_object_that_cannot_be_applied_to_is_an_error() -> None:
     manager = field_manager(f"{CORE}.ServiceAccount")
     live = {"metadata": {"name": "a", "namespace": "b"}, "secrets": [{}]}
     applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}

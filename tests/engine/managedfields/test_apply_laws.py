@@ -60,7 +60,9 @@ def in_order(pod: dict[str, Any]) -> dict[str, Any]:
 
 @settings(deadline=None)
 @given(data, data)
-def test_a_conflict_is_a_different_value_of_what_another_manages(ours: dict[str, str], theirs: dict[str, str]) -> None:
+def test_a_conflict_is_a_different_value_of_another_managers_field(
+    ours: dict[str, str], theirs: dict[str, str]
+) -> None:
     stored = Stored()
     stored.update("owner", stored.body(data=ours))
     expected = {f".data.{name}" for name, value in theirs.items() if ours.get(name, value) != value}
@@ -99,7 +101,7 @@ def test_applying_is_idempotent(first: dict[str, Any], second: dict[str, Any]) -
 
 @settings(deadline=None)
 @given(pods())
-def test_unapplying_all_that_was_ever_applied_leaves_nothing(pod: dict[str, Any]) -> None:
+def test_unapplying_all_fields_leaves_an_empty_object(pod: dict[str, Any]) -> None:
     stored = Stored(f"{CORE}.Pod")
     stored.apply("alice", **copy.deepcopy(pod))
     stored.apply("alice")
@@ -110,7 +112,7 @@ def test_unapplying_all_that_was_ever_applied_leaves_nothing(pod: dict[str, Any]
 
 @settings(deadline=None)
 @given(pods(), pods())
-def test_a_difference_is_what_it_takes_to_get_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_a_difference_transforms_one_object_into_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
     merge_type = merge_type_of(Definitions.builtin().schema(f"{CORE}.Pod"))
     added, modified, removed = ({} if each is None else each for each in merge_type.compare(old, new))
     back = tuple({} if each is None else each for each in merge_type.compare(new, old))

@@ -112,11 +112,11 @@ STORIES = {
 
 
 @pytest.mark.parametrize("writes", STORIES.values(), ids=STORIES.keys())
-def test_as_the_api_would(writes: list[Fields]) -> None:
+def test_entries_equal_those_of_an_api_write(writes: list[Fields]) -> None:
     assert story(*writes, direct=True) == story(*writes, direct=False) != []
 
 
-def test_what_changes_nothing_is_not_written_for_its_marks() -> None:
+def test_a_write_without_changes_is_not_stored() -> None:
     stage = Stage()
     stage.namespace("shop")
     fields = ENDPOINTS | meta(labels={"a": "b"}) | addresses("10.0.0.1")
@@ -127,7 +127,7 @@ def test_what_changes_nothing_is_not_written_for_its_marks() -> None:
     assert stage.log.head().revision == before
 
 
-def test_what_is_no_api_kind_has_no_marks() -> None:
+def test_an_internal_kind_has_no_managed_fields() -> None:
     claim = Object(Resource("internal.ctrlmgr.io", "nodeports"), b'{"kind":"NodePort","metadata":{"name":"1"}}')
     assert FieldMarks(builtin_kinds()).marked(None, claim, "2026-01-01T00:00:00Z") is claim
 
@@ -154,7 +154,7 @@ VARIANTS: list[Fields] = [
 
 
 @pytest.mark.parametrize("first", VARIANTS, ids=str)
-def test_what_was_said_of_another_is_what_would_be_said_of_this_one(first: Fields) -> None:
+def test_cached_entries_equal_computed_entries(first: Fields) -> None:
     kinds = builtin_kinds()
     for then in VARIANTS:
         knowing = FieldMarks(kinds)

@@ -37,7 +37,7 @@ def is_canonical(fields: FieldSet, *, root: bool = True) -> bool:
 
 @settings(deadline=None)
 @given(path_sets)
-def test_a_set_is_its_paths(ours: frozenset[Path]) -> None:
+def test_a_set_equals_its_paths(ours: frozenset[Path]) -> None:
     fields = made_of(ours)
     assert members(fields) == ours
     assert all(field_set.contains(fields, path) for path in ours)
@@ -46,7 +46,7 @@ def test_a_set_is_its_paths(ours: frozenset[Path]) -> None:
 
 @settings(deadline=None)
 @given(path_sets, path_sets)
-def test_the_algebra_is_that_of_sets_of_paths(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
+def test_set_operations_equal_those_on_sets_of_paths(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     one, other = made_of(ours), made_of(theirs)
     for result, expected in (
         (field_set.union(one, other), ours | theirs),
@@ -64,7 +64,7 @@ def is_in_order(fields: FieldSet) -> bool:
 
 @settings(deadline=None)
 @given(path_sets, path_sets)
-def test_what_is_in_order_stays_so(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
+def test_set_operations_keep_the_order(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     one, other = field_set.in_order(made_of(ours)), field_set.in_order(made_of(theirs))
     assert is_in_order(field_set.union(one, other))
     assert is_in_order(field_set.difference(one, other))
@@ -72,7 +72,7 @@ def test_what_is_in_order_stays_so(ours: frozenset[Path], theirs: frozenset[Path
 
 @settings(deadline=None)
 @given(path_sets, path_sets)
-def test_a_difference_with_children_takes_what_lies_below(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
+def test_a_difference_with_children_removes_descendants(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     result = field_set.difference_with_children(made_of(ours), made_of(theirs))
     assert members(result) == {path for path in ours if not any(path[: len(each)] == each for each in theirs)}
     assert is_canonical(result)
@@ -80,7 +80,7 @@ def test_a_difference_with_children_takes_what_lies_below(ours: frozenset[Path],
 
 @settings(deadline=None)
 @given(path_sets, path_sets)
-def test_what_did_not_change_is_the_very_same(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
+def test_an_unchanged_set_is_the_same_instance(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     one, other = made_of(ours), made_of(theirs - ours)
     assert field_set.difference(one, other) is one
     assert field_set.union(one, {}) is one
@@ -92,7 +92,7 @@ def test_what_did_not_change_is_the_very_same(ours: frozenset[Path], theirs: fro
 
 @settings(deadline=None)
 @given(path_sets)
-def test_fields_v1_comes_back_from_the_wire(ours: frozenset[Path]) -> None:
+def test_fields_v1_survives_encoding_and_decoding(ours: frozenset[Path]) -> None:
     ordered = field_set.in_order(made_of(ours))
     decoded = field_set.decode(msgspec.json.decode(msgspec.json.encode(ordered)))
     assert decoded == made_of(ours)
@@ -101,7 +101,7 @@ def test_fields_v1_comes_back_from_the_wire(ours: frozenset[Path]) -> None:
 
 @settings(deadline=None)
 @given(path_sets)
-def test_paths_come_in_kubernetes_order(ours: frozenset[Path]) -> None:
+def test_paths_have_kubernetes_order(ours: frozenset[Path]) -> None:
     """Return the paths in a set, in an order in which a path comes before longer paths with the path as prefix, and
     siblings are sorted.
     """
@@ -113,7 +113,7 @@ def test_paths_come_in_kubernetes_order(ours: frozenset[Path]) -> None:
         assert not below or not here or max(map(listed.index, here)) < min(map(listed.index, below))
 
 
-def test_elements_are_in_order_by_what_they_are() -> None:
+def test_elements_are_ordered_by_type() -> None:
     ordered = [
         ".", "f:", "f:B", "f:a", "f:ab", "f:é",
         'k:{"a":2}', 'k:{"a":10}', 'k:{"a":10,"b":1}', 'k:{"a":"1"}', 'k:{"a":true}', 'k:{"b":1}',
@@ -140,7 +140,7 @@ def test_elements_are_in_order_by_what_they_are() -> None:
         ("x:whatever", None),
     ],
 )
-def test_elements_have_one_spelling(spelt: str, canonical: str | None) -> None:
+def test_elements_have_one_encoding(spelt: str, canonical: str | None) -> None:
     assert path_element.canonical(spelt) == canonical
 
 
@@ -158,12 +158,12 @@ def test_elements_have_one_spelling(spelt: str, canonical: str | None) -> None:
         ({"i:a": {}}, "invalid literal"),
     ],
 )
-def test_what_is_no_fields_v1_is_refused(fields: Any, reason: str) -> None:
+def test_invalid_fields_v1_is_refused(fields: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason.replace("[]", r"\[\]")):
         field_set.decode(fields)
 
 
-def test_spellings_of_one_path_are_thrown_together() -> None:
+def test_different_encodings_of_one_path_are_merged() -> None:
     decoded = field_set.decode({'k:{"a":1,"b":2}': {"f:x": {}}, 'k:{"b":2,"a":1.0}': {"f:y": {}, ".": {}}})
     assert decoded == {'k:{"a":1,"b":2}': {".": {}, "f:x": {}, "f:y": {}}}
 
@@ -177,11 +177,11 @@ def test_spellings_of_one_path_are_thrown_together() -> None:
         (("v:1000000", 'v:[1,"a"]', 'v:{"a":1}'), '[=1e+06][=[1,"a"]][=a=1]'),
     ],
 )
-def test_paths_are_shown_as_kubernetes_shows_them(path: Path, shown: str) -> None:
+def test_paths_are_formatted_like_kubernetes(path: Path, shown: str) -> None:
     assert field_set.text(path) == shown
 
 
-def test_patterns_admit_paths_and_what_leads_to_them() -> None:
+def test_patterns_match_paths_and_their_ancestors() -> None:
     container: FieldSet = {".": {}, "f:image": {}, "f:resources": {".": {}, "f:limits": {"f:cpu": {}}}}
     fields: FieldSet = {
         "f:metadata": {"f:labels": {}},
@@ -195,7 +195,7 @@ def test_patterns_admit_paths_and_what_leads_to_them() -> None:
     assert field_set.matching({"f:spec": {".": {}, "f:x": {}}}, pattern) == {"f:spec": {}}
 
 
-def test_no_set_holds_the_whole_object() -> None:
+def test_no_set_contains_the_whole_object() -> None:
     assert not field_set.contains({}, ())
     assert not field_set.contains({"f:a": {}}, ())
     assert not field_set.contains({"f:a": {"f:b": {}}}, ("f:a",))
@@ -214,7 +214,7 @@ def _element(random: Random, kind: int) -> str:
     return makes[kind]()
 
 
-def test_elements_that_are_quickly_sorted_are_sorted_as_all_others_are() -> None:
+def test_fast_sorting_equals_general_sorting() -> None:
     random, quick = Random(1), 0
     for _ in range(5_000):
         usual = random.randrange(5)

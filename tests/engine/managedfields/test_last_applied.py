@@ -25,19 +25,19 @@ def annotation(stored: Stored) -> Any:
     return stored["metadata"].get("annotations", {}).get(LAST_APPLIED)
 
 
-def test_what_the_client_applied_is_no_conflict_for_kubectl() -> None:
+def test_a_field_in_last_applied_is_no_conflict_for_kubectl() -> None:
     stored = applied_by_client({"a": "1", "b": "1"})
     stored.apply("kubectl", data={"a": "2"})
     assert stored["data"] == {"a": "2", "b": "1"}
     assert annotation(stored) == '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"one"}}\n'
 
 
-def test_for_others_it_is() -> None:
+def test_a_field_in_last_applied_is_a_conflict_for_other_managers() -> None:
     with pytest.raises(ApplyConflict):
         applied_by_client({"a": "1"}).apply("alice", data={"a": "2"})
 
 
-def test_what_was_changed_since_is_a_conflict_for_kubectl_too() -> None:
+def test_a_field_changed_since_is_a_conflict_for_kubectl() -> None:
     stored = applied_by_client({"a": "1", "b": "1", "c": "1"})
     stored.merge("someone", data={"b": "2"})
     with pytest.raises(ApplyConflict) as conflict:
@@ -57,7 +57,7 @@ def test_what_was_changed_since_is_a_conflict_for_kubectl_too() -> None:
         '{"apiVersion":"v1","metadata":{"name":"one"}}',
     ],
 )
-def test_an_annotation_that_says_nothing_of_it_does_not_help(configuration: str | None) -> None:
+def test_an_annotation_without_the_field_does_not_prevent_a_conflict(configuration: str | None) -> None:
     stored = Stored()
     annotations = {} if configuration is None else {LAST_APPLIED: configuration}
     stored.update("someone", stored.body(data={"a": "1"}, metadata={"annotations": annotations}))
@@ -65,7 +65,7 @@ def test_an_annotation_that_says_nothing_of_it_does_not_help(configuration: str 
         stored.apply("kubectl", data={"a": "2"})
 
 
-def test_the_annotation_does_not_hold_itself_and_is_written_as_go_writes_json() -> None:
+def test_the_annotation_excludes_itself_and_has_gos_json() -> None:
     stored = applied_by_client({"a": "1"}, other="x")
     stored.apply(
         "kubectl", data={"a": "1"}, metadata={"annotations": {"mine": "<&>", LAST_APPLIED: "whatever"}}, force=True
@@ -75,13 +75,13 @@ def test_the_annotation_does_not_hold_itself_and_is_written_as_go_writes_json() 
     assert stored["metadata"]["annotations"]["other"] == "x"
 
 
-def test_without_the_annotation_none_is_made() -> None:
+def test_a_missing_annotation_is_not_created() -> None:
     stored = Stored()
     stored.apply("kubectl", data={"a": "1"})
     assert annotation(stored) is None
 
 
-def test_an_annotation_that_grew_too_big_is_left_out() -> None:
+def test_a_too_large_annotation_is_removed() -> None:
     stored = applied_by_client({"a": "1"})
     stored.apply("kubectl", data={"a": "x" * 262144})
     assert annotation(stored) is None

@@ -77,7 +77,7 @@ MERGE_TYPE: MergeType = merge_type_of(CUSTOM)
         ({"text": "a", "odd": 1}, {"odd": 2}, None, None, {"f:text": {}}),
     ],
 )  # fmt: skip
-def test_what_a_change_changes(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
+def test_a_change_returns_its_changed_fields(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
     assert MERGE_TYPE.compare(old, new) == (added, modified, removed)
 
 
@@ -99,7 +99,7 @@ CUSTOMS = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(CUSTOMS, CUSTOMS)
-def test_what_a_change_changes_is_in_order(old: Any, new: Any) -> None:
+def test_changed_fields_are_sorted(old: Any, new: Any) -> None:
     for part in MERGE_TYPE.compare(old, new)[:2]:
         fields = part or {}
         assert msgspec.json.encode(fields) == msgspec.json.encode(in_order(fields))
@@ -116,7 +116,7 @@ def test_what_a_change_changes_is_in_order(old: Any, new: Any) -> None:
         ({"keyed": [], "whole": None, "text": None}, {"f:whole": {}, "f:text": {}}),
     ],
 )
-def test_what_an_applier_owns(value: Any, owned: Any) -> None:
+def test_an_applier_owns_its_fields(value: Any, owned: Any) -> None:
     assert MERGE_TYPE.owned(value) == owned
 
 
@@ -132,7 +132,7 @@ def test_what_an_applier_owns(value: Any, owned: Any) -> None:
         ({"odd": 1}, {"odd": 2}, {"odd": 2}),
     ],
 )
-def test_what_applying_makes_of_a_value(old: Any, new: Any, merged: Any) -> None:
+def test_an_apply_merges_a_value(old: Any, new: Any, merged: Any) -> None:
     assert MERGE_TYPE.merge(old, new) == merged
 
 
@@ -149,11 +149,11 @@ def test_what_applying_makes_of_a_value(old: Any, new: Any, merged: Any) -> None
         ({"maps": 1, "keyed": 1}, {"f:maps": {"f:a": {}}, "f:keyed": {"f:b": {}}}, {"maps": None, "keyed": None}),
     ],
 )
-def test_what_is_left_without_some_fields(value: Any, fields: Any, left: Any) -> None:
+def test_removing_fields_keeps_the_others(value: Any, fields: Any, left: Any) -> None:
     assert MERGE_TYPE.remove(value, fields) == left
 
 
-def test_what_has_no_schema_can_be_anything() -> None:
+def test_a_value_without_a_schema_can_have_any_type() -> None:
     anything = {
         "any": {"a": [{}, None, 1]},
         "free": {"b": [1]},
@@ -167,7 +167,7 @@ def test_what_has_no_schema_can_be_anything() -> None:
     assert list(MERGE_TYPE.check({"whole": 1}, "")) == [".whole: expected map, got &{1}"]
 
 
-def test_declared_fields_that_lead_somewhere_can_be_named() -> None:
+def test_declared_fields_can_be_found_by_path() -> None:
     fields: FieldSet = {
         "f:text": {"f:odd": {}},
         "f:any": {"f:a": {"f:b": {}}},
@@ -182,7 +182,7 @@ def test_declared_fields_that_lead_somewhere_can_be_named() -> None:
     }
 
 
-def test_what_is_below_something_atomic_settles() -> None:
+def test_fields_below_an_atomic_value_do_not_matter() -> None:
     item = 'k:{"k":"a"}'
     fields: FieldSet = {
         "f:text": {"f:odd": {}},
@@ -200,7 +200,7 @@ def test_raw_extensions_are_owned_as_a_whole() -> None:
     assert stored.apply("a", data={"spec": {"a": 1}})[0].fields == {"f:data": {}}
 
 
-def test_custom_kinds_have_status_reset_if_they_have_one() -> None:
+def test_custom_kinds_with_a_status_reset_it() -> None:
     properties = {name: {"type": "object"} for name in ("metadata", "spec", "status")}
     schema = Definitions.builtin().node({"type": "object", "properties": properties})
     manager = FieldManager(schema, "example.com/v1", kind="Widget")

@@ -74,9 +74,7 @@ def writes(path: Path) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any]]]
 
 
 @pytest.mark.parametrize(("path", "least_writes", "least_sets"), list(recordings()))
-def test_every_write_leaves_the_managed_fields_that_kubernetes_left(
-    path: Path, least_writes: int, least_sets: int
-) -> None:
+def test_every_write_leaves_kubernetes_managed_fields(path: Path, least_writes: int, least_sets: int) -> None:
     count = 0
     for old, new in writes(path):
         manager, wanted = MANAGERS[new["kind"]], msgspec.json.encode(entries(new))
@@ -91,7 +89,9 @@ def test_every_write_leaves_the_managed_fields_that_kubernetes_left(
 
 
 @pytest.mark.parametrize(("path", "least_writes", "least_sets"), list(recordings()))
-def test_every_set_of_fields_is_read_and_written_as_it_is(path: Path, least_writes: int, least_sets: int) -> None:
+def test_every_recorded_field_set_survives_decoding_and_encoding(
+    path: Path, least_writes: int, least_sets: int
+) -> None:
     seen = {msgspec.json.encode(each["fieldsV1"]) for _, obj in objects(path) for each in entries(obj)}
     for fields in seen:
         assert msgspec.json.encode(field_set.in_order(field_set.decode(msgspec.json.decode(fields)))) == fields

@@ -53,21 +53,21 @@ def test_scaling_takes_ownership_of_replicas(operation: str, taker: str) -> None
 
 
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
-def test_an_entry_of_which_nothing_was_taken_stays(operation: str) -> None:
+def test_an_entry_keeps_its_remaining_fields(operation: str) -> None:
     before = [entry("test", operation, "replicas", "selector")]
     shown = [scale("test", operation), scale("other", operation, subresource="scale")]
     result = from_scale(before, shown, "apps/v1", REPLICAS)
     assert result == [entry("other", operation, "replicas", subresource="scale"), *before]
 
 
-def test_an_entry_of_which_all_was_taken_goes() -> None:
+def test_an_empty_entry_is_removed() -> None:
     result = from_scale(
         [entry("a", "Apply", "replicas")], [scale("b", "Update", subresource="scale")], "apps/v1", REPLICAS
     )
     assert result == [entry("b", "Update", "replicas", subresource="scale")]
 
 
-def test_what_has_nothing_to_do_with_replicas_is_left_alone() -> None:
+def test_entries_without_replicas_are_unchanged() -> None:
     before = [entry("a", "Apply", "selector"), entry("n", "Update", "replicas", version="none/v1")]
     shown = [scale("b", "Update", "other", subresource="scale")]
     assert (

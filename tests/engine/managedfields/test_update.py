@@ -24,7 +24,7 @@ SERVICE_SPEC: dict[str, Any] = {
 }
 
 
-def test_creator_manages_all_fields_but_those_of_the_server() -> None:
+def test_the_creator_manages_all_fields_except_the_servers() -> None:
     stored = Stored(f"{CORE}.Service")
     metadata = {"name": "s", "namespace": "n", "uid": "1", "generation": 1, "labels": {"b": "1", "a": "1"}}
     stored.update("me", stored.body(metadata=metadata, spec=SERVICE_SPEC, status={"loadBalancer": {}}))
@@ -44,7 +44,7 @@ def test_creator_manages_all_fields_but_those_of_the_server() -> None:
     }
 
 
-def test_entries_are_written_as_go_writes_them() -> None:
+def test_entries_are_formatted_like_go() -> None:
     stored = Stored(f"{CORE}.Service")
     stored.update("me", stored.body(metadata={"labels": {"b": "1", "a": "1"}}, spec=SERVICE_SPEC))
     stored.merge("you", subresource="status", status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}})
@@ -58,7 +58,7 @@ def test_entries_are_written_as_go_writes_them() -> None:
     assert list(ports['k:{"port":80,"protocol":"TCP"}']) == [".", "f:name", "f:port", "f:protocol", "f:targetPort"]
 
 
-def test_structs_within_new_items_are_managed_with_what_go_always_writes() -> None:
+def test_structs_in_new_items_are_managed_with_the_fields_go_always_writes() -> None:
     manager = field_manager(f"{CORE}.Pod")
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}}
     created = manager.update(None, pod, "me", at(1))
@@ -69,7 +69,7 @@ def test_structs_within_new_items_are_managed_with_what_go_always_writes() -> No
     }
 
 
-def test_what_go_always_writes_is_managed_once_it_is_set() -> None:
+def test_a_field_go_always_writes_is_managed_after_it_is_set() -> None:
     stored = Stored("io.k8s.api.discovery.v1.EndpointSlice", "discovery.k8s.io/v1")
     assert stored.update("me", stored.body(addressType="IPv4", endpoints=None, ports=None))[0].fields == {
         "f:addressType": {}
@@ -91,7 +91,7 @@ def test_changing_a_field_takes_its_ownership() -> None:
     ]
 
 
-def test_what_is_removed_is_nobodys_and_an_empty_entry_goes() -> None:
+def test_a_removed_field_has_no_manager_and_an_empty_entry_is_removed() -> None:
     stored = Stored()
     stored.update("me", stored.body(data={"a": "1"}))
     stored.merge("you", data={"b": "1"})
@@ -100,7 +100,7 @@ def test_what_is_removed_is_nobodys_and_an_empty_entry_goes() -> None:
     assert stored.merge("someone", data=None) == []
 
 
-def test_a_write_that_changes_nothing_changes_nothing() -> None:
+def test_a_write_without_changes_keeps_managed_fields() -> None:
     stored = Stored()
     stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
@@ -111,7 +111,7 @@ def test_a_write_that_changes_nothing_changes_nothing() -> None:
         )
 
 
-def test_entries_that_stay_are_the_very_same() -> None:
+def test_unchanged_entries_are_the_same_instances() -> None:
     stored = Stored()
     stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
@@ -136,7 +136,7 @@ def entry(manager: str = "x", **other: Any) -> dict[str, Any]:
     return {**known, "fieldsV1": {"f:data": {"f:a": {}}}, **other}
 
 
-def test_managed_fields_of_a_request_take_the_place_of_those_stored() -> None:
+def test_managed_fields_of_a_request_replace_the_stored_ones() -> None:
     stored = Stored()
     stored.update("me", stored.body(data={"a": "1"}))
     odd = entry(fieldsV1={"f:data": {"f:a": None, ".": {}}, "x:unknown": {}, "f:immutable": {"x:y": {}}})
@@ -170,13 +170,13 @@ def test_malformed_managed_fields_of_a_request_are_ignored(malformed: dict[str, 
     assert [each["manager"] for each in result] == [each.manager for each in before]
 
 
-def test_stored_managed_fields_that_make_no_sense_are_forgotten() -> None:
+def test_invalid_stored_managed_fields_are_dropped() -> None:
     stored = Stored()
     live = stored.body(metadata={"managedFields": [entry(operation="Odd")]})
     assert stored.manager.update(live, stored.body(data={"b": "1"}), "you", at(2)) == stored.body(data={"b": "1"})
 
 
-def test_what_lies_below_something_atomic_is_the_whole_of_it() -> None:
+def test_a_change_below_an_atomic_value_owns_the_whole_value() -> None:
     manager = field_manager(f"{CORE}.Service")
     service = {"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}}}
     below = entry(fieldsV1={"f:spec": {"f:selector": {".": {}, "f:a": {}}, "f:clusterIPs": {"i:0": {}}, "f:type": {}}})
@@ -185,7 +185,7 @@ def test_what_lies_below_something_atomic_is_the_whole_of_it() -> None:
     assert managed["fieldsV1"] == {"f:spec": {"f:selector": {}, "f:clusterIPs": {}, "f:type": {}}}
 
 
-def test_entries_of_versions_that_are_not_known_are_dropped() -> None:
+def test_entries_of_unknown_versions_are_dropped() -> None:
     schema = Definitions.builtin().schema(f"{CORE}.ConfigMap")
     live = {"metadata": {"managedFields": [entry("a"), entry("b", apiVersion="v2"), entry("c", apiVersion="v3")]}}
     new = {**live, "data": {"b": "1"}}
@@ -193,7 +193,7 @@ def test_entries_of_versions_that_are_not_known_are_dropped() -> None:
     assert [each["manager"] for each in result["metadata"]["managedFields"]] == ["a", "b", "you"]
 
 
-def test_an_object_whose_items_cannot_be_told_apart_has_no_managed_fields() -> None:
+def test_an_object_with_ambiguous_items_has_no_managed_fields() -> None:
     manager = field_manager(f"{CORE}.ServiceAccount")
     live = {"metadata": {"uid": "1", "managedFields": [entry()]}}
     new = {"metadata": {}, "secrets": [{"namespace": "n"}]}
@@ -201,7 +201,7 @@ def test_an_object_whose_items_cannot_be_told_apart_has_no_managed_fields() -> N
     assert "managedFields" not in manager.update(None, new, "me", at(2))["metadata"]
 
 
-def test_items_that_are_there_twice_are_managed_as_one() -> None:
+def test_duplicate_items_are_managed_as_one() -> None:
     manager = field_manager(f"{CORE}.Pod")
 
     def pod(*images: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def test_items_that_are_there_twice_are_managed_as_one() -> None:
         (f"{CORE}.Namespace", "v1", "finalize", ["f:metadata", "f:spec"]),
     ],
 )
-def test_what_a_subresource_cannot_change_is_not_managed_by_it(
+def test_a_subresource_does_not_manage_fields_it_cannot_change(
     definition: str, api_version: str, subresource: str, owned: list[str]
 ) -> None:
     schema = Definitions.builtin().schema(definition)
@@ -251,7 +251,7 @@ def test_what_a_subresource_cannot_change_is_not_managed_by_it(
     assert list(managed["fieldsV1"]) == owned
 
 
-def test_resizing_manages_resources_only() -> None:
+def test_resize_manages_only_resources() -> None:
     manager = field_manager(f"{CORE}.Pod")
     live = {"metadata": {"managedFields": [entry()]}, "spec": {"containers": [{"name": "c"}], "nodeName": "n"}}
     container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}
@@ -261,7 +261,7 @@ def test_resizing_manages_resources_only() -> None:
     assert result[1]["fieldsV1"] == {"f:spec": {"f:containers": {'k:{"name":"c"}': limits}}}
 
 
-def test_only_so_many_updaters_are_remembered() -> None:
+def test_the_number_of_remembered_updaters_is_limited() -> None:
     stored = Stored()
     stored.apply("applier", data={"applied": "1"})
     for number in range(10, 23):
@@ -272,7 +272,7 @@ def test_only_so_many_updaters_are_remembered() -> None:
     assert ancient == Managed(ANCIENT, "Update", fields("k10", "k11", "k12", "k13"), others[0].time and at(5))
 
 
-def test_entries_are_sorted_by_operation_and_time_wherever_on_earth_it_was() -> None:
+def test_entries_are_sorted_by_operation_and_time_in_any_time_zone() -> None:
     schema = Definitions.builtin().schema(f"{CORE}.ConfigMap")
     unsorted = [
         entry("c", time="2024-01-01T00:00:05Z"),
@@ -289,12 +289,12 @@ def test_entries_are_sorted_by_operation_and_time_wherever_on_earth_it_was() -> 
     assert sorted_by_time == [("z", ""), ("y", ""), ("b", ""), ("c", ""), ("d", ""), ("d", "status"), ("e", "")]
 
 
-def test_certificate_without_a_name_is_not_authenticated() -> None:
+def test_a_certificate_without_a_name_is_not_authenticated() -> None:
     stored = Stored()
     assert [each.manager for each in stored.update("", stored.body(data={"a": "1"}))] == ["unknown"]
 
 
-def test_timestamps_that_would_be_the_only_change_stay() -> None:
+def test_a_timestamp_is_kept_if_it_is_the_only_change() -> None:
     live: dict[str, Any] = {"metadata": {"name": "c", "resourceVersion": "1"}, "data": {"a": "1"}}
     live["metadata"]["managedFields"] = [entry()]
     later: dict[str, Any] = {

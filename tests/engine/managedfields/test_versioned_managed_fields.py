@@ -54,7 +54,7 @@ def scalers() -> Scalers:
     return Scalers()
 
 
-def test_an_update_takes_what_it_changes_from_an_applier_of_the_older_version(scalers: Scalers) -> None:
+def test_an_update_takes_changed_fields_from_an_applier_of_the_older_version(scalers: Scalers) -> None:
     scalers.apply("v1", "a", **FULL, targetCPUUtilizationPercentage=60)
     changed = scalers.merge("v2", "upd", metrics=cpu(61))
     assert owned(changed) == {"a": {"f:maxReplicas": {}, "f:scaleTargetRef": {}}, "upd": {"f:metrics": {}}}
@@ -63,7 +63,7 @@ def test_an_update_takes_what_it_changes_from_an_applier_of_the_older_version(sc
     assert scalers.stage.send("GET", scalers.path("v2")).body["spec"]["metrics"] == cpu(61)
 
 
-def test_an_update_takes_what_it_changes_from_an_applier_of_the_newer_version(scalers: Scalers) -> None:
+def test_an_update_takes_changed_fields_from_an_applier_of_the_newer_version(scalers: Scalers) -> None:
     behavior = {"scaleUp": {"stabilizationWindowSeconds": 3}}
     scalers.apply("v2", "a", **FULL, metrics=cpu(61), behavior=behavior)
     changed = owned(scalers.merge("v1", "upd", targetCPUUtilizationPercentage=90))
@@ -82,7 +82,7 @@ def test_an_update_takes_what_it_changes_from_an_applier_of_the_newer_version(sc
     assert given_up.body["spec"] == {**FULL, "minReplicas": 1, "metrics": cpu(90)}
 
 
-def test_an_applier_that_moves_on_to_a_newer_version_owns_its_fields_there(scalers: Scalers) -> None:
+def test_an_applier_of_a_newer_version_owns_its_fields_there(scalers: Scalers) -> None:
     scalers.apply("v1", "a", **FULL, targetCPUUtilizationPercentage=60)
     moved = scalers.apply("v2", "a", **FULL)
     assert owned(moved) == {"a": {"f:maxReplicas": {}, "f:scaleTargetRef": WHOLE_TARGET}}
@@ -117,7 +117,7 @@ def _schema(**fields: Any) -> dict[str, Any]:
     return {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}}
 
 
-def test_versions_of_a_custom_kind_are_compared_each_by_its_own_schema() -> None:
+def test_versions_of_a_custom_kind_are_compared_by_their_schemas() -> None:
     stage = Defined()
     stage.apply("v1", "m1", {"a": "1", "l": ["x", "y"]})
     assert stage.apply("v2", "m2", {"a": "2", "l": ["y", "z"]}).message == (
@@ -130,7 +130,7 @@ def test_versions_of_a_custom_kind_are_compared_each_by_its_own_schema() -> None
     assert stage.send("GET", stage.path("v1")).body["spec"] == {"a": "2", "l": ["y", "z"]}
 
 
-def test_an_object_that_another_version_does_not_declare_cannot_be_applied() -> None:
+def test_an_object_without_a_declared_version_cannot_be_applied() -> None:
     stage = Defined()
     stage.apply("v1", "m1", {"a": "1"})
     undeclared = ".spec.b: field not declared in schema"
@@ -144,7 +144,7 @@ def test_an_object_that_another_version_does_not_declare_cannot_be_applied() -> 
     assert owned(stage.send("GET", stage.path("v1"))) == {"m1": {"f:a": {}}}
 
 
-def test_update_with_undeclared_fields_drops_their_managers() -> None:
+def test_an_update_with_undeclared_fields_drops_their_managers() -> None:
     stage = Defined()
     stage.apply("v1", "m1", {"a": "1"})
     updated = stage.send("PATCH", stage.path("v2"), {"spec": {"b": "k"}}, media_type=MERGE)
@@ -152,7 +152,7 @@ def test_update_with_undeclared_fields_drops_their_managers() -> None:
     assert "managedFields" not in updated.body["metadata"]
 
 
-def test_what_a_schema_now_owns_whole_has_nothing_below_it() -> None:
+def test_a_value_that_became_atomic_has_no_managed_descendants() -> None:
     stage = Defined()
     stage.apply("v1", "m1", {"a": "1", "l": ["x", "y"]})
     string = {"type": "string"}

@@ -27,7 +27,7 @@ from ctrlmgr.engine.patch.go_value import go_type, json_type, plain
         (1.25e-7, "1.25e-07"),
     ],
 )
-def test_values_are_shown_as_go_shows_them(value: Any, text: str) -> None:
+def test_values_are_formatted_like_go(value: Any, text: str) -> None:
     assert plain(value) == text
 
 

@@ -45,7 +45,7 @@ def op(kind: str, path: str, **fields: Any) -> dict[str, Any]:
         (None, {}),
     ],
 )
-def test_operations_do_what_the_library_of_kubernetes_does(operations: Any, changed: dict[str, Any]) -> None:
+def test_operations_equal_kubernetes_library(operations: Any, changed: dict[str, Any]) -> None:
     result = json_patch(DOCUMENT, operations)
     assert result == {**DOCUMENT, **changed}
     assert DOCUMENT == {"data": {"x": "y", "z": "1"}, "list": [1, 2, 3], "a/b": {"m~n": 0}, "none": None}
@@ -90,7 +90,7 @@ def test_the_whole_document_can_be_replaced() -> None:
         None,
     ],
 )
-def test_what_does_not_apply_is_refused_without_saying_what(operation: Any) -> None:
+def test_an_inapplicable_patch_is_refused_with_a_generic_message(operation: Any) -> None:
     with pytest.raises(Invalid) as refused:
         json_patch(DOCUMENT, [operation])
     assert str(refused.value) == "the server rejected our request due to an error in our request"
@@ -168,21 +168,21 @@ REASONS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("operation", "reason"), REASONS)
-def test_why_a_patch_does_not_apply_is_known_in_the_librarys_words(operation: Any, reason: str) -> None:
+def test_the_cause_of_an_inapplicable_patch_has_the_librarys_message(operation: Any, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
         json_patch(DOCUMENT, [operation])
     assert problem_of(refused.value) == reason
     assert is_failed_test(refused.value) is reason.startswith("testing value")
 
 
-def test_nothing_of_a_patch_is_changed_by_what_comes_later_in_it() -> None:
+def test_later_operations_do_not_change_earlier_values() -> None:
     value = {"list": [1]}
     operations = [op("add", "/new", value=value), op("add", "/new/list/-", value=2), op("add", "/new/x", value=3)]
     assert json_patch({}, operations) == {"new": {"list": [1, 2], "x": 3}}
     assert value == {"list": [1]}
 
 
-def test_a_copy_and_what_it_is_a_copy_of_are_two_things() -> None:
+def test_a_copy_is_independent_of_its_source() -> None:
     operations = [
         op("add", "/data/list", value=[1]),
         op("add", "/data/list/-", value=2),
@@ -193,20 +193,20 @@ def test_a_copy_and_what_it_is_a_copy_of_are_two_things() -> None:
     assert json_patch({"data": {}}, operations) == {"data": {"list": [1, 2, 4]}, "other": {"list": [1, 2, 3]}}
 
 
-def test_what_was_not_touched_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     document = {"metadata": {"labels": {"a": "b"}}, "data": {"x": "y"}}
     result = json_patch(document, [op("add", "/data/z", value="1")])
     assert result["metadata"] is document["metadata"]
 
 
-def test_a_patch_may_have_ten_thousand_operations() -> None:
+def test_a_patch_can_have_ten_thousand_operations() -> None:
     operations = [op("add", "/list/-", value=index) for index in range(MAX_OPERATIONS)]
     assert json_patch({"list": []}, operations) == {"list": list(range(MAX_OPERATIONS))}
     with pytest.raises(RequestEntityTooLarge, match=r"is 10000, got 10001$"):
         json_patch({"list": []}, [*operations, op("test", "", value={})])
 
 
-def test_copies_may_add_up_to_three_mebibytes() -> None:
+def test_copies_can_total_three_mebibytes() -> None:
     document = {"big": "x" * (MAX_COPIED // 3 - 2)}
     copies = [op("copy", f"/copy{index}", **{"from": "/big"}) for index in range(3)]
     assert len(json_patch(document, copies)) == 4
@@ -224,7 +224,7 @@ def test_copies_may_add_up_to_three_mebibytes() -> None:
         ([True], "json: cannot unmarshal bool into Go value of type jsonpatch.Operation"),
     ],
 )
-def test_what_is_no_list_of_operations_is_malformed(body: Any, message: str) -> None:
+def test_an_invalid_list_of_operations_is_malformed(body: Any, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         json_patch({}, body)
     assert str(refused.value) == message
@@ -266,5 +266,5 @@ def test_field_validation_reports_unknown_fields() -> None:
         ({"a": None}, {}, False),
     ],
 )
-def test_json_is_compared_as_json(one: Any, other: Any, same: bool) -> None:
+def test_equal_json_documents_are_equal_tests(one: Any, other: Any, same: bool) -> None:
     assert same_json(one, other) is same

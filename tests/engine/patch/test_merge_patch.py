@@ -38,18 +38,18 @@ def test_objects_are_merged(document: dict[str, Any], patch: dict[str, Any], res
     assert plain([document, patch]) == before
 
 
-def test_what_was_not_touched_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     document = {"metadata": {"labels": {"a": "b"}}, "data": {"x": "y"}}
     assert merge_patch(document, {"data": {"x": None}})["metadata"] is document["metadata"]
 
 
 @pytest.mark.parametrize("patch", ["text", 5, True, None])
-def test_a_patch_that_is_a_scalar_is_malformed(patch: Any) -> None:
+def test_a_scalar_patch_is_malformed(patch: Any) -> None:
     with pytest.raises(BadRequest, match=r"^Invalid JSON Patch$"):
         merge_patch({}, patch)
 
 
-def test_a_patch_that_is_a_list_would_make_a_list_of_the_object() -> None:
+def test_a_list_patch_would_replace_the_object_by_a_list() -> None:
     with pytest.raises(Invalid) as refused:
         merge_patch({}, [{"a": 1}])
     assert refused.value.details is not None

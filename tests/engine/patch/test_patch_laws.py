@@ -36,20 +36,20 @@ plain_patches = st.dictionaries(
 
 @settings(deadline=None)
 @given(documents, plain_patches)
-def test_a_merge_patch_applied_twice_is_one_applied_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_a_merge_patch_is_idempotent(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch(document, patch)
     assert merge_patch(once, patch) == once
 
 
 @settings(deadline=None)
 @given(documents)
-def test_a_merge_patch_makes_of_nothing_what_it_holds(patch: dict[str, Any]) -> None:
+def test_a_merge_patch_of_an_empty_object_creates_its_content(patch: dict[str, Any]) -> None:
     assert merge_patch({}, patch) == without_null_fields(patch)
 
 
 @settings(deadline=None)
 @given(documents, documents)
-def test_a_merge_patch_sets_what_it_names_and_nothing_else(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_a_merge_patch_changes_only_the_named_fields(document: dict[str, Any], patch: dict[str, Any]) -> None:
     result = merge_patch(document, patch)
     assert {name: result[name] for name in result.keys() - patch.keys()} == {
         name: document[name] for name in document.keys() - patch.keys()
@@ -63,7 +63,7 @@ flat_patch = st.dictionaries(names, st.sampled_from(["1", "3", None]), max_size=
 
 @settings(deadline=None)
 @given(flat, flat, flat_patch, flat_patch)
-def test_of_maps_a_strategic_merge_patch_makes_what_a_merge_patch_does(
+def test_a_strategic_merge_patch_of_maps_equals_a_merge_patch(
     data: dict[str, str], labels: dict[str, str], new_data: dict[str, Any], new_labels: dict[str, Any]
 ) -> None:
     document = {"data": data, "metadata": {"name": "c", "labels": labels}}
@@ -81,7 +81,7 @@ containers = st.dictionaries(names, container_fields, max_size=3).map(
 
 @settings(deadline=None)
 @given(containers, containers)
-def test_merged_lists_hold_both_sides_items_in_the_patchs_order(
+def test_merged_lists_contain_both_sides_items_in_the_patchs_order(
     ours: list[dict[str, Any]], theirs: list[dict[str, Any]]
 ) -> None:
     patch = {"spec": {"containers": theirs}}
@@ -109,7 +109,7 @@ operations = st.one_of(
 
 @settings(deadline=None)
 @given(documents, st.lists(operations, max_size=4))
-def test_many_operations_are_one_after_the_other(document: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+def test_many_operations_equal_successive_single_ones(document: dict[str, Any], steps: list[dict[str, Any]]) -> None:
     """One JSON patch that copies only the changed parts gives the same result as one patch per operation on full
     copies.
     """
@@ -134,7 +134,7 @@ from_the_start = pointers.filter(lambda path: "-" not in path)
 
 @settings(deadline=None)
 @given(documents, from_the_start, values)
-def test_what_was_added_can_be_tested_for_and_removed(document: dict[str, Any], path: str, value: Any) -> None:
+def test_an_added_value_can_be_tested_and_removed(document: dict[str, Any], path: str, value: Any) -> None:
     add = {"op": "add", "path": path, "value": value}
     try:
         added = json_patch(document, [add])

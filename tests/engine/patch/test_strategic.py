@@ -58,7 +58,7 @@ def test_objects_are_merged(spec: dict[str, Any], patch: dict[str, Any], expecte
     assert patched({"spec": spec}, {"spec": patch}) == {"spec": expected}
 
 
-def test_the_object_itself_takes_directives() -> None:
+def test_directives_apply_to_the_root_object() -> None:
     assert patched({"kind": "a"}, {"$patch": "replace", "kind": "b"}) == {"kind": "b"}
     assert patched({"kind": "a"}, {"$patch": "delete"}) == {}
     assert patched({"kind": "a"}, None) == {"kind": "a"}
@@ -93,13 +93,13 @@ def test_lists_are_merged_by_key(ports: list[Any], patch: list[Any], expected: l
     assert [list(each.items()) for each in result] == [list(each.items()) for each in expected]
 
 
-def test_objects_cannot_be_deleted_as_if_they_were_scalars() -> None:
+def test_objects_cannot_be_deleted_like_scalars() -> None:
     """A list item that is marked for deletion is merged, as in Kubernetes."""
     patch = {"spec": {f"{DELETE}/ports": [a(1, name="x")]}}
     assert patched({"spec": {"ports": [a(1), a(2)]}}, patch) == {"spec": {"ports": [a(1, name="x"), a(2)]}}
 
 
-def test_merged_lists_come_and_go() -> None:
+def test_merged_lists_are_created_and_deleted() -> None:
     new = {"spec": {"ports": [a(1, name=None), {"port": 2, "$patch": "delete"}]}}
     assert patched({"spec": {}}, new) == {"spec": {"ports": [a(1)]}}
     assert patched({"spec": {"ports": [a(1)]}}, {"spec": {"ports": None}}) == {"spec": {}}
@@ -132,14 +132,14 @@ def test_lists_of_scalars_are_merged(finalizers: Any, patch: dict[str, Any], exp
         ([1, 2], [1], [{"port": 2, "$patch": "delete"}], [1]),
     ],
 )
-def test_the_order_of_a_list_may_stand_beside_it(ports: Any, order: list[int], patch: Any, expected: Any) -> None:
+def test_a_set_element_order_directive_orders_a_list(ports: Any, order: list[int], patch: Any, expected: Any) -> None:
     spec = {} if ports is None else {"ports": [a(port) for port in ports]}
     change = {f"{ORDER}/ports": [a(port) for port in order], **({} if patch is None else {"ports": patch})}
     result = patched({"spec": spec}, {"spec": change})["spec"]
     assert result == ({} if expected is None else {"ports": [a(port) for port in expected]})
 
 
-def test_what_is_in_merged_items_is_merged_in_turn() -> None:
+def test_merged_items_are_merged_recursively() -> None:
     pod = {"spec": {"containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "1"}], "args": ["x"]}]}}
     patch = {
         "spec": {"containers": [{"name": "c", "env": [{"name": "B", "value": "2"}], "args": ["y"]}, {"name": "d"}]}
@@ -150,7 +150,7 @@ def test_what_is_in_merged_items_is_merged_in_turn() -> None:
     }
 
 
-def test_retain_keys_drops_what_is_not_named() -> None:
+def test_retain_keys_removes_all_other_keys() -> None:
     deployment = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {RETAIN: ["type"], "type": "Recreate"}}}
     assert patched(deployment, patch, DEPLOYMENT) == {"spec": {"strategy": {"type": "Recreate"}}}
@@ -163,7 +163,7 @@ def test_volumes_retain_keys_within_merged_items() -> None:
     assert patched(pod, patch, POD) == {"spec": {"volumes": [volume, {"name": "w", "emptyDir": {}}]}}
 
 
-def test_what_was_not_touched_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     document = {"metadata": {"labels": {"a": "b"}}, "spec": {"type": "A"}}
     assert patched(document, {"spec": {"type": "B"}})["metadata"] is document["metadata"]
 
@@ -232,7 +232,7 @@ NO_MAP = "expected a map[string]interface {}, but received a"
         ),
     ],
 )
-def test_lists_that_cannot_be_merged_are_an_error(ports: Any, patch: dict[str, Any], message: str) -> None:
+def test_unmergeable_lists_are_an_error(ports: Any, patch: dict[str, Any], message: str) -> None:
     assert_refused(UnknownError, message, {"spec": {"ports": ports}}, {"spec": patch})
 
 
@@ -253,7 +253,7 @@ def test_lists_of_lists_are_refused() -> None:
         ),
     ],
 )
-def test_what_the_schema_does_not_know_cannot_be_merged(both: dict[str, Any], message: str) -> None:
+def test_unknown_fields_cannot_be_merged(both: dict[str, Any], message: str) -> None:
     assert_refused(UnknownError, message, both, both)
 
 
@@ -269,7 +269,7 @@ def test_lists_of_objects_without_a_merge_key_cannot_be_merged() -> None:
     assert_refused(UnknownError, message, {"list": [{"a": 1}]}, {"list": [{"a": 2}]}, odd)
 
 
-def test_maps_can_be_replaced_as_a_whole() -> None:
+def test_maps_can_be_replaced_completely() -> None:
     values = {"type": "string"}
     odd = with_field("map", type="object", additionalProperties=values, **{"x-kubernetes-patch-strategy": "replace"})
     assert patched({"map": {"a": "1"}}, {"map": {"b": "2"}}, odd) == {"map": {"b": "2"}}

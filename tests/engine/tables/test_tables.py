@@ -287,7 +287,7 @@ def test_other_kinds(group: str, plural: str, fields: dict[str, Any], expected: 
     assert row(group, plural, **fields) == expected
 
 
-def test_a_scale_is_shown_as_itself() -> None:
+def test_a_scale_has_its_own_table() -> None:
     metadata = {"name": "t", "creationTimestamp": CREATED}
     fields = {"metadata": metadata, "spec": {"replicas": 3}, "status": {"replicas": 2}}
     deployments = KINDS.find("apps", "v1", "deployments")
@@ -299,7 +299,7 @@ def test_a_scale_is_shown_as_itself() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "list" in kind.verbs], ids=repr)
-def test_an_object_with_nothing_in_it_has_a_row_everywhere(kind: Any) -> None:
+def test_an_empty_object_has_a_row_in_every_table(kind: Any) -> None:
     obj = Object.from_dict({"apiVersion": kind.gvk.api_version, "kind": kind.name, "metadata": {"name": "t"}})
     table = kind.printer
     assert len(table.cells(obj, NOW)) == len(table.columns)
@@ -325,16 +325,16 @@ def test_an_object_with_nothing_in_it_has_a_row_everywhere(kind: Any) -> None:
         (timedelta(days=4000), "10y"),
     ],
 )
-def test_durations_read_as_kubectl_writes_them(duration: timedelta, text: str) -> None:
+def test_durations_are_formatted_like_kubectl(duration: timedelta, text: str) -> None:
     assert human_duration(duration) == text
 
 
-def test_an_object_without_a_time_has_no_age() -> None:
+def test_an_object_without_a_creation_time_has_an_unknown_age() -> None:
     assert ages_at(NOW).since(None) == "<unknown>"
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_rows_of_pods_that_have_ended_say_so(phase: str) -> None:
+def test_rows_of_terminated_pods_show_it(phase: str) -> None:
     conditions = PODS.conditions
     assert conditions is not None
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": phase}}

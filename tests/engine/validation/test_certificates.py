@@ -18,5 +18,5 @@ def block(kind: str, body: str = "AAAA") -> str:
         (block("KEY") + block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
     ],
 )
-def test_why_no_authority_can_be_read(text: str, problem: str) -> None:
+def test_errors_of_an_unreadable_authority(text: str, problem: str) -> None:
     assert authorities_problem(text.encode()) == problem

@@ -37,7 +37,7 @@ MAPPED = "must not be an IPv4-mapped IPv6 address"
         ("::", IPv6Address("::")),
     ],
 )
-def test_an_address_is_read_leniently(text: str, address: IPv4Address | IPv6Address) -> None:
+def test_an_address_is_parsed_leniently(text: str, address: IPv4Address | IPv6Address) -> None:
     assert parse_ip(text) == address
     assert is_ipv6(text) == isinstance(address, IPv6Address)
 
@@ -45,7 +45,7 @@ def test_an_address_is_read_leniently(text: str, address: IPv4Address | IPv6Addr
 @pytest.mark.parametrize(
     "text", ["", "x", "1.2.3", "1.2.3.256", "1.2.3.4.5", "1.2.3.-4", " 1.2.3.4", "１.2.3.4", "fe80::1%eth0", "1::2::3"]
 )
-def test_no_address(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     assert parse_ip(text) is None
     assert [error.body for error in validate_legacy_ip(FIELD, text)] == [f'Invalid value: "{text}": {NOT_AN_IP}']
     assert ip_warnings(FIELD, text) == []
@@ -85,11 +85,11 @@ def test_new_addresses_are_strict(text: str, legacy: list[str], canonical: list[
         ("0" * 100 + "1.2.3.4", False),
     ],
 )
-def test_what_nothing_is_said_of(text: str, usual: bool) -> None:
+def test_addresses_without_an_error(text: str, usual: bool) -> None:
     assert is_usual(text) == usual
 
 
-def test_what_a_legacy_field_held_may_stay() -> None:
+def test_an_unchanged_legacy_address_is_kept() -> None:
     assert validate_legacy_ip(FIELD, "010.2.3.4", ["010.2.3.4"]) == []
     assert validate_legacy_cidr(FIELD, "10.0.0.1/8", ["10.0.0.1/8"]) == []
 
@@ -110,7 +110,7 @@ def test_what_a_legacy_field_held_may_stay() -> None:
         ("FE80::ABC", ['f: IPv6 address "FE80::ABC" should be in RFC 5952 canonical format ("fe80::abc")']),
     ],
 )  # fmt: skip
-def test_odd_addresses_are_warned_of(text: str, warnings: list[str]) -> None:
+def test_non_canonical_addresses_cause_warnings(text: str, warnings: list[str]) -> None:
     assert ip_warnings(FIELD, text) == warnings
 
 
@@ -131,7 +131,7 @@ def test_odd_addresses_are_warned_of(text: str, warnings: list[str]) -> None:
         ("224.0.1.9", ""),
     ],
 )
-def test_what_can_be_an_endpoint(text: str, problem: str) -> None:
+def test_addresses_of_endpoints(text: str, problem: str) -> None:
     expected = [f'Invalid value: "{text}": {problem}'] if problem else []
     assert [error.body for error in validate_endpoint_ip(FIELD, text)] == expected
 
@@ -147,12 +147,12 @@ def test_what_can_be_an_endpoint(text: str, problem: str) -> None:
         ("::/0", "::/0"),
     ],
 )
-def test_a_network_is_read_leniently(text: str, network: str) -> None:
+def test_a_network_is_parsed_leniently(text: str, network: str) -> None:
     assert str(parse_cidr(text)) == network
 
 
 @pytest.mark.parametrize("text", ["", "x/8", "1.2.3.4", "1.2.3.4/", "1.2.3.4/33", "1.2.3.4/+8", "::/129", "::/9999"])
-def test_no_network(text: str) -> None:
+def test_an_invalid_network_is_refused(text: str) -> None:
     assert parse_cidr(text) is None
     assert [error.body for error in validate_cidr(FIELD, text)] == [f'Invalid value: "{text}": {NOT_A_CIDR}']
     assert cidr_warnings(FIELD, text) == []
@@ -187,14 +187,14 @@ def test_new_networks_are_strict(text: str, legacy: str, canonical: str) -> None
                            '("2001:db8::/32")']),
     ],
 )  # fmt: skip
-def test_odd_networks_are_warned_of(text: str, warnings: list[str]) -> None:
+def test_non_canonical_networks_cause_warnings(text: str, warnings: list[str]) -> None:
     assert cidr_warnings(FIELD, text) == [f"f: {each}" for each in warnings]
 
 
 @pytest.mark.parametrize(
     "text", ["10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "::/0", "fd00::/8", "fd00:1::/32", "::1/128", "1::2:0:0:3/128"]
 )
-def test_networks_in_their_canonical_form_are_told_quickly(text: str) -> None:
+def test_canonical_networks_use_the_fast_path(text: str) -> None:
     network = parse_cidr(text)
     assert network is not None
     assert canonical_network(text) == (network.address.version, int(network.address), network.length)
@@ -208,5 +208,5 @@ def test_networks_in_their_canonical_form_are_told_quickly(text: str) -> None:
         *("fe80::1%eth0/128", "::\0/0", "１::/16", ":/0"),
     ],
 )
-def test_other_networks_take_the_long_way(text: str) -> None:
+def test_other_networks_use_the_slow_path(text: str) -> None:
     assert canonical_network(text) is None

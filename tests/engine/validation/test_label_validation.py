@@ -42,17 +42,17 @@ def requirement(operator: str, *values: str, key: str = "a") -> dict[str, Any]:
         ),
     ],
 )
-def test_an_expression(expression: dict[str, Any], messages: list[str]) -> None:
+def test_a_label_selector_expression(expression: dict[str, Any], messages: list[str]) -> None:
     errors = validate_label_selector({"matchExpressions": [expression]}, SELECTOR)
     assert [error.message for error in errors] == [f"spec.selector.matchExpressions[0].{each}" for each in messages]
 
 
-def test_match_labels_are_checked_and_nothing_is_right() -> None:
+def test_match_labels_are_checked_and_an_absent_selector_is_valid() -> None:
     (error,) = validate_label_selector({"matchLabels": {"a": "-"}}, SELECTOR)
     assert error.field == "spec.selector.matchLabels"
     assert validate_label_selector(None, SELECTOR) == []
 
 
-def test_values_that_were_there_all_along_may_stay() -> None:
+def test_unchanged_values_are_valid() -> None:
     selector = {"matchExpressions": [requirement("In", "-")]}
     assert validate_label_selector(selector, SELECTOR, invalid_values_allowed=True) == []

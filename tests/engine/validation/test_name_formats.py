@@ -36,7 +36,7 @@ TOO_LONG = "must be no more than 63 characters"
 
 
 @pytest.mark.parametrize("value", ["a", "9a", "a-b", "a" * 63])
-def test_a_label_may_be(value: str) -> None:
+def test_a_valid_dns_label(value: str) -> None:
     assert name_formats.dns1123_label(value) == []
 
 
@@ -54,7 +54,7 @@ def test_a_label_may_be(value: str) -> None:
         ("é" * 32, [TOO_LONG, LABEL]),  # 64 bytes
     ],
 )
-def test_a_label_may_not_be(value: str, problems: list[str]) -> None:
+def test_an_invalid_dns_label(value: str, problems: list[str]) -> None:
     assert name_formats.dns1123_label(value) == problems
 
 
@@ -238,20 +238,20 @@ def test_other_formats(check: name_formats.Check, right: str, wrong: str, proble
         ("a/b%", ["may not contain '/'", "may not contain '%'"]),
     ],
 )
-def test_a_name_that_fits_into_a_url(name: str, problems: list[str]) -> None:
+def test_a_name_that_is_a_valid_url_segment(name: str, problems: list[str]) -> None:
     assert name_formats.path_segment_name(name) == problems
 
 
-def test_a_dot_is_no_name_but_the_start_of_one() -> None:
+def test_a_dot_is_an_invalid_name_but_a_valid_prefix() -> None:
     assert name_formats.path_segment_name(".", is_prefix=True) == []
 
 
 @pytest.mark.parametrize("check", [name_formats.subdomain_name, name_formats.label_name])
-def test_a_prefix_may_end_in_a_hyphen(check: name_formats.NameCheck) -> None:
+def test_a_prefix_can_end_with_a_hyphen(check: name_formats.NameCheck) -> None:
     assert check("gen-", True) == []
     assert check("gen-", False) != []
     assert check("-", True) != []
 
 
-def test_any_name_will_do_where_none_is_asked_for() -> None:
+def test_any_name_is_valid_if_none_is_required() -> None:
     assert name_formats.any_name("a/b c", False) == []

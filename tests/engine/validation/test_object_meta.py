@@ -43,7 +43,7 @@ def update(new: dict[str, Any], old: dict[str, Any], **options: Any) -> list[str
         {**META, "labels": None, "annotations": None, "finalizers": None, "ownerReferences": None},
     ],
 )
-def test_metadata_may_be(metadata: dict[str, Any]) -> None:
+def test_valid_metadata(metadata: dict[str, Any]) -> None:
     assert creation(metadata) == []
 
 
@@ -84,7 +84,7 @@ def problems_of(field: str, value: str, problems: list[str]) -> list[str]:
         ),
     ],
 )
-def test_metadata_may_not_be(change: dict[str, Any], messages: list[str]) -> None:
+def test_invalid_metadata(change: dict[str, Any], messages: list[str]) -> None:
     assert creation({**META, **change}) == messages
 
 
@@ -93,7 +93,7 @@ def test_a_cluster_scoped_object_has_no_namespace() -> None:
     assert creation(META, namespaced=False) == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
-def test_the_kind_says_what_names_may_be() -> None:
+def test_the_kind_determines_valid_names() -> None:
     assert creation({**META, "name": "System:A"}, name_check=name_formats.path_segment_name) == []
     assert creation({**META, "name": "a.b"}, name_check=name_formats.label_name) == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
@@ -175,11 +175,11 @@ def test_a_field_manager_is_printable() -> None:
         ({"deletionGracePeriodSeconds": 0}, ["deletionGracePeriodSeconds: Invalid value: 0: field is immutable"]),
     ],
 )
-def test_what_an_update_may_change(change: dict[str, Any], messages: list[str]) -> None:
+def test_fields_an_update_can_change(change: dict[str, Any], messages: list[str]) -> None:
     assert update({**STORED, **change}, STORED) == [f"metadata.{each}" for each in messages]
 
 
-def test_a_generation_only_grows() -> None:
+def test_a_generation_never_decreases() -> None:
     old = {**STORED, "generation": 3}
     assert update({**STORED, "generation": 4}, old) == []
     assert update({**STORED, "generation": 2}, old) == [
@@ -197,7 +197,7 @@ def test_a_terminating_object_gets_no_new_finalizers() -> None:
     )
 
 
-def test_an_update_lists_an_error_once_a_pass() -> None:
+def test_an_error_of_an_update_is_listed_once_per_pass() -> None:
     """Kubernetes reports a ConfigMap's invalid label four times, and its changed uid twice: patch-a-011 and -014 of the
     corpus.
     """
@@ -207,7 +207,7 @@ def test_an_update_lists_an_error_once_a_pass() -> None:
     assert all_passes(STORED, STORED) == []
 
 
-def test_some_kinds_look_at_metadata_otherwise() -> None:
+def test_some_kinds_validate_metadata_differently() -> None:
     """Kubernetes does not compare the metadata of EndpointSlices, validates PersistentVolumes twice, and does not
     validate PodDisruptionBudgets at all.
     """
@@ -222,6 +222,6 @@ def test_some_kinds_look_at_metadata_otherwise() -> None:
     assert counts == {(1, False): [3, 1, 1], (2, False): [4, 1, 2], (0, False): [2, 1, 0], (1, True): [4, 2, 2]}
 
 
-def test_an_unknown_finalizer_is_found_by_the_kind_alone() -> None:
+def test_an_unknown_finalizer_is_an_error_of_the_kind_only() -> None:
     message = f'metadata.finalizers[0]: Invalid value: "nodomain": {UNKNOWN_FINALIZER}'
     assert all_passes({**STORED, "finalizers": ["nodomain"]}, STORED) == [message, message]

@@ -31,9 +31,7 @@ EXTENDED = "doesn't follow extended resource name standard"
         ("requests.example.com/gpu", [], [EXTENDED], []),
     ],
 )
-def test_what_a_resource_may_be_called(
-    name: str, any_resource: list[str], container: list[str], quota: list[str]
-) -> None:
+def test_valid_resource_names(name: str, any_resource: list[str], container: list[str], quota: list[str]) -> None:
     checks = (
         (validate_resource_name, any_resource),
         (validate_container_resource_name, container),
@@ -52,12 +50,12 @@ def test_what_a_resource_may_be_called(
         ("example.com/gpu", "-500m", ["must be greater than or equal to 0", "must be an integer"]),
     ],
 )
-def test_how_much_there_may_be(name: str, amount: str, problems: list[str]) -> None:
+def test_valid_resource_amounts(name: str, amount: str, problems: list[str]) -> None:
     errors = validate_amount(name, amount, FIELD)
     assert [error.body for error in errors] == [f'Invalid value: "{amount}": {each}' for each in problems]
 
 
-def test_a_nodes_amounts_have_the_path_of_a_field() -> None:
+def test_errors_of_node_resources_have_a_field_path() -> None:
     assert validate_amounts(None, FIELD) == []
     assert [error.field for error in validate_amounts({"cpu": "1", "memory": "-1"}, FIELD)] == ["f.memory"]
 
@@ -71,6 +69,6 @@ def test_a_nodes_amounts_have_the_path_of_a_field() -> None:
         ("x.kubernetes.io/y", True, False),
     ],
 )
-def test_what_kinds_of_resources_there_are(name: str, overcommittable: bool, extended: bool) -> None:
+def test_classes_of_resources(name: str, overcommittable: bool, extended: bool) -> None:
     assert is_overcommittable(name) == overcommittable
     assert is_extended(name) == extended

@@ -124,7 +124,7 @@ def told(answer: Response, *unlike: str) -> str:
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-def test_each_becomes_what_it_would_alone(body: Fields) -> None:
+def test_each_creation_equals_a_single_creation(body: Fields) -> None:
     stage = fresh()
     for second, name in enumerate(NAMES):
         alone = fresh()
@@ -135,7 +135,7 @@ def test_each_becomes_what_it_would_alone(body: Fields) -> None:
         stage.clock.step(1)
 
 
-def test_another_namespace_has_its_own() -> None:
+def test_another_namespace_has_a_separate_template() -> None:
     stage = fresh()
     for name in NAMES:
         assert stage.send("POST", place(POD), named(POD, name)).code == 201
@@ -144,7 +144,7 @@ def test_another_namespace_has_its_own() -> None:
         assert (answer.code, answer.body["metadata"]["namespace"]) == (201, "bar")
 
 
-def test_another_manager_manages_its_own() -> None:
+def test_another_manager_has_a_separate_template() -> None:
     stage = fresh()
     for manager in ("kubectl", "helm"):
         for name in NAMES:
@@ -154,7 +154,7 @@ def test_another_manager_manages_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", ["Web", "a_b", "-web", "w" * 300, "", "wé"])
-def test_a_name_that_cannot_be_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     stage = fresh()
     for each in NAMES:
         stage.send("POST", place(POD), named(POD, each))
@@ -164,7 +164,7 @@ def test_a_name_that_cannot_be_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("9" * 64, 422), ("91", 201), ("0.9", 201)])
-def test_a_name_in_labels_is_a_label(name: str, code: int) -> None:
+def test_a_name_in_labels_is_replaced_as_a_label(name: str, code: int) -> None:
     stage = fresh()
     for each in ("80", "81", "82", name):
         answer = stage.send("POST", place(LABELLED), named(LABELLED, each))
@@ -172,7 +172,7 @@ def test_a_name_in_labels_is_a_label(name: str, code: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("90", 201), ("090", 400), ("99999", 422), ("a90", 400)])
-def test_a_name_that_looks_like_a_number_is_none(name: str, code: int) -> None:
+def test_a_name_that_looks_like_a_number_has_no_template(name: str, code: int) -> None:
     stage = fresh()
     body = b'{"metadata":{"name":"%s"},"spec":{"ports":[{"port":%s}],"type":"ExternalName","externalName":"x"}}'
     for each in ("80", "81", "82", name):
@@ -186,7 +186,7 @@ CRAFTED = b'{"metadata":{"labels":{"name":"%s"},"name":%s},"spec":{"ports":[{"po
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
+def test_a_label_named_name_is_kept(name: bytes) -> None:
     stage = fresh()
     for label in (b"web", b"web", b"web", b"other"):
         metadata = stage.send("POST", place(SERVICE), CRAFTED % (label, name)).body["metadata"]
@@ -194,7 +194,7 @@ def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
         stage.send("DELETE", f"{place(SERVICE)}/web")
 
 
-def test_a_name_that_looks_like_a_quantity_is_none() -> None:
+def test_a_name_that_looks_like_a_quantity_has_no_template() -> None:
     """Tests a value that is sent in a form that differs from its stored form."""
     stage, containers = fresh(), [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "NAME"}}}]
     body = {**POD, "metadata": {"name": "NAME"}, "spec": {"containers": containers}}
@@ -203,7 +203,7 @@ def test_a_name_that_looks_like_a_quantity_is_none() -> None:
         assert spec["containers"][0]["resources"]["limits"] == {"cpu": f"{name[2:]}00m"}
 
 
-def test_a_pod_that_is_called_as_a_default_leaves_the_default_alone() -> None:
+def test_a_pod_named_like_a_default_keeps_the_default() -> None:
     stage, body = fresh(), {**POD, "metadata": {"name": "NAME"}}
     for name in ("default-scheduler", "default-scheduler", "web-1", "web-2"):
         spec = stage.send("POST", place(body), named(body, name)).body["spec"]
@@ -211,7 +211,7 @@ def test_a_pod_that_is_called_as_a_default_leaves_the_default_alone() -> None:
         stage.send("DELETE", f"{place(body)}/{name}", query={"gracePeriodSeconds": "0"})
 
 
-def test_what_is_named_by_the_server_is_named_anew() -> None:
+def test_names_chosen_by_the_server_are_chosen_again() -> None:
     stage = fresh()
     body = {**POD, "metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "NAME", "image": "i"}]}}
     made = [stage.send("POST", place(POD), named(body, name)).body for name in ("c", "c", "c", "d")]
@@ -219,7 +219,7 @@ def test_what_is_named_by_the_server_is_named_anew() -> None:
     assert len({each["metadata"]["name"] for each in made}) == 4
 
 
-def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
+def test_ignored_unknown_fields_of_one_creation_do_not_affect_others() -> None:
     stage = fresh()
     body = BODIES["services with an unknown field"]
     for name in NAMES:
@@ -242,7 +242,7 @@ class Labelling(Plugin):
         attributes.fields["metadata"].setdefault("labels", {})["labelled"] = self.label
 
 
-def test_what_admission_makes_of_metadata_is_checked_again() -> None:
+def test_metadata_changed_by_admission_is_checked_again() -> None:
     labelling = Labelling()
     stage = Stage(plugins=[labelling])
     stage.namespace("shop")

@@ -79,7 +79,7 @@ def named(number: int) -> Fields:
 
 @pytest.mark.parametrize("media_type", [MERGE_PATCH, STRATEGIC_MERGE_PATCH])
 @pytest.mark.parametrize("status", [waiting, running, families, prefixes, named])
-def test_a_pod_becomes_what_it_becomes_alone(status: Callable[[int], Fields], media_type: str) -> None:
+def test_a_pod_status_equals_a_single_write(status: Callable[[int], Fields], media_type: str) -> None:
     together = staged()
     for number in range(PODS):
         found = patched(together, number, status(number), media_type)
@@ -87,7 +87,7 @@ def test_a_pod_becomes_what_it_becomes_alone(status: Callable[[int], Fields], me
         assert found == alone
 
 
-def test_a_message_is_stored_as_it_was_sent() -> None:
+def test_a_message_is_stored_as_sent() -> None:
     stage = staged()
     for number in range(PODS):
         assert b"waits for 10.1.1.1" in patched(stage, number, waiting(number), MERGE_PATCH)

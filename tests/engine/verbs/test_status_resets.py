@@ -191,7 +191,7 @@ def test_every_kind_with_a_status_is_listed() -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_write_to_the_status_changes_only_what_its_strategy_lets_it(kind: str) -> None:
+def test_a_status_write_changes_only_fields_allowed_by_its_strategy(kind: str) -> None:
     stage = Stage()
     path = made(stage, kind)
     _, spec, status, kept = KINDS[kind]
@@ -222,7 +222,7 @@ def test_a_write_to_the_object_does_not_change_its_status(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_what_a_status_write_cannot_change_its_manager_does_not_own(kind: str) -> None:
+def test_the_manager_of_a_status_write_owns_no_reset_fields(kind: str) -> None:
     stage = Stage()
     path = made(stage, kind)
     _, _, status, kept = KINDS[kind]

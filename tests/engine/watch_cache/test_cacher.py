@@ -39,7 +39,7 @@ class Fold:
         return [str(obj.key) for obj in self.cacher.list(resource, namespace)]
 
 
-def test_it_starts_as_the_log_is_and_follows_it() -> None:
+def test_the_cache_starts_with_the_logs_state_and_follows_it() -> None:
     fold = Fold()
     fold.log.append([add(thing("b")), add(thing("a")), add(thing("s", kind="Service"))], author=AUTHOR)
     cacher = Cacher(fold.log, fold.feed)
@@ -57,7 +57,7 @@ def test_it_starts_as_the_log_is_and_follows_it() -> None:
     assert cacher.list(Resource("", "nothings")) == []
 
 
-def test_lists_are_in_the_order_of_paths() -> None:
+def test_lists_are_sorted_by_path() -> None:
     fold = Fold()
     places = [("a", "z"), ("a-b", "c"), ("a", "b"), ("a0", "a"), ("b", "a")]
     fold.put(*(add(thing(name, namespace=namespace)) for namespace, name in places))
@@ -68,7 +68,7 @@ def test_lists_are_in_the_order_of_paths() -> None:
     assert fold.names(namespace="c") == []
 
 
-def test_the_changes_of_one_resource_are_its_own() -> None:
+def test_each_resource_has_separate_changes() -> None:
     fold = Fold()
     fold.put(add(thing("a")), add(thing("s", kind="Service")))
     fold.put(modify(thing("a", spec=1), 1), remove(thing("s", kind="Service"), 2))
@@ -82,7 +82,7 @@ def test_the_changes_of_one_resource_are_its_own() -> None:
     assert fold.cacher.changes_after(99, PODS) == ()
 
 
-def test_the_window_is_bounded_and_says_when_it_has_forgotten() -> None:
+def test_the_window_is_bounded_and_reports_discarded_revisions() -> None:
     fold = Fold(window=8)
     fold.put(add(thing("a")), add(thing("s", kind="Service")))
     for revision in range(2, 12):
@@ -94,7 +94,7 @@ def test_the_window_is_bounded_and_says_when_it_has_forgotten() -> None:
     assert fold.cacher.at(2, PODS, EVERYWHERE) is None
 
 
-def test_what_the_feed_has_forgotten_comes_from_the_log() -> None:
+def test_changes_discarded_by_the_feed_are_read_from_the_log() -> None:
     fold = Fold(capacity=1)
     fold.log.append([add(thing(name)) for name in "abc"], author=AUTHOR)
     assert (fold.cacher.step(), fold.cacher.is_behind) == (0, True)
@@ -104,7 +104,7 @@ def test_what_the_feed_has_forgotten_comes_from_the_log() -> None:
     assert [change.revision for change in fold.cacher.changes_after(0, PODS) or ()] == [1, 2, 3]
 
 
-def test_after_a_compaction_ahead_of_it_it_starts_anew() -> None:
+def test_a_compaction_ahead_of_the_cache_rebuilds_it() -> None:
     fold = Fold(capacity=1)
     log, cacher = fold.log, fold.cacher
     for revision in range(4):
@@ -119,7 +119,7 @@ def test_after_a_compaction_ahead_of_it_it_starts_anew() -> None:
     assert cacher.changes_after(0, PODS) is None
 
 
-def test_it_says_when_one_of_some_resources_has_changed() -> None:
+def test_the_cache_reports_changes_of_selected_resources() -> None:
     fold = Fold()
     both = (SERVICES, Resource("", "nothings"))
     assert fold.cacher.changed_at(both) == 0
@@ -132,7 +132,7 @@ def test_it_says_when_one_of_some_resources_has_changed() -> None:
     assert fold.cacher.changed_at(both) == 4
 
 
-def test_what_came_with_a_whole_state_counts_as_a_change() -> None:
+def test_a_reset_counts_as_a_change() -> None:
     fold = Fold(capacity=5)
     fold.put(add(thing("a")))
     assert fold.cacher.changed_at((SERVICES,)) == 0
@@ -143,7 +143,7 @@ def test_what_came_with_a_whole_state_counts_as_a_change() -> None:
     assert fold.cacher.changed_at((SERVICES,)) > 0
 
 
-def test_old_changes_come_from_the_log_as_the_cacher_had_them() -> None:
+def test_old_changes_from_the_log_equal_the_caches() -> None:
     fold = Fold()
     fold.put(add(thing("a")), add(thing("b")))
     fold.put(modify(thing("a", spec=1), 1), modify(thing("a", spec=2), None), remove(thing("b"), 2))
@@ -156,7 +156,7 @@ def test_old_changes_come_from_the_log_as_the_cacher_had_them() -> None:
     assert read_history(fold.log, PODS, 2, 500).whole
 
 
-def test_a_compacted_past_is_expired_and_what_is_kept_has_its_old_states() -> None:
+def test_a_compacted_revision_is_expired_and_kept_ones_have_their_old_states() -> None:
     fold = Fold()
     fold.put(add(thing("a")))
     fold.put(modify(thing("a", spec=1), 1), modify(thing("a", spec=2), None))
@@ -185,7 +185,7 @@ def play(fold: Fold, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([3, 10_000]))
-def test_every_past_is_what_the_log_says_it_was(steps: list[tuple[tuple[str, str], bool]], window: int) -> None:
+def test_every_past_revision_equals_the_log(steps: list[tuple[tuple[str, str], bool]], window: int) -> None:
     fold = Fold(window=window)
     play(fold, steps)
     for revision in range(fold.cacher.revision + 1):
@@ -202,7 +202,7 @@ def test_every_past_is_what_the_log_says_it_was(steps: list[tuple[tuple[str, str
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_the_changes_lead_from_any_state_to_the_present(steps: list[tuple[tuple[str, str], bool]]) -> None:
+def test_the_changes_lead_from_any_revision_to_the_present(steps: list[tuple[tuple[str, str], bool]]) -> None:
     fold = Fold()
     play(fold, steps)
     present = {obj.key: obj for obj in fold.cacher.list(PODS)}

@@ -23,7 +23,7 @@ def small_blocks() -> Iterator[None]:
 
 
 @given(st.sets(PATHS), st.lists(st.tuples(st.booleans(), PATHS)))
-def test_it_is_what_sorting_would_give(beginning: set[str], steps: list[tuple[bool, str]]) -> None:
+def test_the_list_equals_a_sorted_one(beginning: set[str], steps: list[tuple[bool, str]]) -> None:
     expected: dict[str, Object] = {path: thing(path) for path in beginning}
     objects = SortedObjects(sorted(expected.items()))
     for put, path in steps:
@@ -42,7 +42,7 @@ def test_it_is_what_sorting_would_give(beginning: set[str], steps: list[tuple[bo
         assert objects.count(start, end) == len(found)
 
 
-def test_what_is_listed_is_the_callers() -> None:
+def test_a_returned_list_belongs_to_the_caller() -> None:
     objects = SortedObjects([("a", thing("a"))])
     objects.list("", "").clear()
     assert len(objects.list("", "")) == 1

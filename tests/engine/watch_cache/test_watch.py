@@ -46,7 +46,7 @@ IN, OUT = {"x": "1"}, {"x": "2"}
         (OUT, None, None),
     ],
 )
-def test_a_change_is_what_it_means_to_the_selection(
+def test_a_change_is_converted_for_the_selection(
     old: dict[str, str] | None, new: dict[str, str] | None, shown: tuple[str, dict[str, str]] | None
 ) -> None:
     selection = Selection(kind(), "shop", LabelSelector.parse("x=1"))
@@ -73,7 +73,7 @@ def test_a_change_is_what_it_means_to_the_selection(
         (Selection(kind(), None, LabelSelector.parse("x"), FieldSelector.parse("metadata.name!=a")), False),
     ],
 )
-def test_a_selection_is_namespace_labels_and_fields(selection: Selection, matches: bool) -> None:
+def test_a_selection_consists_of_namespace_labels_and_fields(selection: Selection, matches: bool) -> None:
     assert selection.matches(thing(1, x="1")) is matches
 
 
@@ -131,13 +131,13 @@ def seen(stage: Stage, **query: str) -> list[str]:
         ({"resourceVersionMatch": "NotOlderThan", "sendInitialEvents": "false"}, ""),
     ],
 )
-def test_a_watch_shows_what_happened_since_it_began(query: dict[str, str], events: str, window: int) -> None:
+def test_a_watch_sends_changes_since_its_start(query: dict[str, str], events: str, window: int) -> None:
     stage = Stage(window=window)
     history(stage)
     assert ", ".join(seen(stage, **query)) == events
 
 
-def test_initial_objects_are_marked_if_that_is_asked_for() -> None:
+def test_initial_objects_are_marked_on_request() -> None:
     stage = Stage()
     history(stage)
     run, watch = stage.driver.run, stage.engine.watch
@@ -174,7 +174,7 @@ def test_a_watch_from_a_compacted_revision_ends_with_an_error() -> None:
         ),
     ],
 )
-def test_watches_that_cannot_begin(query: dict[str, str], code: int, message: str) -> None:
+def test_invalid_watches_are_refused(query: dict[str, str], code: int, message: str) -> None:
     stage = Stage()
     history(stage)
     refused = stage.send("GET", MAPS, query={"watch": "1", **query})
@@ -182,7 +182,7 @@ def test_watches_that_cannot_begin(query: dict[str, str], code: int, message: st
     assert refused.message.startswith(message)
 
 
-def test_a_watcher_of_another_version_is_shown_that_version() -> None:
+def test_a_watch_of_another_version_sends_that_version() -> None:
     stage = Stage()
     stage.namespace("shop")
     event = {
@@ -201,7 +201,7 @@ def test_a_watcher_of_another_version_is_shown_that_version() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_follower_of_events_has_what_the_list_shows(seed: int) -> None:
+def test_a_follower_of_events_reaches_the_listed_state(seed: int) -> None:
     random = Random(seed)
     stage = Stage(seed=seed)
     stage.namespace("shop")

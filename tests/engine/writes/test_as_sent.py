@@ -25,7 +25,7 @@ SENT = b'{"spec":{"l":[],"m":{},"rows":[{"values":[]}],"by":{"a.b/c":[]},"none":
         ("spec.other.field", "null"),
     ],
 )
-def test_what_is_empty_is_shown_as_it_was_sent(field: str, shown: str) -> None:
+def test_empty_values_are_returned_as_sent(field: str, shown: str) -> None:
     errors = FoundErrors([invalid(field, None, "null is wrong"), required(field)])
     told = restore_empty_values(errors, Body("application/json", SENT))
     assert [each.body for each in told] == [f"Invalid value: {shown}: null is wrong", "Required value"]
@@ -33,12 +33,12 @@ def test_what_is_empty_is_shown_as_it_was_sent(field: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("body", [None, Body("application/yaml", b"spec: {l: []}"), Body("application/json", b"{")])
-def test_without_json_nothing_is_known(body: Body | None) -> None:
+def test_without_json_nothing_is_restored(body: Body | None) -> None:
     (error,) = restore_empty_values([invalid("spec.l", None, "x")], body)
     assert error.body == "Invalid value: null: x"
 
 
-def test_a_definition_without_versions_shows_which_way() -> None:
+def test_a_definition_without_versions_shows_its_conversion() -> None:
     stage = Stage()
     spec = {"group": "b.c", "scope": "Cluster", "names": {"plural": "as", "kind": "A"}}
     shown = []

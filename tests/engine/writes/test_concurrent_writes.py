@@ -56,7 +56,7 @@ class Cluster(LogCluster):
         return {name: self.client(f"system:node:{name}") for name in "abc"}
 
 
-def test_each_is_written_in_its_own_name() -> None:
+def test_each_write_of_a_group_has_its_author() -> None:
     cluster = Cluster()
     head = cluster.log.head().revision
     clients = cluster.clients()
@@ -69,7 +69,7 @@ def test_each_is_written_in_its_own_name() -> None:
     assert len({each.append_id for each in events}) == 3
 
 
-def test_what_one_is_refused_for_does_not_concern_the_others() -> None:
+def test_a_refused_write_does_not_affect_the_others() -> None:
     cluster = Cluster()
     clients = cluster.clients()
     late = cluster.wanted("b", "late")
@@ -81,7 +81,7 @@ def test_what_one_is_refused_for_does_not_concern_the_others() -> None:
     assert cluster.holders() == {"a": "held", "b": "another"}
 
 
-def test_unauthorized_write_is_refused_alone() -> None:
+def test_an_unauthorized_write_is_refused_alone() -> None:
     cluster = Cluster()
     stranger = EngineClient(
         cluster.engine,
@@ -95,7 +95,7 @@ def test_unauthorized_write_is_refused_alone() -> None:
     assert cluster.holders() == {"a": "", "b": "held", "c": ""}
 
 
-def test_a_log_that_is_away_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_log_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     client = cluster.clients()["a"]
 
@@ -108,7 +108,7 @@ def test_a_log_that_is_away_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         client.update_each([(client, wanted)])
 
 
-def test_a_renewed_lease_is_stored_as_the_full_path_would_have_stored_it() -> None:
+def test_a_renewed_lease_equals_a_write_on_the_full_path() -> None:
     def stored(*, canonical: bool) -> dict[str, Any]:
         stage = Stage()
         stage.namespace(NAMESPACE)

@@ -52,11 +52,11 @@ def grow(stage: Stage, **metadata: Any) -> None:
     stage.log.append([Proposal(EventType.MODIFIED, larger, current.revision)], author=Author("import"))
 
 
-def test_the_limit_is_what_a_request_may_send() -> None:
+def test_the_limit_equals_the_size_of_a_request() -> None:
     assert object_size.MOST_STORED == BODY_LIMIT
 
 
-def test_an_object_that_is_too_large_is_not_created(stage: Stage) -> None:
+def test_a_too_large_object_is_not_created(stage: Stage) -> None:
     head = stage.log.head()
     answer = stage.send("POST", MAPS, of(LIMIT))
     assert (answer.code, answer.body["reason"]) == (413, "RequestEntityTooLarge")
@@ -64,7 +64,7 @@ def test_an_object_that_is_too_large_is_not_created(stage: Stage) -> None:
     assert stage.log.head() == head
 
 
-def test_what_defaults_make_of_an_object_counts(stage: Stage) -> None:
+def test_defaults_count_toward_the_size(stage: Stage) -> None:
     containers = [{"name": f"c{number}", "image": "i"} for number in range(30)]
     labels = {"matchLabels": {"a": "b"}}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}
@@ -82,7 +82,7 @@ def test_what_defaults_make_of_an_object_counts(stage: Stage) -> None:
         ("PATCH", of(LIMIT), APPLY),
     ],
 )
-def test_an_object_does_not_become_too_large(stage: Stage, method: str, body: Any, media_type: str) -> None:
+def test_an_update_cannot_make_an_object_too_large(stage: Stage, method: str, body: Any, media_type: str) -> None:
     assert stage.send("POST", MAPS, of(1000)).code == 201
     before = stored(stage)
     query = {"force": "true", "fieldManager": "m"} if media_type == APPLY else {}
@@ -90,7 +90,7 @@ def test_an_object_does_not_become_too_large(stage: Stage, method: str, body: An
     assert stored(stage) == before
 
 
-def test_what_is_too_large_already_can_be_made_smaller_and_not_larger(stage: Stage) -> None:
+def test_a_too_large_object_can_shrink_but_not_grow(stage: Stage) -> None:
     grow(stage, labels={"l": "1"})
     larger = {"metadata": {"labels": {"m": "1"}}}
     assert stage.send("PATCH", f"{MAPS}/a", larger, media_type=MERGE_PATCH).code == 413
@@ -101,7 +101,7 @@ def test_what_is_too_large_already_can_be_made_smaller_and_not_larger(stage: Sta
     assert stage.send("PUT", f"{MAPS}/a", of(1)).code == 200
 
 
-def test_what_is_too_large_already_can_be_deleted(stage: Stage) -> None:
+def test_a_too_large_object_can_be_deleted(stage: Stage) -> None:
     grow(stage, finalizers=["example.com/a"])
     assert stage.send("DELETE", f"{MAPS}/a").code == 200
     assert stored(stage)["metadata"]["deletionTimestamp"]
@@ -110,7 +110,7 @@ def test_what_is_too_large_already_can_be_deleted(stage: Stage) -> None:
     assert stage.send("GET", f"{MAPS}/a").code == 404
 
 
-def test_a_status_has_room_where_an_object_is_as_large_as_it_may_be(stage: Stage) -> None:
+def test_a_status_can_be_written_to_an_object_of_the_maximum_size(stage: Stage) -> None:
     labels = {"matchLabels": {"a": "b"}}
     pod = {"containers": [{"name": "c", "image": "i"}]}
     template = {"metadata": {"labels": {"a": "b"}, "annotations": {"note": ""}}, "spec": pod}

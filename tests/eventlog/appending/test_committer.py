@@ -96,14 +96,14 @@ class Gate:
         assert self.opened.wait(10)
 
 
-def test_a_lone_append_commits_on_its_callers_thread(line: Committer, writer: ScriptedWriter) -> None:
+def test_a_single_append_commits_on_its_callers_thread(line: Committer, writer: ScriptedWriter) -> None:
     append = pending("a")
     line.commit(append)
     assert append.result(10)[0].revision == 11
     assert writer.threads == [threading.get_ident()]
 
 
-def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
+def test_appends_that_wait_during_a_commit_form_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
     gate = Gate(writer)
     first = pending("first")
     line.submit(first)
@@ -118,7 +118,7 @@ def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Commi
     assert writer.groups == [["first"], [f"p{i}" for i in range(9)]]
 
 
-def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
+def test_appends_that_arrive_during_a_single_commit_are_committed_next(
     writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_IDLE", 1000.0)  # only a notification ends the wait
@@ -170,7 +170,7 @@ def test_returning_appenders_wait_for_their_group(line: Committer, writer: Scrip
     assert [thread == threading.get_ident() for thread in writer.threads] == [False, False, False, True]
 
 
-def test_a_crowd_may_take_a_while_to_come_back(
+def test_the_committer_waits_a_short_time_for_many_appenders(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
@@ -189,7 +189,7 @@ def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatc
     return hold_group(line, writer, 5)
 
 
-def test_late_append_joins_the_next_group(
+def test_a_late_append_joins_the_next_group(
     line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
 ) -> None:
     gate, punctual = held
@@ -200,7 +200,7 @@ def test_late_append_joins_the_next_group(
     assert [len(group) for group in writer.groups] == [1, 5, 5, 12]
 
 
-def test_departed_appender_delays_a_group_once(
+def test_a_departed_appender_delays_one_group(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
@@ -214,7 +214,7 @@ def test_departed_appender_delays_a_group_once(
     assert [len(group) for group in writer.groups] == [1, 7, 5, 5]
 
 
-def test_reconciles_are_not_waited_for(
+def test_the_committer_does_not_wait_for_reconciles(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
@@ -232,7 +232,7 @@ def test_reconciles_are_not_waited_for(
     assert writer.threads[-1] == threading.get_ident()
 
 
-def test_reconciles_that_missed_a_group_do_not_make_it_larger(
+def test_reconciles_that_missed_a_group_do_not_enlarge_it(
     line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
 ) -> None:
     gate, punctual = held
@@ -247,7 +247,9 @@ def test_reconciles_that_missed_a_group_do_not_make_it_larger(
     assert [len(group) for group in writer.groups] == [1, 5, 5, 5, 4]
 
 
-def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_group_is_bounded(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(committer, "GROUP_EVENTS", 4)
     gate, _ = hold_group(line, writer, 1)
     rest = submit(line, "p", 6)
@@ -256,7 +258,7 @@ def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch
     assert [len(group) for group in writer.groups] == [1, 4, 2]
 
 
-def test_refused_append_does_not_affect_other_appends(line: Committer, writer: ScriptedWriter) -> None:
+def test_a_refused_append_does_not_affect_other_appends(line: Committer, writer: ScriptedWriter) -> None:
     writer.refused = {"b"}
     gate, _ = hold_group(line, writer, 1)
     a, b, c = (pending(name) for name in "abc")
@@ -268,7 +270,7 @@ def test_refused_append_does_not_affect_other_appends(line: Committer, writer: S
         b.result(10)
 
 
-def test_a_failing_database_is_tried_again(line: Committer, writer: ScriptedWriter) -> None:
+def test_a_failing_database_is_retried(line: Committer, writer: ScriptedWriter) -> None:
     writer.script = [LogUnavailable("away"), LogUnavailable("away")]
     append = pending("a")
     line.submit(append)
@@ -276,7 +278,7 @@ def test_a_failing_database_is_tried_again(line: Committer, writer: ScriptedWrit
     assert writer.sinces == [None, None, None]
 
 
-def test_after_an_unknown_outcome_the_append_is_looked_for(line: Committer, writer: ScriptedWriter) -> None:
+def test_an_append_is_searched_after_an_unknown_outcome(line: Committer, writer: ScriptedWriter) -> None:
     writer.script = [OutcomeUnknown(), LogUnavailable("away")]
     append = pending("a")
     line.commit(append)
@@ -295,7 +297,9 @@ def test_after_an_unknown_outcome_the_append_is_looked_for(line: Committer, writ
     ],
     ids=["nothing was ever written", "the first try may have been"],
 )
-def test_patience_ends(writer: ScriptedWriter, failures: list[BaseException], raised: type[BaseException]) -> None:
+def test_retries_end_at_the_deadline(
+    writer: ScriptedWriter, failures: list[BaseException], raised: type[BaseException]
+) -> None:
     writer.script = list(failures)
     line = Committer(writer, clock=SystemClock(), head=10, patience=0.05)
     append = pending("a")
@@ -306,7 +310,7 @@ def test_patience_ends(writer: ScriptedWriter, failures: list[BaseException], ra
 
 
 @pytest.mark.parametrize("failure", [LogCorrupt(), ZeroDivisionError()], ids=["final", "a bug"])
-def test_what_cannot_be_tried_again_fails_its_group_and_no_other(
+def test_a_permanent_failure_affects_only_its_group(
     line: Committer, writer: ScriptedWriter, failure: Exception
 ) -> None:
     writer.script = [failure]
@@ -319,7 +323,7 @@ def test_what_cannot_be_tried_again_fails_its_group_and_no_other(
     assert again.result(10)[0].revision == 11
 
 
-def test_a_line_that_is_too_long_refuses(
+def test_appends_above_the_queue_limit_are_refused(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "MAX_WAITING", 2)
@@ -331,7 +335,7 @@ def test_a_line_that_is_too_long_refuses(
     gate.opened.set()
 
 
-def test_observers_hear_of_a_commit_before_its_appender_and_may_fail(line: Committer) -> None:
+def test_observers_are_notified_before_the_appender_and_can_fail(line: Committer) -> None:
     heard: list[str] = []
 
     def fail(events: Sequence[Event]) -> None:
@@ -347,7 +351,7 @@ def test_observers_hear_of_a_commit_before_its_appender_and_may_fail(line: Commi
     assert heard == ["observer", "appender"]
 
 
-def test_a_callback_that_fails_stops_no_other(line: Committer) -> None:
+def test_a_failing_callback_does_not_affect_others(line: Committer) -> None:
     called: list[int] = []
     append = pending("a")
     append.add_done_callback(lambda done: called.append(1))
@@ -367,7 +371,7 @@ def finish_and_wait(line: Committer, writer: ScriptedWriter) -> None:
 
 
 @pytest.mark.parametrize("enqueue", [Committer.submit, Committer.commit])
-def test_outcomes_travel_with_the_next_append(
+def test_outcomes_are_written_with_the_next_append(
     enqueue: Callable[[Committer, PendingAppend], None],
     line: Committer,
     writer: ScriptedWriter,
@@ -391,7 +395,7 @@ def test_awaited_outcomes_do_not_wait_for_an_append(
     assert (writer.outcomes, writer.groups) == ([(7, Outcome(5, "ok"))], [[]])
 
 
-def test_outcomes_go_by_themselves_if_no_append_comes(
+def test_outcomes_are_written_alone_without_an_append(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_LINGER", 0.01)
@@ -401,7 +405,7 @@ def test_outcomes_go_by_themselves_if_no_append_comes(
     assert came.wait(10)
 
 
-def test_closing_commits_what_waits_and_refuses_the_rest(writer: ScriptedWriter) -> None:
+def test_close_commits_waiting_appends_and_refuses_later_ones(writer: ScriptedWriter) -> None:
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
     gate = Gate(writer)
     appends = [pending("a"), pending("b")]
@@ -418,7 +422,7 @@ def test_closing_commits_what_waits_and_refuses_the_rest(writer: ScriptedWriter)
         line.finish(1, Outcome(1, "ok"))
 
 
-def test_a_quiet_moment_is_used_for_housekeeping(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_committer_runs_maintenance(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "_IDLE", 0.01)
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
     assert writer.idled.wait(10)
@@ -431,7 +435,9 @@ def test_a_quiet_moment_is_used_for_housekeeping(writer: ScriptedWriter, monkeyp
     line.close()
 
 
-def test_housekeeping_that_fails_ends_nothing(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_maintenance_does_not_stop_the_committer(
+    writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(committer, "_IDLE", 0.01)
     writer.problem = LogUnavailable("the disk is full")
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
@@ -444,7 +450,7 @@ def test_housekeeping_that_fails_ends_nothing(writer: ScriptedWriter, monkeypatc
     line.close()
 
 
-def test_an_append_that_takes_too_long_is_still_under_way(line: Committer, writer: ScriptedWriter) -> None:
+def test_an_append_past_its_timeout_is_still_in_progress(line: Committer, writer: ScriptedWriter) -> None:
     gate = Gate(writer)
     append = pending("a")
     line.submit(append)

@@ -66,7 +66,7 @@ def rows_of(opened: Database, table: str) -> list[tuple[Any, ...]]:
     return [tuple(bool(value) if index in deleted else value for index, value in enumerate(row)) for row in rows]
 
 
-def test_copy_contains_every_row_of_the_log(story_url: str, target: str) -> None:
+def test_a_copy_contains_every_row_of_the_log(story_url: str, target: str) -> None:
     found = copied(story_url, target)
     assert (found.events, found.head.revision) == (story.HEAD, story.HEAD)
     assert tables_of(target) == tables_of(story_url)
@@ -75,7 +75,7 @@ def test_copy_contains_every_row_of_the_log(story_url: str, target: str) -> None
     log.close()
 
 
-def test_copy_of_a_copy_returns_to_the_first_database(sqlite_story: str, target: str, tmp_path: Path) -> None:
+def test_a_copy_of_a_copy_equals_the_first_database(sqlite_story: str, target: str, tmp_path: Path) -> None:
     back = f"sqlite:///{tmp_path}/back.db"
     migrate_log(back, clock=FakeClock(), random=random.Random(5))
     copied(sqlite_story, target)
@@ -84,7 +84,7 @@ def test_copy_of_a_copy_returns_to_the_first_database(sqlite_story: str, target:
 
 
 @pytest.mark.parametrize("reads", range(1, 30, 5))
-def test_killed_copy_is_refused_by_readers_and_can_be_finished(sqlite_story: str, target: str, reads: int) -> None:
+def test_a_killed_copy_is_refused_by_readers_and_can_be_finished(sqlite_story: str, target: str, reads: int) -> None:
     with open_database(sqlite_story) as opened:
         left = reads
 
@@ -114,7 +114,7 @@ def assert_unusable(url: str, *, begun: bool) -> None:
         migrate_log(url, clock=FakeClock(), random=random.Random(9))
 
 
-def test_second_copy_adds_only_new_events(past_url: str, target: str) -> None:
+def test_a_second_copy_adds_only_new_events(past_url: str, target: str) -> None:
     copied(past_url, target)
     log = opened_log(past_url)
     log.append([Proposal(EventType.ADDED, story.pod("web-9", "10.0.0.9", ready=True), 0)], author=story.ALICE)
@@ -123,7 +123,7 @@ def test_second_copy_adds_only_new_events(past_url: str, target: str) -> None:
     assert tables_of(target) == tables_of(past_url)
 
 
-def test_copy_after_a_compaction_equals_the_compacted_log(past_url: str, target: str) -> None:
+def test_a_copy_after_a_compaction_equals_the_compacted_log(past_url: str, target: str) -> None:
     copied(past_url, target)
     log = opened_log(past_url)
     log.compact(13, resource=PODS)
@@ -136,7 +136,7 @@ def test_copy_after_a_compaction_equals_the_compacted_log(past_url: str, target:
     log.close()
 
 
-def test_compaction_during_the_copy_starts_it_again(past_url: str, target: str) -> None:
+def test_a_compaction_during_the_copy_restarts_it(past_url: str, target: str) -> None:
     """A compaction runs after the first page was read; the copy equals the log after it."""
     compacted = False
     with open_database(past_url) as opened:
@@ -155,7 +155,7 @@ def test_compaction_during_the_copy_starts_it_again(past_url: str, target: str) 
     assert tables_of(target) == tables_of(past_url)
 
 
-def test_copy_that_was_written_to_is_left_alone(past_url: str, target: str) -> None:
+def test_a_copy_that_was_written_to_is_refused(past_url: str, target: str) -> None:
     copied(past_url, target)
     log = opened_log(target)
     log.append([Proposal(EventType.ADDED, story.pod("web-9", "10.0.0.9", ready=True), 0)], author=story.ALICE)
@@ -167,7 +167,7 @@ def test_copy_that_was_written_to_is_left_alone(past_url: str, target: str) -> N
     log.close()
 
 
-def test_database_with_another_log_is_left_alone(sqlite_story: str, target: str) -> None:
+def test_a_database_with_another_log_is_refused(sqlite_story: str, target: str) -> None:
     log = opened_log(target)
     log.append([Proposal(EventType.ADDED, story.pod("web-9", "10.0.0.9", ready=True), 0)], author=story.ALICE)
     log.close()
@@ -175,7 +175,7 @@ def test_database_with_another_log_is_left_alone(sqlite_story: str, target: str)
         copied(sqlite_story, target)
 
 
-def test_command_copies_verifies_and_names_both_databases(run: Run, sqlite_story: str, tmp_path: Path) -> None:
+def test_the_command_copies_verifies_and_names_both_databases(run: Run, sqlite_story: str, tmp_path: Path) -> None:
     made = f"sqlite:///{tmp_path}/made.db"
     finished = run("copy", sqlite_story, made)
     assert (finished.code, finished.err) == (0, "")
@@ -185,7 +185,7 @@ def test_command_copies_verifies_and_names_both_databases(run: Run, sqlite_story
     assert (same.code, "the same" in same.err) == (2, True)
 
 
-def test_backup_writes_one_file_that_can_be_forked(run: Run, sqlite_story: str, tmp_path: Path) -> None:
+def test_a_backup_is_one_file_that_can_be_forked(run: Run, sqlite_story: str, tmp_path: Path) -> None:
     made = tmp_path / "kept" / "backup.db"
     finished = run("backup", "--database", sqlite_story, str(made))
     assert (finished.code, finished.err) == (0, "")

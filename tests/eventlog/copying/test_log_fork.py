@@ -51,11 +51,11 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("at", [0, 1, 9, 13, story.HEAD])
-def test_a_fork_is_what_the_log_was(sqlite_story: str, tmp_path: Path, at: int) -> None:
+def test_a_fork_equals_the_log_at_its_revision(sqlite_story: str, tmp_path: Path, at: int) -> None:
     assert_same(sqlite_story, f"sqlite:///{tmp_path}/fork.db", at)
 
 
-def test_a_fork_may_be_in_another_database(story_url: str, target: str) -> None:
+def test_a_fork_can_be_in_another_database(story_url: str, target: str) -> None:
     assert_same(story_url, target, 12)
 
 
@@ -79,7 +79,7 @@ def assert_same(story_url: str, target: str, at: int) -> None:
 
 
 @pytest.mark.postgres
-def test_a_whole_fork_says_the_same_in_every_view(sqlite_story: str, target: str) -> None:
+def test_a_complete_fork_equals_the_log_in_every_view(sqlite_story: str, target: str) -> None:
     forked(sqlite_story, target, story.HEAD)
     with open_database(sqlite_story) as ours, open_database(target) as theirs:
         for view in VIEWS:
@@ -89,7 +89,7 @@ def test_a_whole_fork_says_the_same_in_every_view(sqlite_story: str, target: str
         assert ours.query(reconciles).rows == theirs.query(reconciles).rows
 
 
-def test_a_fork_goes_on_by_itself(story_url: str, target: str) -> None:
+def test_a_fork_is_independent(story_url: str, target: str) -> None:
     head = forked(story_url, target, 12)
     log = opened_log(target)
     web_0 = log.get(story.obj("Pod", "a").resource, Key("shop", "web-0"))
@@ -108,7 +108,7 @@ def test_a_fork_goes_on_by_itself(story_url: str, target: str) -> None:
         assert ours.query("SELECT uuid FROM log_head").rows != [(head.uuid,)]
 
 
-def test_a_leaders_term_is_the_one_that_it_was(sqlite_story: str, target: str) -> None:
+def test_a_fork_keeps_the_leaders_term(sqlite_story: str, target: str) -> None:
     forked(sqlite_story, target, 9)
     log = opened_log(target)
     change = Proposal(EventType.MODIFIED, story.endpoints([]), 8)
@@ -118,7 +118,7 @@ def test_a_leaders_term_is_the_one_that_it_was(sqlite_story: str, target: str) -
     log.close()
 
 
-def test_what_compaction_took_cannot_be_forked(past_url: str, target: str) -> None:
+def test_a_compacted_revision_cannot_be_forked(past_url: str, target: str) -> None:
     log = opened_log(past_url)
     log.compact(13)
     log.close()
@@ -141,7 +141,7 @@ def test_a_compacted_log_can_be_forked_above_its_floor(past_url: str, target: st
     fork_log.close()
 
 
-def test_of_what_was_compacted_by_itself_the_fork_has_what_is_left(past_url: str, target: str) -> None:
+def test_a_fork_contains_the_remaining_events_of_a_compacted_resource(past_url: str, target: str) -> None:
     """The compaction removed the state of web-0 at revision 4, because web-0 changed later; web-1 was created later;
     all other objects exist.
     """
@@ -157,12 +157,12 @@ def test_of_what_was_compacted_by_itself_the_fork_has_what_is_left(past_url: str
     fork_log.close()
 
 
-def test_a_log_that_is_not_empty_is_left_alone(sqlite_story: str, past_url: str) -> None:
+def test_a_non_empty_log_is_refused(sqlite_story: str, past_url: str) -> None:
     with pytest.raises(SettingsError, match="not empty"):
         forked(sqlite_story, past_url, 3)
 
 
-def test_the_command_says_what_it_made(run: Run, sqlite_story: str, tmp_path: Path) -> None:
+def test_the_command_prints_the_fork(run: Run, sqlite_story: str, tmp_path: Path) -> None:
     made = f"sqlite:///{tmp_path}/made.db"
     finished = run("fork", "--from", sqlite_story, "--at", "12", "--database", made)
     assert (finished.code, finished.err) == (0, "")

@@ -140,7 +140,7 @@ def test_killing_a_writer_loses_no_acknowledged_append(postgres_url: str, opened
 
 
 @pytest.mark.slow
-def test_a_frozen_writer_blocks_nobody(postgres_url: str, opened: Open, dice: random.Random) -> None:
+def test_a_frozen_writer_blocks_no_others(postgres_url: str, opened: Open, dice: random.Random) -> None:
     log = opened()
     process = writer(postgres_url, "frozen")
     slowest = 0.0
@@ -159,7 +159,7 @@ def test_a_frozen_writer_blocks_nobody(postgres_url: str, opened: Open, dice: ra
     assert set(written(log).values()) == {1}
 
 
-def test_a_compactor_frozen_with_the_lock_is_thrown_out(opened: Open) -> None:
+def test_a_frozen_compactor_with_the_lock_is_disconnected(opened: Open) -> None:
     log, other = opened(), opened()
     log.append([add(thing("a"))], author=AUTHOR)
     began = time.monotonic()
@@ -183,7 +183,7 @@ def change_often(log: PostgresEventLog, name: str, times: int, stop: threading.E
 
 
 @pytest.mark.slow
-def test_a_crashing_server_loses_and_doubles_nothing(cluster: PostgresCluster, opened: Open) -> None:
+def test_a_crashing_server_loses_and_duplicates_nothing(cluster: PostgresCluster, opened: Open) -> None:
     logs = [opened(), opened()]
     counts: dict[str, int] = {}
     stop = threading.Event()
@@ -202,7 +202,7 @@ def test_a_crashing_server_loses_and_doubles_nothing(cluster: PostgresCluster, o
 
 
 @pytest.mark.slow
-def test_terminated_connections_lose_and_double_nothing(
+def test_terminated_connections_lose_and_duplicate_nothing(
     cluster: PostgresCluster, postgres_url: str, opened: Open, dice: random.Random
 ) -> None:
     log = opened()
@@ -220,7 +220,7 @@ def test_terminated_connections_lose_and_double_nothing(
     assert written(log) == {f"w{n}": 251 for n in range(4)}
 
 
-def test_a_lost_reply_is_answered_with_the_original_events(
+def test_a_retry_after_a_lost_reply_returns_the_original_events(
     cluster: PostgresCluster, postgres_url: str, opened: Open
 ) -> None:
     with Proxy(cluster.port) as proxy:
@@ -234,7 +234,7 @@ def test_a_lost_reply_is_answered_with_the_original_events(
         log.close()
 
 
-def test_a_first_try_that_arrives_after_its_retry_writes_nothing(
+def test_a_first_attempt_that_arrives_after_its_retry_writes_nothing(
     cluster: PostgresCluster, postgres_url: str, opened: Open
 ) -> None:
     with Proxy(cluster.port) as proxy:
@@ -250,7 +250,7 @@ def test_a_first_try_that_arrives_after_its_retry_writes_nothing(
         log.close()
 
 
-def test_a_server_that_is_down_for_good_is_reported_as_such(cluster: PostgresCluster, opened: Open) -> None:
+def test_a_permanently_stopped_server_is_reported(cluster: PostgresCluster, opened: Open) -> None:
     log = opened(patience=0.3)
     cluster.stop("immediate")
     try:
@@ -281,7 +281,7 @@ def test_a_waiter_survives_a_restart(cluster: PostgresCluster, opened: Open) -> 
 # Tests of successes that are not durable.
 
 
-def test_a_commit_no_standby_has_confirmed_is_not_a_success(
+def test_a_commit_without_a_standbys_confirmation_is_no_success(
     cluster: PostgresCluster, postgres_url: str, opened: Open
 ) -> None:
     log = opened(patience=3.0)
@@ -313,7 +313,7 @@ def require_standby(cluster: PostgresCluster, names: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_tailing_reader_misses_nothing_of_eight_writers(opened: Open, dice: random.Random) -> None:
+def test_a_reader_receives_all_events_of_eight_writers(opened: Open, dice: random.Random) -> None:
     writers = [opened() for _ in range(8)]
     reader = opened()
     seen: list[Event] = []
@@ -330,7 +330,7 @@ def test_a_tailing_reader_misses_nothing_of_eight_writers(opened: Open, dice: ra
 
 
 @pytest.mark.slow
-def test_no_event_of_an_older_term_follows_a_takeover(opened: Open, dice: random.Random) -> None:
+def test_no_event_of_an_older_term_follows_a_failover(opened: Open, dice: random.Random) -> None:
     """Writers keep their term until a write is refused, and then take over, so former leaders really attempt writes."""
     takeovers: list[int] = []
     refusals: list[int] = []
@@ -371,9 +371,7 @@ def test_no_event_of_an_older_term_follows_a_takeover(opened: Open, dice: random
 # Tests of a proxy between the log and its database.
 
 
-def test_behind_a_transaction_pooler_waiting_works_without_notifications(
-    cluster: PostgresCluster, postgres_url: str, opened: Open
-) -> None:
+def test_waiting_works_behind_a_transaction_pooler(cluster: PostgresCluster, postgres_url: str, opened: Open) -> None:
     with Proxy(cluster.port, server_messages=like_a_transaction_pooler) as proxy:
         log, other = opened(via(proxy, postgres_url)), opened()
         assert log.wait(0, 0.0) == 0

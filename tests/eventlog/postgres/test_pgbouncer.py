@@ -54,7 +54,7 @@ def real_log(url: str, seed: int = 1) -> PostgresEventLog:
     return PostgresEventLog(url, clock=SystemClock(), random=random.Random(seed))
 
 
-def test_it_is_noticed(url: str, postgres_url: str) -> None:
+def test_a_pooler_is_detected(url: str, postgres_url: str) -> None:
     pooled, direct = real_log(url), real_log(postgres_url)
     for log, is_pooled in ((pooled, True), (direct, False)):
         log.wait(0, 0.0)
@@ -78,7 +78,7 @@ def test_no_session_lock_is_taken(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_several_write_and_follow_at_once(url: str, postgres_url: str) -> None:
+def test_several_processes_write_and_follow_concurrently(url: str, postgres_url: str) -> None:
     logs = [real_log(each, seed) for seed, each in enumerate((url, url, postgres_url))]
     seen: list[int] = []
     ended = threading.Event()
@@ -103,7 +103,7 @@ def test_several_write_and_follow_at_once(url: str, postgres_url: str) -> None:
         log.close()
 
 
-def test_sql_is_asked_through_it(url: str) -> None:
+def test_sql_works_through_the_pooler(url: str) -> None:
     log = real_log(url)
     log.append([add(thing("a"))], author=AUTHOR)
     log.close()

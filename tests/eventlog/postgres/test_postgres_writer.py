@@ -60,7 +60,7 @@ def pending(name: str, append_id: int, author: Author = AUTHOR, **how: Any) -> P
 # Groups.
 
 
-def test_refused_append_does_not_affect_its_group(log: PostgresEventLog) -> None:
+def test_a_refused_append_does_not_affect_its_group(log: PostgresEventLog) -> None:
     writer = log._postgres_writer
     twice = PendingAppend(
         [modify(thing("a", spec=1), None), add(thing("c")), modify(thing("a", spec=2), 99)],
@@ -78,7 +78,7 @@ def test_refused_append_does_not_affect_its_group(log: PostgresEventLog) -> None
     assert verify(log).events == 2
 
 
-def test_a_place_touched_often_in_one_group_keeps_its_history(log: PostgresEventLog, sql: Sql) -> None:
+def test_an_object_written_repeatedly_in_one_group_keeps_its_history(log: PostgresEventLog, sql: Sql) -> None:
     changes = [add(thing("a")), modify(thing("a", spec=1), 1)]
     both = PendingAppend(changes, AUTHOR, None, None, recorded_at=1, append_id=1)
     other = PendingAppend([modify(thing("a", spec=2), None)], AUTHOR, None, None, recorded_at=1, append_id=2)
@@ -99,7 +99,7 @@ def test_fenced_and_unfenced_appends_share_a_group(log: PostgresEventLog) -> Non
     assert [event.term for event in log.events_after(0)] == [3, 3, 0, 3, 3, 0]
 
 
-def test_data_the_database_cannot_hold_is_refused_alone(log: PostgresEventLog) -> None:
+def test_unstorable_data_is_refused_alone(log: PostgresEventLog) -> None:
     """In PostgreSQL, a text value cannot contain NUL, and an index entry cannot be one megabyte long."""
     huge = "".join(random.Random(1).choices("0123456789abcdef", k=100_000))
     group = [pending("a", 1), pending("b", 2, Author("nul\0")), pending(huge, 3), pending("c", 4)]
@@ -120,7 +120,7 @@ def test_a_reconcile_keeps_its_triggers_and_a_nul_in_its_message_is_replaced(log
     assert found.outcome == Outcome(10, "error", "bad\ufffdbyte ?")
 
 
-def test_a_revision_beyond_64_bits_is_a_conflict_like_any_other(log: PostgresEventLog) -> None:
+def test_a_revision_above_64_bits_is_a_conflict(log: PostgresEventLog) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     with pytest.raises(Conflict):
         log.append([modify(thing("a", spec=1), 2**70)], author=AUTHOR)
@@ -129,7 +129,7 @@ def test_a_revision_beyond_64_bits_is_a_conflict_like_any_other(log: PostgresEve
 # Tests of the writer's cached head against the log.
 
 
-def test_a_retry_finds_what_its_first_try_wrote_and_writes_the_rest(log: PostgresEventLog) -> None:
+def test_a_retry_finds_the_events_of_its_first_attempt_and_writes_the_rest(log: PostgresEventLog) -> None:
     writer = log._postgres_writer
     first, second = pending("a", 1), pending("b", 2)
     written = writer.commit([first], [], since=None)
@@ -138,7 +138,7 @@ def test_a_retry_finds_what_its_first_try_wrote_and_writes_the_rest(log: Postgre
     assert [event.key.name for event in log.events_after(0)] == ["a", "b"]
 
 
-def test_a_writer_that_compaction_has_passed_catches_up(log: PostgresEventLog, postgres_url: str) -> None:
+def test_a_writer_behind_a_compaction_catches_up(log: PostgresEventLog, postgres_url: str) -> None:
     other = opened(postgres_url, seed=2)
     other.append([add(thing("a"))], author=AUTHOR)
     other.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
@@ -147,7 +147,7 @@ def test_a_writer_that_compaction_has_passed_catches_up(log: PostgresEventLog, p
     other.close()
 
 
-def test_a_retry_is_judged_by_what_was_known_at_its_first_try(log: PostgresEventLog) -> None:
+def test_a_retry_uses_the_knowledge_of_its_first_attempt(log: PostgresEventLog) -> None:
     """The committer's cached revision may be older than the compaction floor."""
     log.append([add(thing("a"))], author=AUTHOR)
     log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
@@ -157,7 +157,7 @@ def test_a_retry_is_judged_by_what_was_known_at_its_first_try(log: PostgresEvent
     assert isinstance(log._postgres_writer.commit(group, [], since=0)[0], list)
 
 
-def test_an_unknown_outcome_that_compaction_has_erased_stays_unknown(log: PostgresEventLog) -> None:
+def test_an_unknown_outcome_removed_by_compaction_stays_unknown(log: PostgresEventLog) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
     log.compact(2)
@@ -165,7 +165,7 @@ def test_an_unknown_outcome_that_compaction_has_erased_stays_unknown(log: Postgr
         log._postgres_writer.commit([pending("b", 1)], [], since=0)
 
 
-def test_a_database_that_has_lost_what_it_acknowledged_is_not_written_to(log: PostgresEventLog, sql: Sql) -> None:
+def test_a_database_that_lost_acknowledged_events_is_not_written_to(log: PostgresEventLog, sql: Sql) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     sql("DELETE FROM event")
     sql("DELETE FROM object")
@@ -174,7 +174,7 @@ def test_a_database_that_has_lost_what_it_acknowledged_is_not_written_to(log: Po
         log.append([add(thing("b"))], author=AUTHOR)
 
 
-def test_a_head_that_points_into_the_past_is_corruption(log: PostgresEventLog, postgres_url: str, sql: Sql) -> None:
+def test_a_head_below_the_newest_event_is_corruption(log: PostgresEventLog, postgres_url: str, sql: Sql) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     sql("UPDATE log_head SET revision = 0")
     other = opened(postgres_url, patience=0.1, seed=2)
@@ -183,7 +183,7 @@ def test_a_head_that_points_into_the_past_is_corruption(log: PostgresEventLog, p
     other.close()
 
 
-def test_what_the_append_reads_is_never_older_than_its_lock(log: PostgresEventLog) -> None:
+def test_the_append_reads_no_older_than_its_lock(log: PostgresEventLog) -> None:
     connection = log._postgres_writer._open()
     connection.execute("SET default_transaction_isolation = 'repeatable read'")
     with pytest.raises(LogUnavailable, match="READ COMMITTED"):
@@ -193,12 +193,12 @@ def test_what_the_append_reads_is_never_older_than_its_lock(log: PostgresEventLo
 # Opening.
 
 
-def test_a_database_without_a_log_is_told_apart(cluster: PostgresCluster) -> None:
+def test_a_database_without_a_log_is_reported(cluster: PostgresCluster) -> None:
     with cluster.database("empty") as url, pytest.raises(SchemaOutdated, match="ctrlmgr migrate"):
         opened(url)
 
 
-def test_a_server_that_is_not_there_is_reported_at_once() -> None:
+def test_an_unreachable_server_is_reported_at_once() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_is_reported_at_once() -> None:
             opened(f"postgresql://nobody@127.0.0.1:{port}/nothing")
 
 
-def test_a_server_that_takes_no_writes_is_read_but_not_written(
+def test_a_read_only_server_is_read_but_not_written(
     cluster: PostgresCluster, log: PostgresEventLog, postgres_url: str
 ) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
@@ -222,7 +222,7 @@ def test_a_server_that_takes_no_writes_is_read_but_not_written(
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_every_spelling_of_the_url_is_understood(postgres_url: str, scheme: str) -> None:
+def test_every_form_of_the_url_is_accepted(postgres_url: str, scheme: str) -> None:
     url = scheme + "://" + postgres_url.partition("://")[2]
     log = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
     assert log.head().revision == 0
@@ -230,7 +230,7 @@ def test_every_spelling_of_the_url_is_understood(postgres_url: str, scheme: str)
     assert parse_url(url).url.drivername == "postgresql+psycopg"
 
 
-def test_a_closed_log_says_so(postgres_url: str) -> None:
+def test_a_closed_log_raises_an_error(postgres_url: str) -> None:
     log = opened(postgres_url)
     log.close()
     for call in (log.head, lambda: log.wait(0, 0.0), lambda: log.append([add(thing("a"))], author=AUTHOR)):
@@ -241,7 +241,7 @@ def test_a_closed_log_says_so(postgres_url: str) -> None:
 # The wire.
 
 
-def test_packed_arrays_arrive_as_they_were(postgres_url: str) -> None:
+def test_packed_arrays_survive_a_round_trip(postgres_url: str) -> None:
     arrays = {
         BigintArray: [0, -1, 2**63 - 1, -(2**63)],
         IntegerArray: [0, 1, -(2**31)],

@@ -77,7 +77,7 @@ def opened(url: str, seed: int) -> SQLLog:
     return log
 
 
-def test_its_settings_are_in_force(production: Production) -> None:
+def test_session_settings_are_active(production: Production) -> None:
     found = production.cluster.execute("SELECT name, setting FROM pg_file_settings WHERE applied AND error IS NULL")
     assert settings_of(EXAMPLES / "ctrlmgr.conf").items() <= dict(found).items()
 
@@ -99,7 +99,7 @@ def test_its_settings_are_in_force(production: Production) -> None:
         (OWNER, "CREATE TABLE passing (a int); DROP TABLE passing", ""),
     ],
 )
-def test_each_role_may_do_what_it_is_for(production: Production, role: str, statement: str, refusal: str) -> None:
+def test_each_role_has_its_rights(production: Production, role: str, statement: str, refusal: str) -> None:
     if not refusal:
         production.run(role, statement)
         return
@@ -108,7 +108,7 @@ def test_each_role_may_do_what_it_is_for(production: Production, role: str, stat
     assert refused.value.sqlstate == refusal
 
 
-def test_serving_takes_no_more_than_its_role(production: Production) -> None:
+def test_serve_needs_only_the_rights_of_its_role(production: Production) -> None:
     with closing(opened(production.url(SERVE), 2)) as log:
         log.append([add(thing("a"))], author=AUTHOR)
         log.append([modify(thing("a", spec={}), None)], author=AUTHOR)
@@ -121,14 +121,14 @@ def test_serving_takes_no_more_than_its_role(production: Production) -> None:
         log.append([add(thing("b"))], author=AUTHOR)
 
 
-def test_what_a_later_migration_makes_may_be_used_too(production: Production) -> None:
+def test_tables_of_later_migrations_can_be_used(production: Production) -> None:
     production.run(OWNER, "CREATE TABLE later (a int)")
     production.run(SERVE, "INSERT INTO later VALUES (1)")
     production.run(READER, "SELECT * FROM later")
     production.run(OWNER, "DROP TABLE later")
 
 
-def test_two_serve_through_its_pooler_with_no_more_than_their_role(production: Production, tmp_path: Path) -> None:
+def test_two_servers_run_through_the_pooler_with_their_role(production: Production, tmp_path: Path) -> None:
     with (
         PgBouncer(production.cluster, users={SERVE: SERVE}) as pooler,
         Group(tmp_path, pooler.url(production.url(SERVE)), *SHORT) as group,

@@ -55,7 +55,7 @@ TERMINATE = "SELECT pg_terminate_backend({pid})"
 
 
 @pytest.mark.parametrize("end", [CANCEL, TERMINATE])
-def test_an_append_whose_wait_is_ended_is_known_when_the_standby_has_it(
+def test_an_append_with_a_cancelled_wait_is_confirmed_by_the_standby(
     both: ReplicatedPostgres, opened: Open, end: str
 ) -> None:
     log = opened()
@@ -77,7 +77,7 @@ def test_an_append_whose_wait_is_ended_is_known_when_the_standby_has_it(
     assert written(log) == {"a": 2}
 
 
-def test_an_append_that_no_standby_has_ends_as_unknown(both: ReplicatedPostgres, opened: Open) -> None:
+def test_an_append_without_a_standby_has_an_unknown_outcome(both: ReplicatedPostgres, opened: Open) -> None:
     log = opened(patience=2.0)
     log.append([add(thing("a"))], author=AUTHOR)
     both.standby.stop("immediate")
@@ -95,7 +95,7 @@ def test_an_append_that_no_standby_has_ends_as_unknown(both: ReplicatedPostgres,
     assert written(log) == {"a": 3}
 
 
-def test_failing_over_neither_loses_nor_repeats_a_revision(both: ReplicatedPostgres, opened: Open) -> None:
+def test_a_failover_neither_loses_nor_repeats_a_revision(both: ReplicatedPostgres, opened: Open) -> None:
     """While four writers append unconditionally and one reader follows the log, the primary is killed and the standby
     is promoted.
     """
@@ -143,7 +143,7 @@ def await_progress(acknowledged: dict[str, list[int]]) -> None:
     until(lambda: so_far() >= before + 40, "appends get through")
 
 
-def test_a_primary_that_was_replaced_is_not_believed_any_more(both: ReplicatedPostgres, opened: Open) -> None:
+def test_a_replaced_primary_is_refused(both: ReplicatedPostgres, opened: Open) -> None:
     log, old = opened(), both.primary
     log.append([add(thing("a"))], author=AUTHOR)
     both.promote()  # while the old primary runs and accepts writes of all clients
@@ -194,9 +194,7 @@ def test_only_the_newest_primary_is_connected_to(both: ReplicatedPostgres) -> No
         (Head("another", 1, b""), "this process has used log another"),
     ],
 )
-def test_a_log_that_is_not_the_one_we_know_is_refused(
-    both: ReplicatedPostgres, opened: Open, known: Head, problem: str
-) -> None:
+def test_another_log_is_refused(both: ReplicatedPostgres, opened: Open, known: Head, problem: str) -> None:
     log = opened()
     log.append([add(thing("a")), add(thing("b"))], author=AUTHOR)
     servers = Servers(both.url_of(database_of(log)))
@@ -207,7 +205,7 @@ def test_a_log_that_is_not_the_one_we_know_is_refused(
         pass
 
 
-def test_a_database_that_stands_still_is_given_up_on_and_comes_back(both: ReplicatedPostgres, opened: Open) -> None:
+def test_a_hanging_database_times_out_and_recovers(both: ReplicatedPostgres, opened: Open) -> None:
     log, impatient = opened(), opened(patience=1.0)
     log.append([add(thing("a"))], author=AUTHOR)
     impatient.append([add(thing("b"))], author=AUTHOR)
@@ -229,7 +227,7 @@ def test_a_database_that_stands_still_is_given_up_on_and_comes_back(both: Replic
     assert (counts["a"], counts["c"]) == (2, 1)
 
 
-def test_readers_have_no_more_connections_than_they_may(both: ReplicatedPostgres) -> None:
+def test_the_number_of_reader_connections_is_limited(both: ReplicatedPostgres) -> None:
     url = both.another()
     log = PostgresEventLog(url, clock=SystemClock(), random=random.Random(1), pool_size=2)
     with log._read(), log._read(), pytest.raises(LogUnavailable, match="all connections for reading are busy"):

@@ -54,7 +54,7 @@ def opened(url: str) -> PostgresEventLog:
     return PostgresEventLog(url, clock=SystemClock(), random=random.Random(2), patience=0.2)
 
 
-def test_another_host_is_spoken_to_when_its_certificate_is_right(secured: Secured) -> None:
+def test_another_host_with_a_valid_certificate_is_connected(secured: Secured) -> None:
     log = opened(secured.url(NAME, f"sslrootcert={secured.authority}"))
     assert log.append([add(thing("a"))], author=AUTHOR)
     in_use = secured.cluster.execute(
@@ -72,13 +72,15 @@ def test_another_host_is_spoken_to_when_its_certificate_is_right(secured: Secure
         ("elsewhere.example", False, 'does not match host name "elsewhere.example"'),
     ],
 )
-def test_it_is_not_when_that_is_wrong(secured: Secured, host: str, wrong_authority: bool, problem: str) -> None:
+def test_another_host_with_an_invalid_certificate_is_refused(
+    secured: Secured, host: str, wrong_authority: bool, problem: str
+) -> None:
     authority = secured.other if wrong_authority else secured.authority
     with pytest.raises(LogUnavailable, match=problem):
         opened(secured.url(host, f"sslrootcert={authority}"))
 
 
-def test_server_certificate_needs_a_known_authority_unless_sslmode_is_require(
+def test_a_server_certificate_needs_a_known_authority_unless_sslmode_is_require(
     secured: Secured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

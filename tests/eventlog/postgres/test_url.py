@@ -38,7 +38,7 @@ def no_wishes_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         ("postgresql://me@/log?host=::1&port=3", [("::1", 3)]),
     ],
 )
-def test_servers_are_named_in_all_the_usual_ways(url: str, places: list[tuple[str, int]]) -> None:
+def test_servers_are_named_in_all_usual_forms(url: str, places: list[tuple[str, int]]) -> None:
     target = parse_url(url)
     assert list(target.places) == [Place(*place) for place in places]
     assert target.url.database == "log"
@@ -46,7 +46,7 @@ def test_servers_are_named_in_all_the_usual_ways(url: str, places: list[tuple[st
     assert not {"host", "port", "target_session_attrs"} & target.url.query.keys()
 
 
-def test_the_account_is_kept() -> None:
+def test_the_account_of_the_url_is_kept() -> None:
     url = parse_url("postgresql://me%40home:p%2Fw@a,b/log").url
     assert (url.username, url.password, url.drivername) == ("me@home", "p/w", "postgresql+psycopg")
 
@@ -60,7 +60,7 @@ def test_the_account_is_kept() -> None:
         ("postgresql://a,b/log?hostaddr=127.0.0.1", "hostaddr needs a single host"),
     ],
 )
-def test_what_is_wrong_is_said(url: str, problem: str) -> None:
+def test_an_invalid_url_is_refused_with_its_reason(url: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         parse_url(url)
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said(url: str, problem: str) -> None:
     ("attributes", "wanted"),
     [("", True), ("read-write", True), ("primary", True), ("any", False), ("prefer-standby", False)],
 )
-def test_standby_is_read_only_if_configured(attributes: str, wanted: bool) -> None:
+def test_a_standby_is_read_only_if_configured(attributes: str, wanted: bool) -> None:
     assert parse_url(f"postgresql://a/log?target_session_attrs={attributes}").wants_primary is wanted
 
 
@@ -80,11 +80,11 @@ def security(url: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("host", ["", "localhost", "127.0.0.1", "127.1.2.3", "[::1]", "%2Frun"])
-def test_what_stays_on_this_machine_is_left_to_libpq(host: str) -> None:
+def test_local_connections_use_libpqs_defaults(host: str) -> None:
     assert security(f"postgresql://{host}/log".replace("%2Frun/log", "/log?host=/run")) == (None, None)
 
 
-def test_server_on_another_host_must_present_a_valid_certificate(
+def test_a_server_on_another_host_must_present_a_valid_certificate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("psycopg.pq.version", lambda: 15_00_10)
@@ -115,11 +115,11 @@ def test_explicit_values_override_defaults(monkeypatch: pytest.MonkeyPatch) -> N
         ("postgresql:///log?host=/run&sslmode=disable", []),
     ],
 )
-def test_client_without_a_certificate_is_anonymous(url: str, unverified: list[str]) -> None:
+def test_a_client_without_a_certificate_is_anonymous(url: str, unverified: list[str]) -> None:
     assert [str(place) for place in parse_url(url).unverified()] == unverified
 
 
-def test_the_url_beats_our_defaults() -> None:
+def test_the_url_overrides_the_defaults() -> None:
     target = parse_url("postgresql://a/log?connect_timeout=9&application_name=mine")
     parameters = target.parameters(target.places[0], {"connect_timeout": 2, "tcp_user_timeout": 1})
     assert (parameters["connect_timeout"], parameters["application_name"]) == ("9", "mine")
@@ -127,7 +127,7 @@ def test_the_url_beats_our_defaults() -> None:
 
 
 @pytest.mark.postgres
-def test_a_database_that_cannot_hold_every_text_is_refused_in_words(cluster: PostgresCluster) -> None:
+def test_a_database_with_an_unsuitable_encoding_is_refused(cluster: PostgresCluster) -> None:
     cluster.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     try:
         url = cluster.url("ascii")

@@ -60,7 +60,7 @@ def test_verify_names_the_revision_for_every_byte_of_a_payload(log: VerifiableLo
                 verify(log)
 
 
-def test_verify_notices_what_is_missing(log: VerifiableLog, postgres_url: str) -> None:
+def test_verify_detects_missing_rows(log: VerifiableLog, postgres_url: str) -> None:
     execute(postgres_url, "DELETE FROM event WHERE revision = 20")
     with pytest.raises(LogCorrupt, match="revision 20 is missing"):
         verify(log)
@@ -69,7 +69,7 @@ def test_verify_notices_what_is_missing(log: VerifiableLog, postgres_url: str) -
         verify(log)
 
 
-def test_a_compacted_log_verifies_and_its_damage_shows(log: VerifiableLog, postgres_url: str) -> None:
+def test_a_compacted_log_verifies_and_its_damage_is_detected(log: VerifiableLog, postgres_url: str) -> None:
     for i in range(5):
         log.append([modify(thing("p0", spec=i), None)], author=AUTHOR)
     log.compact(25)
@@ -79,7 +79,7 @@ def test_a_compacted_log_verifies_and_its_damage_shows(log: VerifiableLog, postg
         verify(log)
 
 
-def test_a_database_put_back_under_a_running_writer_is_noticed(log: VerifiableLog, postgres_url: str) -> None:
+def test_a_database_restored_under_a_running_writer_is_detected(log: VerifiableLog, postgres_url: str) -> None:
     execute(postgres_url, "DELETE FROM event WHERE revision > 10")
     execute(
         postgres_url,

@@ -136,7 +136,7 @@ COSTS: list[tuple[Callable[[int | None], Schema], str, int, int, int]] = [
 
 
 @pytest.mark.parametrize(("schema", "rule", "unlimited", "most", "limited_"), COSTS)
-def test_what_a_rule_may_cost(
+def test_the_estimated_cost_of_a_rule(
     schema: Callable[[int | None], Schema], rule: str, unlimited: int, most: int, limited_: int
 ) -> None:
     assert (cost(schema(None), rule), cost(schema(most), rule)) == (unlimited, limited_)
@@ -146,7 +146,7 @@ def test_what_a_rule_may_cost(
     ("rule", "expected"),
     [("self.all(x, self.all(y, true))", 352), ("self.all(x, self.all(y, self.all(z, true)))", 3552)],
 )
-def test_loops_in_loops_multiply(rule: str, expected: int) -> None:
+def test_nested_loops_multiply(rule: str, expected: int) -> None:
     assert cost(of_list(NUMBER)(10), rule) == expected
     assert cost(of_list(NUMBER)(None), rule) > 10_000_000
 
@@ -164,7 +164,7 @@ def test_loops_in_loops_multiply(rule: str, expected: int) -> None:
         ("self.exists_one(x, x == 1.0)", 33),
     ],
 )
-def test_functions_that_make_something(rule: str, expected: int) -> None:
+def test_functions_that_create_values_cost_their_size(rule: str, expected: int) -> None:
     assert cost(of_list(NUMBER)(10), rule) == expected
 
 
@@ -185,7 +185,7 @@ CONTRIBUTED = "contributed to estimated rule cost total exceeding cost limit for
 TOTAL = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of"
 
 
-def test_a_rule_that_may_cost_too_much_is_refused_and_named_as_the_one() -> None:
+def test_a_too_costly_rule_is_refused_and_named() -> None:
     assert told(ruled(of_list(TEXT)(None), DEAR)) == [
         (f"{AT}.rule", "estimated rule cost exceeds budget by factor of more than 100x"),
         (f"{AT}.rule", CONTRIBUTED),
@@ -193,17 +193,17 @@ def test_a_rule_that_may_cost_too_much_is_refused_and_named_as_the_one() -> None
     ]
 
 
-def test_limits_make_it_cheap() -> None:
+def test_size_limits_reduce_the_estimated_cost() -> None:
     assert told(ruled(texts(100), DEAR)) == []
 
 
 @pytest.mark.parametrize(("most", "factor"), [(1850, "1.027675x"), (3000, "2.7x"), (1800, "")])
-def test_a_small_excess_is_told_precisely(most: int, factor: str) -> None:
+def test_a_small_excess_is_reported_precisely(most: int, factor: str) -> None:
     found = told(ruled(of_list(NUMBER)(most), "self.all(x, self.all(y, true))"))
     assert found == ([(f"{AT}.rule", f"estimated rule cost exceeds budget by factor of {factor}")] if factor else [])
 
 
-def test_what_is_in_many_is_multiplied_by_how_many_there_are() -> None:
+def test_the_cost_in_items_is_multiplied_by_their_number() -> None:
     inner = ruled(text(1000), "self.contains('abc')")
     [(place, words)] = told(limited({"type": "array", "items": inner}, maxItems=30_000))
     assert place == "s.properties[a].items.x-kubernetes-validations[0].rule"
@@ -212,7 +212,7 @@ def test_what_is_in_many_is_multiplied_by_how_many_there_are() -> None:
     assert unlimited[-1] == ("s", f"{TOTAL} 4.2x")
 
 
-def test_a_message_is_made_once_and_may_be_too_dear_as_well() -> None:
+def test_a_message_is_evaluated_once_and_can_be_too_costly() -> None:
     schema = ruled(texts(None), "true", messageExpression="self.join(',')")
     assert told(schema)[0] == (
         f"{AT}.messageExpression",
@@ -220,14 +220,14 @@ def test_a_message_is_made_once_and_may_be_too_dear_as_well() -> None:
     )
 
 
-def test_of_many_the_four_dearest_are_named() -> None:
+def test_the_four_costliest_of_many_rules_are_named() -> None:
     rules = [f"self.all(x, self.all(y, {'1 + ' * each}1 > 0))" for each in range(9)]
     found = told(ruled(of_list(NUMBER)(1500), *rules))
     named = [place for place, words in found if words == CONTRIBUTED]
     assert named == [f"s.properties[a].x-kubernetes-validations[{each}].rule" for each in (8, 7, 6, 5)]
 
 
-def test_a_schema_that_stays_as_it_is_may_have_dear_rules() -> None:
+def test_an_unchanged_schema_can_have_costly_rules() -> None:
     schema = ruled(of_list(NUMBER)(3000), "self.all(x, self.all(y, true))")
     assert told(schema, is_unchanged=True) == []
     assert told(ruled(of_list(TEXT)(None), DEAR), is_unchanged=True) == [

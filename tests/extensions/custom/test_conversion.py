@@ -63,7 +63,7 @@ def stage() -> Converted:
     return Converted()
 
 
-def test_an_object_is_shown_in_the_version_asked_for_and_stored_in_the_stored_one(stage: Converted) -> None:
+def test_an_object_is_returned_in_the_requested_version_and_stored_in_the_storage_version(stage: Converted) -> None:
     created = stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"width": 2}))
     assert (created.code, created.body["apiVersion"], created.body["spec"]) == (201, f"{GROUP}/v2", {"width": 2})
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 2}
@@ -73,7 +73,7 @@ def test_an_object_is_shown_in_the_version_asked_for_and_stored_in_the_stored_on
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 5}
 
 
-def test_a_hook_on_simulated_nodes_is_not_called_and_objects_change_their_version_alone() -> None:
+def test_a_hook_on_simulated_nodes_is_not_called_and_only_the_version_changes() -> None:
     client = {"service": {"namespace": "shop", "name": "hooks"}}
     stage = Converted({"strategy": "Webhook", "webhook": {**HOOK["webhook"], "clientConfig": client}})
     stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {"simulate.ctrlmgr.io/node": "true"}}})
@@ -94,7 +94,7 @@ def test_a_hook_on_simulated_nodes_is_not_called_and_objects_change_their_versio
     assert (read["apiVersion"], read["spec"], stage.batches) == (f"{GROUP}/v1", {"keep": "x"}, [])
 
 
-def test_what_the_stored_version_does_asks_no_hook(stage: Converted) -> None:
+def test_requests_in_the_storage_version_call_no_hook(stage: Converted) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.send("GET", f"{V1}/a")
     stage.send("PATCH", f"{V1}/a", {"spec": {"size": 2}}, media_type=MERGE)
@@ -102,7 +102,7 @@ def test_what_the_stored_version_does_asks_no_hook(stage: Converted) -> None:
     assert stage.batches == []
 
 
-def test_a_list_is_converted_together_and_once(stage: Converted) -> None:
+def test_a_list_is_converted_in_one_call(stage: Converted) -> None:
     for index in range(5):
         stage.send("POST", V1, widget(f"w{index}", spec={"size": index}))
     listed = stage.send("GET", V2).body["items"]
@@ -113,7 +113,7 @@ def test_a_list_is_converted_together_and_once(stage: Converted) -> None:
     assert [each["metadata"]["name"] for each in selected] == ["w3"]
 
 
-def test_a_get_asks_each_time(stage: Converted) -> None:
+def test_each_get_calls_the_hook(stage: Converted) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     assert stage.send("GET", f"{V2}/a").code == 200
     stage.change = lambda review: Reply(problem="connection refused")
@@ -160,7 +160,7 @@ def _object(**changes: Any) -> Callable[[dict[str, Any]], Any]:
         (_object(labels={"b d": "x"}), 'returned invalid metadata: metadata.labels: Invalid value: "b d": name part'),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_told(
+def test_an_invalid_response_is_reported(
     stage: Converted, change: Callable[[dict[str, Any]], Any], message: str
 ) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
@@ -172,7 +172,7 @@ def test_an_answer_that_cannot_be_used_is_told(
     assert tail in refused.message
 
 
-def test_a_write_fails_on_its_way_back_and_a_deletion_on_its_way_here(stage: Converted) -> None:
+def test_a_write_fails_on_its_response_and_a_deletion_on_its_request(stage: Converted) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.change = _with(result={"status": "Failure", "message": "broken"})
     patched = stage.send("PATCH", f"{V2}/a", {"spec": {"width": 5}}, media_type=MERGE)
@@ -182,7 +182,7 @@ def test_a_write_fails_on_its_way_back_and_a_deletion_on_its_way_here(stage: Con
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 1}
 
 
-def test_labels_may_change_and_other_metadata_may_not(stage: Converted) -> None:
+def test_a_conversion_can_change_labels_but_no_other_metadata(stage: Converted) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     before = stage.send("GET", f"{V1}/a").body["metadata"]
 
@@ -196,7 +196,7 @@ def test_labels_may_change_and_other_metadata_may_not(stage: Converted) -> None:
     assert stage.send("GET", f"{V2}/a").body["metadata"] == {**before, "labels": {"by": "hook"}}
 
 
-def test_appliers_of_two_versions_share_what_is_the_same(stage: Converted) -> None:
+def test_appliers_of_two_versions_share_equal_fields(stage: Converted) -> None:
     def apply(path: str, spec: dict[str, Any], manager: str, **query: str) -> Any:
         body = {**widget("ap", api_version=f"{GROUP}/{'v2' if path == V2 else 'v1'}"), "spec": spec}
         return stage.send("PATCH", f"{path}/ap", body, query={"fieldManager": manager, **query}, media_type=APPLY)
@@ -213,7 +213,7 @@ def test_appliers_of_two_versions_share_what_is_the_same(stage: Converted) -> No
     assert gone.body["spec"] == {}
 
 
-def test_instances_go_with_their_definition_though_they_cannot_be_converted(stage: Converted) -> None:
+def test_unconvertible_instances_are_deleted_with_their_definition(stage: Converted) -> None:
     stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"width": 2}))
     stage.change = lambda review: Reply(problem="connection refused")
     stage.send("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}")

@@ -35,7 +35,7 @@ def test_an_object_is_pruned_and_defaulted(stage: DefinedStage) -> None:
     assert created.body["metadata"]["generation"] == 1
 
 
-def test_what_a_schema_forbids_is_refused(stage: DefinedStage) -> None:
+def test_an_object_that_violates_its_schema_is_refused(stage: DefinedStage) -> None:
     stage.define()
     refused = stage.send("POST", WIDGETS, widget(spec={"size": 0}))
     assert refused.code == 422
@@ -45,7 +45,7 @@ def test_what_a_schema_forbids_is_refused(stage: DefinedStage) -> None:
     assert 'unknown field "spec.b"' in strict.message
 
 
-def test_an_object_of_another_uid_is_told_of_by_its_key(stage: DefinedStage) -> None:
+def test_an_object_of_another_uid_is_reported_by_its_key(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget(spec={}))
     named = {
@@ -58,7 +58,7 @@ def test_an_object_of_another_uid_is_told_of_by_its_key(stage: DefinedStage) -> 
     assert "Code: 4, Key: /registry/example.com/widgets/shop/a, ResourceVersion: 0" in refused.message
 
 
-def test_a_status_of_its_own(stage: DefinedStage) -> None:
+def test_a_status_subresource_is_written_separately(stage: DefinedStage) -> None:
     stage.define(definition(versions=[version(subresources={"status": {}})]))
     created = stage.send("POST", WIDGETS, widget(spec={}, status={"phase": "New"}))
     assert "status" not in created.body
@@ -71,7 +71,7 @@ def test_a_status_of_its_own(stage: DefinedStage) -> None:
     assert changed.body["metadata"]["generation"] == 2
 
 
-def test_a_scale_is_where_the_definition_says(stage: DefinedStage) -> None:
+def test_a_scale_reads_the_paths_of_the_definition(stage: DefinedStage) -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.now", "labelSelectorPath": ".spec.color"}
     stage.define(definition(versions=[version(subresources={"scale": paths})]))
     stage.send("POST", WIDGETS, widget(spec={"color": "a=b"}, status={"now": 2}))
@@ -85,7 +85,7 @@ def test_a_scale_is_where_the_definition_says(stage: DefinedStage) -> None:
     assert stage.send("GET", f"{WIDGETS}/a").body["spec"]["size"] == 7
 
 
-def test_what_is_stored_is_read_by_the_schema_of_now(stage: DefinedStage) -> None:
+def test_a_stored_object_is_read_with_the_current_schema(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget(spec={"color": "red"}))
     schema: dict[str, Any] = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
@@ -96,7 +96,7 @@ def test_what_is_stored_is_read_by_the_schema_of_now(stage: DefinedStage) -> Non
     assert listed["spec"] == {"shape": "round"}
 
 
-def test_an_object_is_shown_in_every_version(stage: DefinedStage) -> None:
+def test_an_object_is_returned_in_every_version(stage: DefinedStage) -> None:
     v2 = {**SCHEMA, "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
     stage.define(definition(versions=[version(), version("v2", storage=False, schema={"openAPIV3Schema": v2})]))
     stage.send("POST", WIDGETS, widget(spec={"color": "red"}))
@@ -107,7 +107,7 @@ def test_an_object_is_shown_in_every_version(stage: DefinedStage) -> None:
     assert stage.send("GET", f"{WIDGETS}/b").body["spec"] == {"size": 5}
 
 
-def test_what_is_stored_in_a_version_that_is_gone_cannot_be_read_until_it_returns(stage: DefinedStage) -> None:
+def test_an_object_stored_in_a_removed_version_cannot_be_read_until_it_returns(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget())
     stage.redefine({"spec": {"versions": [version(storage=False), version("v2")]}})
@@ -124,7 +124,7 @@ def test_what_is_stored_in_a_version_that_is_gone_cannot_be_read_until_it_return
     assert stage.send("GET", WIDGETS.replace("/v1/", "/v2/") + "/a").code == 200
 
 
-def test_objects_are_selected_by_the_fields_that_the_definition_names(stage: DefinedStage) -> None:
+def test_objects_are_selected_by_the_definitions_selectable_fields(stage: DefinedStage) -> None:
     stage.define(definition(versions=[version(selectableFields=[{"jsonPath": ".spec.color"}])]))
     for name, color in (("a", "red"), ("b", "blue")):
         stage.send("POST", WIDGETS, widget(name, spec={"color": color}))
@@ -151,7 +151,7 @@ def test_apply_merges_lists_by_the_keys_of_the_schema(stage: DefinedStage) -> No
     assert [entry["manager"] for entry in applied.body["metadata"]["managedFields"]] == ["one", "two"]
 
 
-def test_a_merge_patch_takes_no_nulls_along(stage: DefinedStage) -> None:
+def test_a_merge_patch_stores_no_nulls(stage: DefinedStage) -> None:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}
     stage.define(definition(versions=[version(schema=schema)]))
@@ -161,14 +161,14 @@ def test_a_merge_patch_takes_no_nulls_along(stage: DefinedStage) -> None:
     assert changed.body["spec"] == {"a": {"kept": [{}]}}
 
 
-def test_a_text_in_place_of_an_object_is_refused(stage: DefinedStage) -> None:
+def test_a_string_instead_of_an_object_is_refused(stage: DefinedStage) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget(spec={"size": 1}))
     refused = stage.send("PATCH", f"{WIDGETS}/a", {"spec": "text"}, media_type=MERGE)
     assert (refused.code, [cause["field"] for cause in refused.body["details"]["causes"]]) == (422, ["spec"])
 
 
-def test_metadata_of_an_object_within_an_object_is_owned_as_everywhere(stage: DefinedStage) -> None:
+def test_metadata_of_an_embedded_object_is_owned_normally(stage: DefinedStage) -> None:
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     spec = {"type": "object", "properties": {"template": embedded}}
     stage.define(

@@ -42,7 +42,9 @@ def written(value: Any) -> str:
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
-def test_what_is_applied_is_what_is_read(root: dict[str, Any], value: dict[str, Any], data: st.DataObject) -> None:
+def test_an_applied_object_equals_the_read_one(
+    root: dict[str, Any], value: dict[str, Any], data: st.DataObject
+) -> None:
     spec = with_default(root, data)
     whole = {"type": "object", "properties": {"spec": spec}}
     schema, obj = Schema(whole), {"spec": value}
@@ -61,7 +63,7 @@ def test_what_is_applied_is_what_is_read(root: dict[str, Any], value: dict[str, 
 
 
 @given(ROOTS, OBJECTS, st.data())
-def test_pruning_and_defaulting_twice_is_doing_so_once(
+def test_pruning_and_defaulting_are_idempotent(
     root: dict[str, Any], value: dict[str, Any], data: st.DataObject
 ) -> None:
     schema = Schema(with_default(root, data))

@@ -74,24 +74,24 @@ def writes(asked: ClientRequest) -> bool:
     return asked.is_write
 
 
-def test_lists_that_are_not_streamed_for_whatever_reason(server: ServerProcess, proxy: Proxy) -> None:
+def test_lists_are_read_without_streaming_after_any_failure(server: ServerProcess, proxy: Proxy) -> None:
     pairs = zip(WATCHED, REFUSALS, strict=True)
     assert_survives(
         server, proxy, *(streams(each)._replace(code=code, reason=reason) for each, (code, reason) in pairs)
     )
 
 
-def test_streamed_lists_that_end_before_they_are_whole(server: ServerProcess, proxy: Proxy) -> None:
+def test_incomplete_streamed_lists_are_retried(server: ServerProcess, proxy: Proxy) -> None:
     assert_survives(server, proxy, *(streams(each)._replace(lines=0) for each in WATCHED))
 
 
-def test_lists_that_fail_for_a_while(server: ServerProcess, proxy: Proxy) -> None:
+def test_failing_lists_are_retried(server: ServerProcess, proxy: Proxy) -> None:
     refused = streams("pods")._replace(code=500, reason="InternalError")
     lists = Fault(lambda asked: asked.verb == "list" and asked.resource == "pods")
     assert_survives(server, proxy, refused, lists._replace(code=403, reason="Forbidden"), lists._replace(code=503))
 
 
-def test_watches_that_are_cut(server: ServerProcess, proxy: Proxy) -> None:
+def test_broken_watches_are_resumed(server: ServerProcess, proxy: Proxy) -> None:
     resources = ("pods", "apps/v1/replicasets")
     # A streamed list and the following watch are one request, so the first cut occurs in the list.
     first = [streams(each)._replace(lines=lines) for lines, each in enumerate(resources, 1)]
@@ -99,19 +99,23 @@ def test_watches_that_are_cut(server: ServerProcess, proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (429, "TooManyRequests"), (500, "InternalError")])
-def test_watches_that_end_with_an_error(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
+def test_watches_that_end_with_an_error_are_resumed(
+    server: ServerProcess, proxy: Proxy, code: int, reason: str
+) -> None:
     ends: dict[str, Any] = {"lines": 2, "code": code, "reason": reason}
     assert_survives(server, proxy, *(streams(each)._replace(**ends) for each in ("pods", "apps/v1/replicasets")))
 
 
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (410, "Expired"), (503, ""), (504, "Timeout")])
-def test_watches_that_are_not_resumed(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
+def test_watches_that_cannot_be_resumed_cause_a_list(
+    server: ServerProcess, proxy: Proxy, code: int, reason: str
+) -> None:
     resources = ("pods", "apps/v1/replicasets")
     refused = [watches(each)._replace(code=code, reason=reason) for each in resources]
     assert_survives(server, proxy, *(streams(each)._replace(lines=2) for each in resources), *refused)
 
 
-def test_writes_that_are_refused(server: ServerProcess, proxy: Proxy) -> None:
+def test_refused_writes_are_retried(server: ServerProcess, proxy: Proxy) -> None:
     assert_survives(
         server,
         proxy,
@@ -123,11 +127,11 @@ def test_writes_that_are_refused(server: ServerProcess, proxy: Proxy) -> None:
     )
 
 
-def test_writes_whose_answers_are_lost(server: ServerProcess, proxy: Proxy) -> None:
+def test_writes_with_lost_responses_are_retried(server: ServerProcess, proxy: Proxy) -> None:
     assert_survives(server, proxy, Fault(writes, 8, is_lost=True))
 
 
-def test_the_rights_of_kube_controller_manager_are_enough(server: ServerProcess, proxy: Proxy) -> None:
+def test_the_rights_of_kube_controller_manager_suffice(server: ServerProcess, proxy: Proxy) -> None:
     cluster, name = Workloads(server), "system:serviceaccount:kube-system:runs"
     cluster.ask("POST", "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "runs"}})
     for each in ROLES:

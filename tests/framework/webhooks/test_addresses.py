@@ -36,7 +36,7 @@ def decided(server: str = "https://127.0.0.1:6443", found: bytes | None = None, 
     return decide_address(given, server, functions="app rules (few-pods)", certificate_of=lambda host, port: found)
 
 
-def test_an_api_server_on_this_machine_calls_the_local_address() -> None:
+def test_a_local_api_server_calls_the_loopback_address() -> None:
     address = decided(found=certificate("ctrlmgr-ca"))
     assert address.listen == ("127.0.0.1", 0)
     config = address.client_config("/rules/few-pods", 4711, "QQ==")
@@ -54,13 +54,13 @@ def test_an_api_server_on_this_machine_calls_the_local_address() -> None:
         (certificate("kubernetes", "localhost", "docker-for-desktop"), "host.docker.internal"),
     ],
 )
-def test_a_cluster_in_a_container_calls_its_name_of_the_machine(found: bytes, host: str) -> None:
+def test_a_cluster_in_a_container_calls_the_machines_host_name(found: bytes, host: str) -> None:
     address = decided(found=found)
     assert (address.listen, address.names) == (("0.0.0.0", 0), (host,))
     assert address.label(7) == f"https://{host}:7"
 
 
-def test_the_user_knows_better() -> None:
+def test_an_explicit_address_overrides_the_detected_one() -> None:
     at = decided("https://192.0.2.1:6443", url="https://hooks.example.com:9443/base/")
     assert (at.listen, at.names) == (("0.0.0.0", 9443), ("hooks.example.com",))
     assert at.client_config("/a/b", 1, "")["url"] == "https://hooks.example.com:9443/base/a/b"
@@ -70,7 +70,7 @@ def test_the_user_knows_better() -> None:
     assert behind.label(1) == "service shop/hooks"
 
 
-def test_without_an_address_it_does_not_start() -> None:
+def test_without_an_address_the_start_fails() -> None:
     for server in ("https://192.0.2.1:6443", "https://no-such-host.invalid"):
         with pytest.raises(SettingsError, match=r"functions of app rules \(few-pods\) without an address"):
             decided(server)
@@ -94,7 +94,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(file)
 
 
-def test_the_refusal_says_what_to_do(elsewhere: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_refusal_contains_advice(elsewhere: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["run", "rules.py", "--kubeconfig", elsewhere]) == cli.ExitCode.USAGE
     (told,) = capsys.readouterr().err.strip().splitlines()
     assert "https://192.0.2.1:6443 cannot call the admission functions of app rules (few-pods)" in told
@@ -110,14 +110,14 @@ def test_the_refusal_says_what_to_do(elsewhere: str, capsys: pytest.CaptureFixtu
         (["--webhook-url", "https://a", "--webhook-service", "a/b"], "exclude each other"),
     ],
 )
-def test_options_that_cannot_be_right(
+def test_invalid_options_are_refused(
     elsewhere: str, arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["run", "rules.py", "--kubeconfig", elsewhere, *arguments]) == cli.ExitCode.USAGE
     assert problem in capsys.readouterr().err
 
 
-def test_an_address_in_use_is_one_line(elsewhere: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_in_use_is_reported_in_one_line(elsewhere: str, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         arguments = ["--webhook-url", "https://hooks.example.com", "--webhook-listen", listen]

@@ -27,7 +27,7 @@ def generated(random: random.Random, depth: int = 3) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_patch_makes_one_object_of_another(seed: int) -> None:
+def test_a_patch_transforms_the_object(seed: int) -> None:
     chosen = random.Random(seed)
     before, after = ({"metadata": {"name": "x"}, "spec": generated(chosen)} for _ in range(2))
     patch = [*difference(before, after)]
@@ -64,7 +64,7 @@ def rule(validates: bool = False) -> AppAdmission:
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "creationTimestamp": None}, "spec": {"x": None}}
 
 
-def test_an_answer_has_only_what_the_function_changed() -> None:
+def test_a_response_contains_only_changes_of_the_function() -> None:
     response = asked(rule(), object=POD)
     assert response["allowed"]
     operations = json.loads(base64.b64decode(response["patch"]))
@@ -74,7 +74,7 @@ def test_an_answer_has_only_what_the_function_changed() -> None:
     assert asked(rule(validates=True), object=POD) == {"uid": "1", "allowed": True}
 
 
-def test_old_objects_and_warnings_are_told() -> None:
+def test_old_objects_and_warnings_are_passed_on() -> None:
     gone = asked(rule(), operation="DELETE", object=None, oldObject=POD, dryRun=True)
     assert gone == {"uid": "1", "allowed": True, "warnings": ["DELETE by me of p, dry: True"]}
 
@@ -87,14 +87,14 @@ def test_old_objects_and_warnings_are_told() -> None:
         ("breaks", 500, "InternalError", 'admission plugin "labelled" failed: ValueError: oops'),
     ],
 )
-def test_refusals_have_the_code_that_they_have_in_the_server(name: str, code: int, reason: str, message: str) -> None:
+def test_refusals_have_the_same_code_as_in_the_server(name: str, code: int, reason: str, message: str) -> None:
     response = asked(rule(), object={**POD, "metadata": {"name": name}})
     assert not response["allowed"]
     assert (response["status"]["code"], response["status"]["reason"]) == (code, reason)
     assert message in response["status"]["message"]
 
 
-def test_what_is_no_review_is_refused() -> None:
+def test_an_invalid_review_is_refused() -> None:
     with pytest.raises(BadRequest, match="not an AdmissionReview"):
         answer(rule(), b'{"request": 1}', Cache({}, ""))
     assert asked(rule())["status"]["code"] == 400

@@ -141,7 +141,7 @@ def are_registered(cluster: Served) -> bool:
     return all(cluster.is_served(f"{path}/limits.apps.ctrlmgr.io") for path in (MUTATING, VALIDATING))
 
 
-def test_rules_decide_alike_in_the_server_and_as_webhooks(tmp_path: Path, rules: Path, server: ServerProcess) -> None:
+def test_rules_decide_equally_in_the_server_and_as_webhooks(tmp_path: Path, rules: Path, server: ServerProcess) -> None:
     with served(tmp_path / "inside", "--app", str(rules)) as inside:
         wait_until(lambda: Served(inside).is_served(SITES))
         expected = play(inside)
@@ -166,7 +166,7 @@ def test_rules_decide_alike_in_the_server_and_as_webhooks(tmp_path: Path, rules:
     assert ask(server, "POST", SITES, site("after", replicas=7))[0] == 201
 
 
-def test_a_run_corrects_what_a_killed_one_left_behind(rules: Path, server: ServerProcess) -> None:
+def test_a_restart_corrects_the_configuration_of_a_killed_process(rules: Path, server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "killed", str(rules), "--leader-elect=false") as killed:
         wait_until(lambda: are_registered(cluster))
@@ -182,7 +182,7 @@ def test_a_run_corrects_what_a_killed_one_left_behind(rules: Path, server: Serve
         assert cluster.is_served(f"{MUTATING}/limits.apps.ctrlmgr.io")
 
 
-def test_an_app_without_rules_removes_what_an_earlier_version_left(rules: Path, server: ServerProcess) -> None:
+def test_an_app_without_rules_removes_the_configuration_of_earlier_versions(rules: Path, server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "killed", str(rules), "--leader-elect=false") as killed:
         wait_until(lambda: are_registered(cluster))
@@ -216,7 +216,7 @@ def test_processes_behind_a_service_share_an_authority(rules: Path, server: Serv
     assert found == [secret["data"]["ca.crt"]] * 2
 
 
-def test_only_writes_in_the_followed_namespace_are_decided(rules: Path, server: ServerProcess) -> None:
+def test_only_writes_in_the_followed_namespace_are_checked(rules: Path, server: ServerProcess) -> None:
     cluster = Served(server)
     cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
     name = f"{VALIDATING}/mine.limits.apps.ctrlmgr.io"
@@ -241,7 +241,7 @@ def test_the_given_url_is_called_with_its_path(rules: Path, server: ServerProces
         assert decides(server, "by-url")
 
 
-def test_the_given_service_leads_to_the_process(rules: Path, server: ServerProcess) -> None:
+def test_the_given_service_routes_to_the_process(rules: Path, server: ServerProcess) -> None:
     cluster, address, port = Served(server), default_route_address(4), free_port()
     assert address != "127.0.0.1", "an endpoint may not be a loopback address, and the machine has no other one"
     spec = {"ports": [{"name": "hooks", "port": 443, "protocol": "TCP"}]}

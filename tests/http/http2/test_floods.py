@@ -68,7 +68,7 @@ def heads(client: Http2Client, count: int, path: str = "/slow", *, first: int = 
 # Room.
 
 
-def test_a_byte_of_room_wakes_one_answer_and_sets_no_timer(wakes: list[int]) -> None:
+def test_one_byte_of_window_wakes_one_response_and_sets_no_timer(wakes: list[int]) -> None:
     client = with_waiting(100)
     wakes.clear()
     timers = len(client.loop.timers)
@@ -79,7 +79,7 @@ def test_a_byte_of_room_wakes_one_answer_and_sets_no_timer(wakes: list[int]) -> 
     assert len(client.loop.timers) == timers
 
 
-def test_room_for_little_is_noise() -> None:
+def test_small_window_updates_count_as_noise() -> None:
     for stream in (0, 5):
         client = with_waiting(3, Bounds(noise=50, least_room=100), window=100 if stream else 1_000_000)
         client.connection.receive(frames.window_update(stream, 100) * 120)
@@ -89,7 +89,7 @@ def test_room_for_little_is_noise() -> None:
         assert client.transport.closed
 
 
-def test_a_window_that_changes_counts_for_each_answer_that_waits(wakes: list[int]) -> None:
+def test_a_changed_window_counts_for_each_waiting_response(wakes: list[int]) -> None:
     client = with_waiting(100, window=1)
     wakes.clear()
     flips = [frames.settings({Setting.INITIAL_WINDOW_SIZE: size % 2 + 1}) for size in range(1_000)]
@@ -99,7 +99,7 @@ def test_a_window_that_changes_counts_for_each_answer_that_waits(wakes: list[int
     assert len(wakes) <= DEFAULT.noise
 
 
-def test_a_window_that_narrows_wakes_none(wakes: list[int]) -> None:
+def test_a_reduced_window_wakes_nothing(wakes: list[int]) -> None:
     client = with_waiting(10, window=100)
     wakes.clear()
     client.connection.receive(frames.settings({Setting.INITIAL_WINDOW_SIZE: 1}))
@@ -121,7 +121,7 @@ def ask(client: Http2Client, size: int, count: int) -> list[int]:
     return streams
 
 
-def test_the_heads_of_a_connection_are_bounded_and_given_back() -> None:
+def test_the_header_bytes_of_a_connection_are_bounded_and_released() -> None:
     client = Http2Client(Bounds(connection_heads_bytes=100_000))
     streams = ask(client, 30_000, 5)
     assert client.resets == dict.fromkeys(streams[3:], Code.REFUSED_STREAM)
@@ -137,7 +137,7 @@ def test_the_heads_of_a_connection_are_bounded_and_given_back() -> None:
     assert client.resets == {}
 
 
-def test_the_heads_of_a_server_are_bounded_but_short_ones_are_always_taken() -> None:
+def test_the_header_bytes_of_a_server_are_bounded_except_short_ones() -> None:
     client = Http2Client(Bounds(heads_bytes=50_000))
     streams = ask(client, 30_000, 2)
     assert client.resets == {streams[1]: Code.REFUSED_STREAM}
@@ -145,7 +145,7 @@ def test_the_heads_of_a_server_are_bounded_but_short_ones_are_always_taken() -> 
     assert len(client.resets) == 1
 
 
-def test_a_head_is_dropped_once_the_answer_waits() -> None:
+def test_headers_are_dropped_once_the_response_waits() -> None:
     client = Http2Client(window=1)
     client.reads = False
     client.ask(*asking("/abc", ("x", "a" * 30_000)))
@@ -155,7 +155,7 @@ def test_a_head_is_dropped_once_the_answer_waits() -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_head_whose_request_is_not_begun_is_given_back(lost: bool) -> None:
+def test_headers_of_an_unstarted_request_are_released(lost: bool) -> None:
     client = Http2Client()
     for _ in range(16):
         client.ask(*asking("/slow"))
@@ -174,7 +174,7 @@ def test_a_head_whose_request_is_not_begun_is_given_back(lost: bool) -> None:
 # Requests that the client cancels.
 
 
-def test_a_client_that_takes_back_what_it_asks_is_sent_away_soon() -> None:
+def test_a_client_that_resets_its_requests_is_disconnected() -> None:
     client = Http2Client()
     data = heads(client, 1_000)
     size = len(data) // 1_000
@@ -189,7 +189,7 @@ def made_to_reset(number: int) -> bytes:
     return frames.window_update(number, 0)
 
 
-def test_so_is_one_that_makes_the_server_give_up() -> None:
+def test_a_client_that_provokes_resets_is_disconnected() -> None:
     client = Http2Client()
     data = heads(client, 1_000)
     size = len(data) // 1_000
@@ -200,7 +200,7 @@ def test_so_is_one_that_makes_the_server_give_up() -> None:
     assert inner(client)._last <= 2 * 110
 
 
-def test_so_is_one_that_asks_for_more_than_it_may() -> None:
+def test_a_client_above_the_stream_limit_is_disconnected() -> None:
     client = Http2Client(Bounds(streams=10))
     client.connection.receive(heads(client, 1_000))
     client.loop.run()
@@ -208,7 +208,7 @@ def test_so_is_one_that_asks_for_more_than_it_may() -> None:
     assert inner(client)._last <= 2 * 120
 
 
-def test_requests_that_are_completed_make_up_for_some_that_are_not() -> None:
+def test_completed_requests_compensate_for_reset_ones() -> None:
     client = Http2Client(Bounds(resets=10))
     for _ in range(60):
         client.get("/a")
@@ -218,7 +218,7 @@ def test_requests_that_are_completed_make_up_for_some_that_are_not() -> None:
     assert not client.transport.is_closing()
 
 
-def test_a_stream_that_is_taken_back_once_it_is_answered_is_no_request_that_is_given_up() -> None:
+def test_a_stream_reset_after_its_response_does_not_count() -> None:
     client = Http2Client(Bounds(resets=10))
     for _ in range(40):
         stream = client.get("/slow")
@@ -229,7 +229,7 @@ def test_a_stream_that_is_taken_back_once_it_is_answered_is_no_request_that_is_g
     assert not client.transport.is_closing()
 
 
-def test_so_is_one_whose_heads_have_very_many_fields() -> None:
+def test_a_client_with_very_many_header_fields_is_disconnected() -> None:
     client = Http2Client()
     block = client.h2.encoder.encode(asking("/a")) + b"\x90" * 980  # one byte for each field
     for at in range(200):
@@ -243,7 +243,7 @@ def test_so_is_one_whose_heads_have_very_many_fields() -> None:
 
 
 @pytest.mark.parametrize(("count", "fields", "turns"), [(1_300, 0, 3), (20, 900, 20)])
-def test_what_comes_at_once_is_taken_in_several_turns(count: int, fields: int, turns: int) -> None:
+def test_much_input_is_processed_in_several_turns(count: int, fields: int, turns: int) -> None:
     client = Http2Client()
     if fields:
         block = client.h2.encoder.encode(asking("/slow")) + b"\x90" * fields  # accept-encoding: gzip, deflate
@@ -261,7 +261,7 @@ def test_what_comes_at_once_is_taken_in_several_turns(count: int, fields: int, t
     assert client.transport.takes_in
 
 
-def test_what_comes_in_several_turns_comes_in_order() -> None:
+def test_input_processed_in_several_turns_keeps_its_order() -> None:
     client = Http2Client()
     said = [framed(frames.PING, 0, 0, b"%08d" % at) for at in range(2_000)]
     for at in range(0, 2_000, 1_000):  # the second half arrives before the first half is processed
@@ -272,7 +272,7 @@ def test_what_comes_in_several_turns_comes_in_order() -> None:
     ]
 
 
-def test_nothing_is_taken_once_the_connection_is_lost() -> None:
+def test_no_input_is_processed_after_the_connection_is_lost() -> None:
     client = Http2Client()
     client.connection.receive(framed(frames.PING, 0, 0, b"12345678") * 1_000)
     client.connection.connection_lost(None)
@@ -281,7 +281,7 @@ def test_nothing_is_taken_once_the_connection_is_lost() -> None:
     assert client.transport.written == b""
 
 
-def test_what_has_come_waits_while_the_client_does_not_read() -> None:
+def test_input_waits_while_the_client_does_not_read() -> None:
     client = Http2Client()
     client.connection.receive(framed(frames.PING, 0, 0, b"12345678") * 1_000)
     client.connection.pause_writing()
@@ -327,7 +327,7 @@ def test_an_authority_is_a_host(authority: str) -> None:
     assert (client.status(stream), client.paths) == ("400", [])
 
 
-def test_a_scheme_is_one_of_the_webs(client: Http2Client) -> None:
+def test_only_http_and_https_schemes_are_accepted(client: Http2Client) -> None:
     fields = [(name, "ftp" if name == ":scheme" else value) for name, value in asking("/a")]
     stream = client.ask(*fields)
     client.exchange()

@@ -32,7 +32,7 @@ FRAMES = st.builds(
 
 
 @given(st.lists(FRAMES, max_size=5), st.integers(1, 50))
-def test_frames_are_the_same_however_they_come(sent: list[Frame], size: int) -> None:
+def test_frames_are_equal_for_any_chunks(sent: list[Frame], size: int) -> None:
     data = b"".join(framed(*frame) for frame in sent)
     reader = FrameReader(DEFAULT)
     data = PREFACE + data
@@ -40,7 +40,7 @@ def test_frames_are_the_same_however_they_come(sent: list[Frame], size: int) -> 
     assert not reader.is_incomplete
 
 
-def test_it_is_known_whether_anything_is_awaited() -> None:
+def test_the_parser_reports_whether_it_awaits_input() -> None:
     reader = FrameReader(DEFAULT)
     data = PREFACE + framed(frames.HEADERS, 0, 1, b"a") + framed(frames.CONTINUATION, frames.END_HEADERS, 1, b"b")
     for at in range(len(data)):
@@ -50,7 +50,7 @@ def test_it_is_known_whether_anything_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\rx"])
-def test_wrong_protocol_is_detected_immediately(data: bytes) -> None:
+def test_a_wrong_protocol_is_detected_immediately(data: bytes) -> None:
     reader = FrameReader(DEFAULT)
     if PREFACE.startswith(data):
         assert list(reader.feed(data)) == []
@@ -59,7 +59,7 @@ def test_wrong_protocol_is_detected_immediately(data: bytes) -> None:
         list(reader.feed(data))
 
 
-def test_a_header_block_is_one_frame_however_many_it_comes_in() -> None:
+def test_a_continued_header_block_is_one_frame() -> None:
     whole = framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, b"abcdef")
     parts = framed(frames.HEADERS, frames.END_STREAM, 1, b"ab") + framed(frames.CONTINUATION, 0, 1, b"")
     parts += framed(frames.CONTINUATION, 0, 1, b"cde") + framed(frames.CONTINUATION, frames.END_HEADERS, 1, b"f")
@@ -108,7 +108,7 @@ def test_padding_and_priorities_are_no_part_of_a_block(flags: int, payload: byte
         (framed(frames.HEADERS, frames.WITH_PRIORITY | frames.END_HEADERS, 1, b"abc"), Code.PROTOCOL_ERROR),
     ],
 )
-def test_what_no_frame_may_be(data: bytes, code: Code) -> None:
+def test_invalid_frames_are_refused(data: bytes, code: Code) -> None:
     with pytest.raises(ConnectionFault) as caught:
         told(data)
     assert caught.value.code is code
@@ -138,13 +138,13 @@ def test_a_header_block_is_bounded_in_bytes_and_in_frames(part: bytes) -> None:
         (b"\0\x05\x01\0\0\0", Code.PROTOCOL_ERROR),
     ],
 )
-def test_settings_that_must_not_be(payload: bytes, code: Code) -> None:
+def test_invalid_settings_are_refused(payload: bytes, code: Code) -> None:
     with pytest.raises(ConnectionFault) as caught:
         frames.read_settings(Frame(frames.SETTINGS, 0, 0, payload))
     assert caught.value.code is code
 
 
-def test_of_settings_that_are_said_twice_the_last_one_counts() -> None:
+def test_the_last_of_repeated_settings_counts() -> None:
     frame = Frame(frames.SETTINGS, 0, 0, b"\0\x04\0\0\0\x64\0\x04\0\0\0\x01")
     assert frames.read_settings(frame) == {frames.Setting.INITIAL_WINDOW_SIZE: 1}
 
@@ -155,7 +155,7 @@ def test_an_acknowledgement_sets_nothing() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, frames.LARGEST, frames.LARGEST + 1, 3 * frames.LARGEST])
-def test_a_long_block_goes_in_several_frames(size: int) -> None:
+def test_a_long_block_is_sent_in_several_frames(size: int) -> None:
     block = bytes(each % 251 for each in range(size))
     bounds = Bounds()
     (frame,) = told(frames.headers(7, block, frames.END_STREAM), bounds=bounds)

@@ -41,7 +41,7 @@ def table(request: pytest.FixtureRequest) -> bool:
 
 
 @given(st.booleans(), st.booleans(), st.lists(st.tuples(NAMES, VALUES), max_size=5), st.lists(VALUES, max_size=4))
-def test_a_head_is_what_was_sent(table: bool, huffman: bool, lines: Fields, queries: list[bytes]) -> None:
+def test_decoded_headers_equal_the_sent_ones(table: bool, huffman: bool, lines: Fields, queries: list[bytes]) -> None:
     sender, reader = Sender(table=table), BlockReader(DEFAULT)
     for query in queries:
         path = b"/" + query.hex().encode()
@@ -51,7 +51,7 @@ def test_a_head_is_what_was_sent(table: bool, huffman: bool, lines: Fields, quer
         assert head.headers == [(b"host", b"h:1"), *lines]
 
 
-def test_without_a_table_the_same_headers_are_read_once() -> None:
+def test_without_a_table_equal_headers_are_decoded_once() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     more = [(b"user-agent", b"kubectl"), (b"content-length", b"7")]
     sender.block(PSEUDO)  # declares a table of size 0
@@ -65,7 +65,7 @@ def test_without_a_table_the_same_headers_are_read_once() -> None:
 
 
 @pytest.mark.parametrize("literal", [0x04, 0x05, 0x14, 0x15, 0x44, 0x45])
-def test_a_path_may_be_written_in_several_ways(literal: int) -> None:
+def test_a_path_can_be_encoded_in_several_ways(literal: int) -> None:
     reader = BlockReader(DEFAULT)
     reader.read(b"\x20" + b"\x82\x87\x01\1x%c\2/a" % literal)
     heads = [reader.read(b"\x82\x87\x01\1x%c\2/%c" % (literal, letter)) for letter in b"bcd"]
@@ -73,7 +73,7 @@ def test_a_path_may_be_written_in_several_ways(literal: int) -> None:
     assert heads[0].headers is heads[1].headers is heads[2].headers
 
 
-def test_what_is_cached_of_a_connection_is_bounded() -> None:
+def test_the_cache_of_a_connection_is_bounded() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     reader.read(sender.block(PSEUDO))
     for at in range(1000):
@@ -89,7 +89,7 @@ def test_what_is_cached_of_a_connection_is_bounded() -> None:
     assert len(reader._beginnings) <= 16
 
 
-def test_a_block_that_comes_again_is_not_read_again() -> None:
+def test_a_repeated_block_is_not_decoded_again() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     sender.block(PSEUDO)
     for size in (b"\x20", b""):
@@ -100,7 +100,7 @@ def test_a_block_that_comes_again_is_not_read_again() -> None:
     assert reader.read(sender.block(long)) is not reader.read(sender.block(long))
 
 
-def test_a_client_that_takes_a_table_up_again_is_understood() -> None:
+def test_a_client_that_resumes_a_table_is_decoded_correctly() -> None:
     encoder, reader = Encoder(), BlockReader(DEFAULT)
     more = [(b"x-a", b"1")]
     for size in (0, 4096, 0, 4096, 4096):
@@ -114,7 +114,7 @@ KEPT = b"\x40\3x-a\1%d"
 NEWEST = b"\xbe"
 
 
-def test_a_path_that_is_cut_short_is_not_recognised() -> None:
+def test_a_truncated_path_is_not_recognized() -> None:
     reader = BlockReader(DEFAULT)
     reader.read(b"\x20" + BEGUN)
     reader.read(BEGUN)
@@ -122,7 +122,7 @@ def test_a_path_that_is_cut_short_is_not_recognised() -> None:
         reader.read(BEGUN[:-1])
 
 
-def test_references_to_tables_are_read_each_time() -> None:
+def test_references_to_tables_are_decoded_each_time() -> None:
     reader = BlockReader(DEFAULT)
     for number in (1, 2):
         reader.read(BEGUN + KEPT % number)
@@ -132,7 +132,7 @@ def test_references_to_tables_are_read_each_time() -> None:
         reader.read(BEGUN + NEWEST)
 
 
-def test_what_is_for_a_table_is_kept_once_there_is_one_again() -> None:
+def test_entries_for_a_table_are_kept_for_its_return() -> None:
     reader = BlockReader(DEFAULT)
     reader.read(b"\x20" + BEGUN)
     for _ in range(2):
@@ -177,7 +177,7 @@ def test_what_is_for_a_table_is_kept_once_there_is_one_again() -> None:
         [*PSEUDO, (b"content-length", b"1" * 19)],
     ],
 )
-def test_what_is_no_request(fields: Fields, table: bool) -> None:
+def test_invalid_requests_are_refused(fields: Fields, table: bool) -> None:
     with pytest.raises(StreamFault) as caught:
         read(*fields, table=table)
     assert caught.value.code is Code.PROTOCOL_ERROR
@@ -194,13 +194,13 @@ def test_what_is_no_request(fields: Fields, table: bool) -> None:
         ([*PSEUDO, (b"x", b"y" * 100_001)], TOO_LARGE),
     ],
 )
-def test_what_is_answered_in_words(fields: Fields, status: str, table: bool) -> None:
+def test_some_errors_have_a_response(fields: Fields, status: str, table: bool) -> None:
     with pytest.raises(Malformed) as caught:
         read(*fields, table=table, bounds=Bounds(header_count=10, head_bytes=100_000))
     assert caught.value.status == status
 
 
-def test_after_a_head_that_is_too_large_the_next_one_is_understood() -> None:
+def test_after_too_large_headers_the_next_ones_are_decoded() -> None:
     sender, reader = Sender(table=True), BlockReader(Bounds(header_count=10))
     with pytest.raises(Malformed):
         reader.read(sender.block([*PSEUDO, *[(b"x-%d" % at, b"y") for at in range(15)]]))
@@ -221,7 +221,7 @@ def test_the_host_is_the_authority_and_cookies_are_one(table: bool) -> None:
     assert read(*PSEUDO[:2], PSEUDO[3], (b"host", b"y"), table=table).headers == [(b"host", b"y")]
 
 
-def test_a_client_may_wait_to_be_told_to_go_on(table: bool) -> None:
+def test_a_client_can_wait_for_100_continue(table: bool) -> None:
     head = read(*PSEUDO, (b"expect", b"100-Continue"), (b"content-length", b"3"), table=table)
     assert (head.expects_continue, head.length) == (True, 3)
 
@@ -241,7 +241,7 @@ def test_a_client_may_wait_to_be_told_to_go_on(table: bool) -> None:
         b"\x3f\xe2\x1f",  # a table size that exceeds the limit
     ],
 )
-def test_a_block_that_cannot_be_read_ends_the_connection(block: bytes) -> None:
+def test_an_undecodable_block_ends_the_connection(block: bytes) -> None:
     for begun in (b"", b"\x20"):
         reader = BlockReader(DEFAULT)
         with pytest.raises(ConnectionFault) as caught:
@@ -251,7 +251,7 @@ def test_a_block_that_cannot_be_read_ends_the_connection(block: bytes) -> None:
         BlockReader(DEFAULT).skip(block)
 
 
-def test_trailers_are_read_and_dropped() -> None:
+def test_trailers_are_decoded_and_dropped() -> None:
     encoder, reader = Encoder(), BlockReader(DEFAULT)
     reader.read(encoder.encode(PSEUDO))
     reader.skip(encoder.encode([(b"x-trailer", b"late")]))
@@ -259,7 +259,7 @@ def test_trailers_are_read_and_dropped() -> None:
 
 
 @given(st.integers(100, 599), st.lists(st.tuples(NAMES, VALUES), max_size=12), st.integers(0, 400), st.booleans())
-def test_an_answer_is_read_as_it_was_written(code: int, lines: Fields, size: int, has_own: bool) -> None:
+def test_an_encoded_response_decodes_to_the_same(code: int, lines: Fields, size: int, has_own: bool) -> None:
     own = (b"audit-id", b"a" * size)
     block = written(code, (b"date", b"now"), lines, own=own if has_own else None, length=size)
     expected = [(b":status", b"%d" % code), (b"date", b"now"), *lines, *([own] if has_own else [])]
@@ -268,6 +268,6 @@ def test_an_answer_is_read_as_it_was_written(code: int, lines: Fields, size: int
 
 
 @pytest.mark.parametrize("value", [b"a\r\nb", b"a\nb", b"a\0b"])
-def test_a_header_of_an_answer_has_no_line_break(value: bytes) -> None:
+def test_a_response_header_with_a_line_break_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="line break"):
         written(200, (b"date", b"now"), [(b"x", value)])

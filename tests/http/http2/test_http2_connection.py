@@ -29,7 +29,7 @@ def test_requests_are_answered(client: Http2Client) -> None:
     assert client.ended == {first, second}
 
 
-def test_requests_that_come_together_are_answered_together(client: Http2Client) -> None:
+def test_concurrent_requests_are_answered_concurrently(client: Http2Client) -> None:
     for at in range(10):
         client.ask(*asking(f"/{at}"))
     writes = client.transport.writes
@@ -41,7 +41,7 @@ def test_requests_that_come_together_are_answered_together(client: Http2Client) 
     assert client.paths == [b"/%d" % at for at in range(10)]
 
 
-def test_of_many_requests_that_come_together_others_have_the_loop_in_between(client: Http2Client) -> None:
+def test_many_concurrent_requests_yield_to_the_event_loop(client: Http2Client) -> None:
     for at in range(40):
         client.ask(*asking(f"/{at}"))
     client.connection.receive(client.h2.data_to_send())
@@ -56,7 +56,7 @@ def test_of_many_requests_that_come_together_others_have_the_loop_in_between(cli
     assert len(client.bodies) == 40
 
 
-def test_a_slow_request_holds_up_no_other(client: Http2Client) -> None:
+def test_a_slow_request_delays_no_other(client: Http2Client) -> None:
     slow = client.get("/slow")
     quick = client.get("/quick")
     assert client.ended == {quick}
@@ -68,7 +68,7 @@ def test_a_slow_request_holds_up_no_other(client: Http2Client) -> None:
     assert client.ended == {slow, quick}
 
 
-def test_an_answer_in_pieces(client: Http2Client) -> None:
+def test_a_response_can_be_sent_in_pieces(client: Http2Client) -> None:
     stream = client.get("/chunks")
     assert client.bodies[stream] == b"onetwothree"
     assert "content-length" not in client.heads[stream]
@@ -76,7 +76,7 @@ def test_an_answer_in_pieces(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/chunks", "/a"])
-def test_the_answer_to_a_head_has_no_body(client: Http2Client, path: str) -> None:
+def test_the_response_to_head_has_no_body(client: Http2Client, path: str) -> None:
     stream = client.ask(*asking(path, method="HEAD"))
     client.exchange()
     assert client.status(stream) == "200"
@@ -84,7 +84,7 @@ def test_the_answer_to_a_head_has_no_body(client: Http2Client, path: str) -> Non
     assert not client.bodies.get(stream)
 
 
-def test_the_certificate_of_a_client_comes_with_every_request(client: Http2Client) -> None:
+def test_every_request_has_the_clients_certificate(client: Http2Client) -> None:
     client.get("/a")
     client.get("/b")
     assert [exchange.certificates for exchange in client.exchanges] == [tuple(PRESENTED)] * 2
@@ -92,7 +92,7 @@ def test_the_certificate_of_a_client_comes_with_every_request(client: Http2Clien
 
 
 @pytest.mark.parametrize("path", ["/fails", "/silent"])
-def test_an_application_that_fails_or_says_nothing_resets_the_stream_alone(client: Http2Client, path: str) -> None:
+def test_a_failing_or_silent_application_resets_only_its_stream(client: Http2Client, path: str) -> None:
     stream = client.get(path)
     assert client.resets == {stream: Code.INTERNAL_ERROR}
     assert client.bodies[client.get("/next")] == b"/next"
@@ -101,7 +101,7 @@ def test_an_application_that_fails_or_says_nothing_resets_the_stream_alone(clien
 # Requests that the client cancels, and protocol errors.
 
 
-def test_a_request_that_is_taken_back_is_lost_and_answered_no_more(client: Http2Client) -> None:
+def test_a_reset_request_is_cancelled_without_a_response(client: Http2Client) -> None:
     stream = client.get("/slow")
     client.h2.reset_stream(stream)
     client.exchange()
@@ -126,20 +126,20 @@ def test_a_request_that_is_taken_back_is_lost_and_answered_no_more(client: Http2
         (framed(frames.SETTINGS, 0, 0, b"\0\x02\0\0\0\x02"), Code.PROTOCOL_ERROR),
     ],
 )
-def test_what_ends_the_connection(client: Http2Client, data: bytes, code: Code) -> None:
+def test_connection_errors_end_the_connection(client: Http2Client, data: bytes, code: Code) -> None:
     client.say(data)
     assert (code_of(client), client.transport.closed) == (code, True)
     client.say(framed(frames.PING, 0, 0, b"12345678"))
     assert client.transport.written == b""
 
 
-def test_what_comes_with_that_is_not_begun(client: Http2Client) -> None:
+def test_requests_after_a_connection_error_are_not_started(client: Http2Client) -> None:
     client.ask(*asking("/a"))
     client.say(client.h2.data_to_send() + framed(frames.PUSH_PROMISE, 0, 1, b"\0\0\0\2"))
     assert client.paths == []
 
 
-def test_a_request_that_is_taken_back_at_once_is_not_begun(client: Http2Client) -> None:
+def test_a_request_reset_at_once_is_not_started(client: Http2Client) -> None:
     taken, kept = client.ask(*asking("/a")), client.ask(*asking("/b"))
     client.h2.reset_stream(taken)
     client.exchange()
@@ -153,7 +153,7 @@ def test_a_request_that_is_taken_back_at_once_is_not_begun(client: Http2Client) 
         (framed(frames.HEADERS, frames.END_HEADERS, 1, b""), Code.PROTOCOL_ERROR),
     ],
 )
-def test_what_ends_a_stream(client: Http2Client, data: bytes, code: Code) -> None:
+def test_stream_errors_end_the_stream(client: Http2Client, data: bytes, code: Code) -> None:
     stream = client.ask(*asking("/slow", method="POST"), ends=False)
     client.exchange()
     client.say(data)
@@ -162,7 +162,7 @@ def test_what_ends_a_stream(client: Http2Client, data: bytes, code: Code) -> Non
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-def test_a_stream_that_is_over_is_over(client: Http2Client) -> None:
+def test_a_closed_stream_ignores_later_frames(client: Http2Client) -> None:
     stream = client.get("/a")
     client.connection.receive(framed(frames.DATA, 0, stream, b"late"))
     client.loop.run()
@@ -173,7 +173,7 @@ def test_a_stream_that_is_over_is_over(client: Http2Client) -> None:
     assert code_of(client) is Code.STREAM_CLOSED
 
 
-def test_what_is_no_request_is_answered_and_the_next_one_too(client: Http2Client) -> None:
+def test_an_invalid_request_is_answered_and_the_next_one_too(client: Http2Client) -> None:
     bad = client.ask(*asking("no path"))
     client.exchange()
     assert (client.status(bad), client.paths) == ("400", [])
@@ -185,7 +185,7 @@ def test_unknown_frames_are_skipped(client: Http2Client) -> None:
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-def test_pings_are_answered_but_answers_are_not(client: Http2Client) -> None:
+def test_pings_are_answered_but_not_ping_acknowledgements(client: Http2Client) -> None:
     client.h2.ping(b"12345678")
     client.exchange()
     assert type(client.events[-1]).__name__ == "PingAckReceived"
@@ -196,7 +196,7 @@ def test_pings_are_answered_but_answers_are_not(client: Http2Client) -> None:
 # Bounds.
 
 
-def test_silent_client_is_disconnected(client: Http2Client) -> None:
+def test_a_silent_client_is_disconnected(client: Http2Client) -> None:
     silent = type(client)()
     silent.loop.pass_time(DEFAULT.keep_alive - 1)
     assert not silent.transport.is_closing()
@@ -205,7 +205,7 @@ def test_silent_client_is_disconnected(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"\0\0\5", framed(frames.HEADERS, 0, 1, b"\x82"), frames.head(9, 0, 0, 1)])
-def test_client_with_an_unfinished_request_is_disconnected(client: Http2Client, begun: bytes) -> None:
+def test_a_client_with_an_unfinished_request_is_disconnected(client: Http2Client, begun: bytes) -> None:
     client.say(begun)
     client.loop.pass_time(DEFAULT.head_timeout - 1)
     assert not client.transport.is_closing()
@@ -213,7 +213,7 @@ def test_client_with_an_unfinished_request_is_disconnected(client: Http2Client, 
     assert client.transport.aborted
 
 
-def test_every_frame_has_the_same_time(client: Http2Client) -> None:
+def test_every_frame_extends_the_timeout_equally(client: Http2Client) -> None:
     client.get("/slow")
     frame = framed(99, 0, 0, b"a" * 99)
     client.say(frame[:50])
@@ -225,7 +225,7 @@ def test_every_frame_has_the_same_time(client: Http2Client) -> None:
     assert client.transport.aborted
 
 
-def test_a_connection_with_a_request_under_way_is_not_idle(client: Http2Client) -> None:
+def test_a_connection_with_a_running_request_is_not_idle(client: Http2Client) -> None:
     client.get("/slow")
     client.loop.pass_time(10 * DEFAULT.keep_alive)
     assert not client.transport.is_closing()
@@ -235,7 +235,7 @@ def test_a_connection_with_a_request_under_way_is_not_idle(client: Http2Client) 
     assert client.transport.closed
 
 
-def test_so_many_requests_at_a_time_and_no_more() -> None:
+def test_the_number_of_concurrent_requests_is_limited() -> None:
     client = Http2Client(Bounds(streams=2))
     assert client.h2.remote_settings.max_concurrent_streams == 2
     for _ in range(2):
@@ -257,7 +257,7 @@ def test_so_many_requests_at_a_time_and_no_more() -> None:
         framed(99, 0, 0),
     ],
 )
-def test_a_client_that_asks_for_nothing_all_the_time_is_sent_away(noise: bytes) -> None:
+def test_a_client_without_requests_is_disconnected(noise: bytes) -> None:
     client = Http2Client(Bounds(noise=50))
     client.ask(*asking("/slow", method="POST"), ends=False)
     client.exchange()
@@ -271,7 +271,7 @@ def test_a_client_that_asks_for_nothing_all_the_time_is_sent_away(noise: bytes) 
     assert code_of(client) is Code.ENHANCE_YOUR_CALM
 
 
-def test_so_is_one_that_takes_its_requests_back_all_the_time() -> None:
+def test_a_client_that_always_resets_its_requests_is_disconnected() -> None:
     client = Http2Client(Bounds(noise=50))
     for _ in range(120):
         if client.transport.is_closing():
@@ -283,7 +283,7 @@ def test_so_is_one_that_takes_its_requests_back_all_the_time() -> None:
     assert len(client.paths) <= 110
 
 
-def test_while_a_client_does_not_read_nothing_that_it_sends_is_looked_at(client: Http2Client) -> None:
+def test_input_is_not_processed_while_the_client_does_not_read(client: Http2Client) -> None:
     client.connection.pause_writing()
     client.get("/a")
     assert not client.transport.takes_in
@@ -291,7 +291,7 @@ def test_while_a_client_does_not_read_nothing_that_it_sends_is_looked_at(client:
     assert client.transport.takes_in
 
 
-def test_a_stream_goes_on_when_the_connection_does(client: Http2Client) -> None:
+def test_a_stream_resumes_with_the_connection(client: Http2Client) -> None:
     body = begun(client)
     client.connection.pause_writing()
     assert body.paused
@@ -300,7 +300,7 @@ def test_a_stream_goes_on_when_the_connection_does(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/a", "/chunks", "/slow", "/silent"])
-def test_a_request_that_is_over_leaves_nothing_to_the_collector(client: Http2Client, path: str) -> None:
+def test_a_finished_request_leaves_no_reference_cycles(client: Http2Client, path: str) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -316,7 +316,7 @@ def test_a_request_that_is_over_leaves_nothing_to_the_collector(client: Http2Cli
         gc.enable()
 
 
-def test_nor_does_one_that_waited_for_room() -> None:
+def test_a_request_that_waited_for_window_leaves_no_reference_cycles() -> None:
     client = Http2Client(window=1_000_000)
     client.reads = False
     gc.collect()
@@ -340,7 +340,7 @@ def count(*kinds: type) -> int:
     return sum(isinstance(each, kinds) for each in gc.get_objects())
 
 
-def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
+def test_a_lost_connection_leaves_no_reference_cycles() -> None:
     gc.collect()
     gc.disable()
     try:
@@ -360,7 +360,7 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
 # The end of a connection.
 
 
-def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2Client) -> None:
+def test_a_stopping_server_sends_goaway_and_finishes_requests(client: Http2Client) -> None:
     slow = client.get("/slow")
     for _ in range(2):
         client.connection.announce_close()
@@ -380,7 +380,7 @@ def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2
     assert (last.last_stream_id, body.stream_id, body.data) == (slow, slow, b"/slow")
 
 
-def test_a_server_that_stops_waits_for_no_idle_client(client: Http2Client) -> None:
+def test_a_stopping_server_does_not_wait_for_idle_clients(client: Http2Client) -> None:
     client.get("/a")
     client.connection.shutdown()
     assert client.transport.closed
@@ -388,7 +388,7 @@ def test_a_server_that_stops_waits_for_no_idle_client(client: Http2Client) -> No
     assert client.transport.aborted
 
 
-def test_what_is_asked_after_the_last_word_is_not_answered(client: Http2Client) -> None:
+def test_requests_after_goaway_are_not_answered(client: Http2Client) -> None:
     client.get("/slow")
     client.connection.shutdown()
     client.connection.receive(
@@ -413,7 +413,7 @@ def test_a_retired_connection_ends_after_its_running_requests(client: Http2Clien
     assert client.transport.closed
 
 
-def test_a_client_that_says_goodbye_is_answered_first(client: Http2Client) -> None:
+def test_requests_of_a_client_that_sends_goaway_are_finished(client: Http2Client) -> None:
     slow = client.get("/slow")
     client.say(frames.goaway(0, Code.NO_ERROR))
     assert not client.transport.is_closing()
@@ -425,7 +425,7 @@ def test_a_client_that_says_goodbye_is_answered_first(client: Http2Client) -> No
     assert (body.stream_id, body.data) == (slow, b"/slow")
 
 
-def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answered() -> None:
+def test_an_expired_certificate_ends_streams_and_finishes_other_requests() -> None:
     clock = FakeClock()
     expires = datetime.fromtimestamp(clock.now() / 1_000_000 + 60, UTC).strftime("%b %d %H:%M:%S %Y GMT")
     client = Http2Client(clock=clock, certificate={"notAfter": expires})
@@ -447,7 +447,7 @@ def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answer
     assert client.transport.closed
 
 
-def test_handler_is_notified_of_a_lost_connection(client: Http2Client) -> None:
+def test_the_handler_is_notified_of_a_lost_connection(client: Http2Client) -> None:
     client.get("/slow")
     client.connection.connection_lost(None)
     assert client.exchanges[0].is_disconnected

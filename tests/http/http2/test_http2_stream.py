@@ -23,7 +23,7 @@ LINGER = DEFAULT.linger
 # Bodies.
 
 
-def test_a_body_that_comes_with_its_head_is_there_when_the_request_begins(client: Http2Client) -> None:
+def test_a_body_sent_with_the_headers_is_available_at_the_start(client: Http2Client) -> None:
     stream = client.ask(*asking("/a", method="POST"), ends=False)
     client.h2.send_data(stream, b"body", end_stream=True)
     client.exchange()
@@ -31,7 +31,7 @@ def test_a_body_that_comes_with_its_head_is_there_when_the_request_begins(client
 
 
 @pytest.mark.parametrize("ends", [0, frames.END_STREAM])
-def test_after_the_end_of_a_request_there_is_no_more_of_it(client: Http2Client, ends: int) -> None:
+def test_no_body_follows_the_end_of_a_request(client: Http2Client, ends: int) -> None:
     stream = client.get("/slow")
     client.say(framed(frames.DATA, ends, stream, b"more"))
     other = client.get("/slow")
@@ -39,7 +39,7 @@ def test_after_the_end_of_a_request_there_is_no_more_of_it(client: Http2Client, 
     assert client.resets == {stream: Code.STREAM_CLOSED, other: Code.STREAM_CLOSED}
 
 
-def test_unread_body_buffer_is_small(client: Http2Client) -> None:
+def test_the_buffer_of_an_unread_body_is_small(client: Http2Client) -> None:
     stream = client.ask(*asking("/slow", method="POST"), ends=False)
     client.exchange()
     for _ in range(DEFAULT.unread_bytes // 16_384):
@@ -50,7 +50,7 @@ def test_unread_body_buffer_is_small(client: Http2Client) -> None:
     assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
 
 
-def test_room_on_the_connection_comes_back_as_it_is_used() -> None:
+def test_the_connection_window_is_restored_as_it_is_consumed() -> None:
     client = Http2Client(Bounds(streams=2))
     for _ in range(10):
         stream = client.ask(*asking("/a", method="POST"), ends=False)
@@ -61,7 +61,7 @@ def test_room_on_the_connection_comes_back_as_it_is_used() -> None:
     assert client.h2.outbound_flow_control_window > DEFAULT.unread_bytes
 
 
-def test_a_body_has_room_as_long_as_it_is_wanted(client: Http2Client) -> None:
+def test_a_body_has_window_while_it_is_read(client: Http2Client) -> None:
     half = DEFAULT.unread_bytes // 2
     stream = client.ask(*asking("/slow", method="POST"), ends=False)
     client.exchange()
@@ -82,7 +82,7 @@ def window_updates(client: Http2Client, stream: int) -> int:
     return sum(each.delta for each in events if isinstance(each, WindowUpdated) and each.stream_id == stream)
 
 
-def test_sending_client_has_time_to_read_an_early_response(client: Http2Client) -> None:
+def test_a_sending_client_has_time_to_read_an_early_response(client: Http2Client) -> None:
     stream = client.ask(*asking("/early", method="POST"), ends=False)
     client.exchange()
     assert stream in client.ended
@@ -98,7 +98,7 @@ def test_sending_client_has_time_to_read_an_early_response(client: Http2Client) 
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-def test_ended_watch_is_not_revalidated(client: Http2Client) -> None:
+def test_an_ended_watch_is_not_revalidated(client: Http2Client) -> None:
     stream = client.ask(*asking("/early", method="POST"), ends=False)
     client.exchange()
     client.say(framed(frames.DATA, frames.END_STREAM, stream, b"the rest"))
@@ -109,7 +109,7 @@ def test_ended_watch_is_not_revalidated(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize("said", [3, 5])
-def test_a_body_is_as_long_as_was_announced(client: Http2Client, said: int) -> None:
+def test_the_length_of_a_body_must_equal_content_length(client: Http2Client, said: int) -> None:
     stream = client.ask(*asking("/slow", ("content-length", str(said)), method="POST"), ends=False)
     client.exchange()
     client.say(framed(frames.DATA, frames.END_STREAM, stream, b"body"))
@@ -119,7 +119,7 @@ def test_a_body_is_as_long_as_was_announced(client: Http2Client, said: int) -> N
 # Flow control of answers.
 
 
-def test_no_more_is_sent_than_there_is_room_for() -> None:
+def test_no_more_is_sent_than_the_window_allows() -> None:
     client = Http2Client(window=10)
     client.reads = False
     stream = client.get("/" + "a" * 99)
@@ -133,7 +133,7 @@ def test_no_more_is_sent_than_there_is_room_for() -> None:
     assert (client.bodies[stream], stream in client.ended) == (b"/" + b"a" * 99, True)
 
 
-def test_what_waits_for_room_on_the_connection_goes_in_turn() -> None:
+def test_responses_waiting_for_the_connection_window_take_turns() -> None:
     client = Http2Client(window=1_000_000)
     client.reads = False
     streams = [client.get("/" + letter * 40_000) for letter in "abc"]
@@ -145,7 +145,7 @@ def test_what_waits_for_room_on_the_connection_goes_in_turn() -> None:
     assert client.ended == set(streams)
 
 
-def test_short_answers_share_the_room_on_the_connection() -> None:
+def test_short_responses_share_the_connection_window() -> None:
     client = Http2Client(window=1_000_000)
     client.reads = False
     for _ in range(8):
@@ -156,7 +156,7 @@ def test_short_answers_share_the_room_on_the_connection() -> None:
     assert [len(body) for body in client.bodies.values()] == [10_000] * 8
 
 
-def test_a_stream_says_that_its_reader_is_behind_and_goes_on_when_it_is_not() -> None:
+def test_a_stream_pauses_for_a_slow_reader_and_resumes() -> None:
     client = Http2Client(window=4)
     client.reads = False
     stream = client.get("/chunks")
@@ -170,7 +170,7 @@ def test_a_stream_says_that_its_reader_is_behind_and_goes_on_when_it_is_not() ->
     assert stream in client.ended
 
 
-def test_a_client_that_takes_nothing_of_what_waits_loses_the_stream() -> None:
+def test_a_client_that_reads_nothing_loses_the_stream() -> None:
     client = Http2Client(window=4)
     client.reads = False
     stream, other = client.get("/chunks"), client.get("/abcdef")
@@ -186,7 +186,7 @@ def test_a_client_that_takes_nothing_of_what_waits_loses_the_stream() -> None:
     assert client.bodies[other] == b"/abcdef"
 
 
-def test_room_on_the_connection_alone_does_not_count_as_reading() -> None:
+def test_connection_window_updates_alone_do_not_count_as_reading() -> None:
     client = Http2Client(window=4)
     client.reads = False
     stream = client.get("/abcdef")
@@ -198,7 +198,7 @@ def test_room_on_the_connection_alone_does_not_count_as_reading() -> None:
     assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
 
 
-def test_idle_reader_is_not_disconnected() -> None:
+def test_an_idle_reader_is_not_disconnected() -> None:
     client = Http2Client(window=4)
     client.reads = False
     stream, body = 1, begun(client)
@@ -214,7 +214,7 @@ def test_idle_reader_is_not_disconnected() -> None:
     assert (client.bodies[stream], client.resets) == (b"/slow", {})
 
 
-def test_a_reader_is_not_called_back_while_the_connection_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_is_not_resumed_while_the_connection_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[Stream] = []
     monkeypatch.setattr(Stream, "wake", lambda stream: woken.append(stream))
     client = Http2Client(window=4)
@@ -231,7 +231,7 @@ def test_a_reader_is_not_called_back_while_the_connection_is_behind(monkeypatch:
     assert (client.bodies[stream], body in woken) == (b"/slow", True)
 
 
-def test_nothing_is_written_to_a_stream_that_was_reset(client: Http2Client) -> None:
+def test_nothing_is_written_to_a_reset_stream(client: Http2Client) -> None:
     stream, body = 1, begun(client)
     body.abort()
     body.send(b"/slow")
@@ -242,7 +242,7 @@ def test_nothing_is_written_to_a_stream_that_was_reset(client: Http2Client) -> N
     assert (last.stream_id, last.error_code) == (stream, Code.INTERNAL_ERROR)
 
 
-def test_an_answer_that_is_over_is_not_cut_off(client: Http2Client) -> None:
+def test_a_finished_response_is_not_reset(client: Http2Client) -> None:
     client.get("/chunks")
     body = client.exchanges[0].stream
     assert body is not None
@@ -253,7 +253,7 @@ def test_an_answer_that_is_over_is_not_cut_off(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize(("stream", "code"), [(0, Code.FLOW_CONTROL_ERROR), (1, Code.FLOW_CONTROL_ERROR)])
-def test_more_room_than_there_can_be(stream: int, code: Code) -> None:
+def test_a_window_above_the_maximum_is_an_error(stream: int, code: Code) -> None:
     client = Http2Client(window=1)
     client.get("/slow")
     for _ in range(2):

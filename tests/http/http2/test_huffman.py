@@ -12,12 +12,12 @@ from ctrlmgr.http.http2.huffman import decoded
 
 
 @given(st.binary(max_size=40))
-def test_what_was_encoded_is_decoded(text: bytes) -> None:
+def test_encoded_text_decodes_to_the_same(text: bytes) -> None:
     assert decoded(Encoder().huffman_coder.encode(text)) == text
 
 
 @given(st.binary(max_size=12))
-def test_what_the_library_refuses_is_refused(text: bytes) -> None:
+def test_errors_equal_the_librarys(text: bytes) -> None:
     try:
         expected = decode_huffman(text)
     except HPACKDecodingError:
@@ -27,6 +27,6 @@ def test_what_the_library_refuses_is_refused(text: bytes) -> None:
         assert decoded(text) == expected
 
 
-def test_cached_steps_say_the_same() -> None:
+def test_cached_steps_equal_computed_steps() -> None:
     code = Encoder().huffman_coder.encode(bytes(range(256)))
     assert decoded(code) == decoded(code) == bytes(range(256))

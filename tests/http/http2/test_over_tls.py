@@ -114,7 +114,9 @@ def caller(served: Served) -> Iterator[Caller]:
         (("h2", "http/1.1"), False, "1.1"),
     ],
 )
-def test_what_is_negotiated_is_spoken(tmp_path: Path, protocols: tuple[str, ...], offered: bool, version: str) -> None:
+def test_the_negotiated_protocol_is_used(
+    tmp_path: Path, protocols: tuple[str, ...], offered: bool, version: str
+) -> None:
     with Served(tmp_path, http2=offered) as served:
         raw = socket.create_connection(("127.0.0.1", served.port), timeout=TIMEOUT)
         with served.context(*protocols).wrap_socket(raw, server_hostname="localhost") as connection:
@@ -128,13 +130,13 @@ def test_what_is_negotiated_is_spoken(tmp_path: Path, protocols: tuple[str, ...]
 
 
 @pytest.mark.parametrize("path", ["/whole", "/pieces"])
-def test_a_long_body_and_a_long_answer(served: Served, path: str) -> None:
+def test_a_long_body_has_a_long_response(served: Served, path: str) -> None:
     with httpx.Client(verify=served.context(), http2=True, timeout=TIMEOUT) as client:
         answer = client.post(served.url + path, content=LONG)
     assert (answer.http_version, answer.content) == ("HTTP/2", LONG)
 
 
-def test_many_bodies_at_a_time(caller: Caller) -> None:
+def test_many_bodies_are_sent_concurrently(caller: Caller) -> None:
     streams = [caller.ask("/pieces") for _ in range(20)]
     for number, stream in enumerate(streams):
         caller.upload(stream, b"%d" % number * 30_000)
@@ -144,7 +146,7 @@ def test_many_bodies_at_a_time(caller: Caller) -> None:
         assert caller.answer(stream) == b"%d" % number * 30_000
 
 
-def test_a_body_may_end_with_trailers(served: Served, caller: Caller) -> None:
+def test_a_body_can_end_with_trailers(served: Served, caller: Caller) -> None:
     stream = caller.ask("/whole")
     caller.upload(stream, b"body")
     caller.h2.send_headers(stream, [("x-trailer", "dropped")], end_stream=True)
@@ -152,7 +154,7 @@ def test_a_body_may_end_with_trailers(served: Served, caller: Caller) -> None:
     assert served.app.headers == [[(b"host", b"localhost")]]
 
 
-def test_a_client_that_waits_is_told_to_go_on_when_its_body_is_asked_for(caller: Caller) -> None:
+def test_a_waiting_client_gets_100_continue_when_its_body_is_read(caller: Caller) -> None:
     waits = ("expect", "100-continue")
     early, stream = caller.ask("/early", waits), caller.ask("/whole", waits)
     assert caller.answer(early) == b"too much"
@@ -164,7 +166,7 @@ def test_a_client_that_waits_is_told_to_go_on_when_its_body_is_asked_for(caller:
     assert caller.answer(stream) == b"body"
 
 
-def test_unread_body_gets_a_response_during_upload(caller: Caller) -> None:
+def test_an_unread_body_gets_a_response_during_the_upload(caller: Caller) -> None:
     early = caller.ask("/early")
     caller.upload(early, b"a" * 60_000)
     assert caller.answer(early) == b"too much"

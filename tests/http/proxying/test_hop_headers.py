@@ -26,7 +26,7 @@ def test_links_to_the_server_itself_lead_through_the_proxy(location: str, rewrit
     assert OUTSIDE.rewritten(location, "10.0.0.1:80", "asked.example") == rewritten
 
 
-def test_a_link_to_the_asked_host_stays_if_the_proxy_has_no_host() -> None:
+def test_a_link_to_the_requested_host_is_kept_if_the_proxy_has_no_host() -> None:
     bare = ExternalAddress(prefix="/p")
     assert bare.rewritten("http://asked.example/x", "10.0.0.1:80", "asked.example") == "http://asked.example/p/x"
 
@@ -34,19 +34,19 @@ def test_a_link_to_the_asked_host_stays_if_the_proxy_has_no_host() -> None:
 @pytest.mark.parametrize(
     ("path", "uri"), [("/x", b"/p/x"), ("/x/", b"/p/x/"), ("/", b"/p/"), ("", b"/p"), ("/a/../b", b"/p/b")]
 )
-def test_the_server_learns_the_path_that_clients_use(path: str, uri: bytes) -> None:
+def test_the_server_receives_the_path_that_clients_use(path: str, uri: bytes) -> None:
     assert (
         dict(ExternalAddress(prefix="/p").forwarded([(b"x-forwarded-uri", b"made up")], path))[b"x-forwarded-uri"]
         == uri
     )
 
 
-def test_the_clients_address_is_added_to_those_before() -> None:
+def test_the_clients_address_is_appended_to_forwarded_for() -> None:
     given = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-forwarded-for", b"2.2.2.2"), (b"x", b"y")]
     assert forwarded_for(given, "3.3.3.3") == [(b"x", b"y"), (b"x-forwarded-for", b"1.1.1.1, 2.2.2.2, 3.3.3.3")]
     assert forwarded_for(given, "") == given
 
 
 @pytest.mark.parametrize(("value", "is_one"), [(b"Upgrade", True), (b"keep-alive, upgrade", True), (b"close", False)])
-def test_an_upgrade_is_recognised_by_its_connection_header(value: bytes, is_one: bool) -> None:
+def test_an_upgrade_is_recognized_by_its_connection_header(value: bytes, is_one: bool) -> None:
     assert is_upgrade([(b"connection", value)]) is is_one

@@ -59,12 +59,12 @@ def passed(document: bytes, size: int) -> bytes:
         ('<a href="/x"title=y>', f'<a href="{HERE}/x"title=y>'),
     ],
 )
-def test_links_to_the_other_server_are_rewritten(document: str, expected: str) -> None:
+def test_links_to_the_upstream_server_are_rewritten(document: str, expected: str) -> None:
     for size in (1, 2, 3, 7, 1000):
         assert passed(document.encode(), size).decode() == expected
 
 
-def test_a_tag_that_is_too_long_is_passed_on() -> None:
+def test_a_too_long_tag_is_passed_on() -> None:
     document = b"<a x='" + b"y" * 20_000 + b"' href=/x><a href=/z>"
     assert passed(document, 4096) == document.replace(b"/z>", f'"{HERE}/z">'.encode())
 
@@ -87,12 +87,12 @@ def test_a_rewritten_location_is_escaped(link: str, expected: str) -> None:
     assert rewritten(link) == f"{HERE}/redirected{expected}"
 
 
-def test_a_location_elsewhere_is_escaped_too() -> None:
+def test_a_location_on_another_host_is_escaped() -> None:
     link = "http://example.com/target/%00<script>alert(1)</script>/"
     assert rewritten(link) == "http://example.com/target/%00%3Cscript%3Ealert%281%29%3C/script%3E/"
 
 
-def test_without_host_and_scheme_those_of_the_request_are_kept() -> None:
+def test_without_host_and_scheme_the_requests_are_used() -> None:
     outside = ExternalAddress("", "", "/prefix")
     assert outside.rewritten("http://10.0.0.1:8001/a/", "x", "10.0.0.1:8001") == "http://10.0.0.1:8001/prefix/a/"
     assert outside.rewritten("/a", "x", "10.0.0.1:8001") == "/prefix/a"

@@ -59,7 +59,7 @@ async def mirrors(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
-def test_the_other_server_receives_the_request_without_what_is_about_the_connection() -> None:
+def test_the_upstream_receives_the_request_without_hop_by_hop_headers() -> None:
     async def ask() -> bytes:
         outside = ExternalAddress(scheme="https", host="cluster.example", prefix="/a/proxy")
         async with in_front_of(mirrors, lambda passing: passing._replace(outside=outside)) as front:
@@ -85,7 +85,7 @@ def test_the_other_server_receives_the_request_without_what_is_about_the_connect
     ]
 
 
-def test_a_body_of_known_length_and_one_in_chunks_arrive_whole() -> None:
+def test_bodies_of_known_length_and_chunked_bodies_are_complete() -> None:
     async def ask(request: bytes) -> bytes:
         async with in_front_of(mirrors) as front:
             return await front.answer(request)
@@ -100,7 +100,7 @@ def test_a_body_of_known_length_and_one_in_chunks_arrive_whole() -> None:
     assert b"de" in chunks
 
 
-def test_an_answer_keeps_its_headers_and_its_length() -> None:
+def test_a_response_keeps_its_headers_and_its_length() -> None:
     answered = b"HTTP/1.1 203 Odd\r\ncontent-length: 2\r\nx-two: 1\r\nx-two: 2\r\nkeep-alive: 5\r\n\r\nok"
 
     async def ask() -> bytes:
@@ -135,7 +135,7 @@ def test_a_connection_is_reused_and_a_closed_one_is_replaced() -> None:
     assert seen == [2, 1]
 
 
-def test_a_connection_is_read_again_after_a_long_answer() -> None:
+def test_a_connection_is_read_again_after_a_long_response() -> None:
     body = b"x" * 1_000_000
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
@@ -146,7 +146,7 @@ def test_a_connection_is_read_again_after_a_long_answer() -> None:
     assert min(run(ask())) > len(body)
 
 
-def test_a_head_request_has_no_body_and_does_not_wait_for_one() -> None:
+def test_a_head_response_has_no_body() -> None:
     async def ask() -> bytes:
         async with in_front_of(says(b"HTTP/1.1 200 OK\r\ncontent-length: 700\r\n\r\n")) as front:
             return await front.answer(GET.replace(b"GET", b"HEAD") + b"\r\n")
@@ -166,7 +166,7 @@ UPGRADE = b"GET /exec HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: SPD
         pytest.param(GRANTED, UPGRADE, id="tunnel"),
     ],
 )
-def test_the_other_server_waits_for_the_reader_of_its_answer(head: bytes, request_: bytes) -> None:
+def test_the_upstream_is_paused_for_a_slow_reader(head: bytes, request_: bytes) -> None:
     sent, stuck = [0], asyncio.Event()
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -198,7 +198,7 @@ def test_the_other_server_waits_for_the_reader_of_its_answer(head: bytes, reques
     assert received == TOTAL
 
 
-def test_a_server_that_dies_within_its_answer_ends_it_incomplete() -> None:
+def test_an_upstream_that_dies_during_its_response_ends_it_incomplete() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n")
@@ -238,7 +238,9 @@ def elsewhere(passing: ForwardedRequest) -> ForwardedRequest:
         ),
     ],
 )
-def test_a_server_that_fails_before_its_answer_is_an_error(behaviour: Behaviour, change: Any, failure: type) -> None:
+def test_an_upstream_that_fails_before_its_response_is_an_error(
+    behaviour: Behaviour, change: Any, failure: type
+) -> None:
     async def ask() -> tuple[bytes, list[Exception]]:
         async with in_front_of(behaviour, change) as front:
             return await front.answer(GET + b"\r\n"), front.failures
@@ -248,7 +250,7 @@ def test_a_server_that_fails_before_its_answer_is_an_error(behaviour: Behaviour,
     assert [type(each) for each in failures] == [failure]
 
 
-def test_a_client_that_leaves_ends_the_request_to_the_other_server() -> None:
+def test_a_disconnected_client_cancels_the_upstream_request() -> None:
     ended = asyncio.Event()
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -312,7 +314,7 @@ def test_an_upgrade_becomes_a_tunnel_in_both_directions() -> None:
         (OK, UpstreamRefused.__name__.encode()),
     ],
 )
-def test_an_upgrade_that_is_not_granted_is_answered(answer: bytes, said: bytes) -> None:
+def test_a_refused_upgrade_is_answered(answer: bytes, said: bytes) -> None:
     async def ask() -> bytes:
         async with in_front_of(says(answer)) as front:
             return await front.answer(UPGRADE)

@@ -36,12 +36,12 @@ class Both:
         return stream.headers.get("streamtype") != "bad"
 
 
-def test_the_dictionary_is_the_protocols() -> None:
+def test_the_dictionary_equals_the_protocols() -> None:
     assert len(DICTIONARY) == 1423
     assert zlib.adler32(DICTIONARY) == 0xE3C6A7C2  # the stream id that every implementation uses
 
 
-def test_streams_carry_data_both_ways_and_end_one_by_one() -> None:
+def test_streams_carry_data_in_both_directions_and_end_independently() -> None:
     both = Both()
     first = both.client.new_stream({"streamType": "stdin"})
     second = both.client.new_stream({"streamType": "stdout"})
@@ -65,7 +65,7 @@ def test_a_refused_stream_ends() -> None:
     assert kept.is_over
 
 
-def test_a_paused_stream_pauses_the_connection_until_it_is_resumed_or_over() -> None:
+def test_a_paused_stream_pauses_the_connection_until_it_resumes_or_ends() -> None:
     both = Both()
     one, two = both.client.new_stream({"streamtype": "a"}), both.client.new_stream({"streamtype": "b"})
     one.pause_reading()
@@ -109,7 +109,7 @@ def test_invalid_input_closes_the_connection(sent: bytes) -> None:
     assert both.far.is_closed
 
 
-def test_headers_keep_the_state_of_their_compression() -> None:
+def test_headers_keep_their_compression_state() -> None:
     writer, reader = HeaderWriter(), HeaderReader()
     for number in range(3):
         headers = {"Port": str(number), "streamtype": "data"}
@@ -118,7 +118,7 @@ def test_headers_keep_the_state_of_their_compression() -> None:
         reader.read(b"\xff\xff\xff")
 
 
-def test_frames_may_arrive_in_pieces() -> None:
+def test_frames_can_arrive_in_pieces() -> None:
     held, found = bytearray(), []
     for each in control_frame(PING, 7) * 2:
         held.append(each)

@@ -26,7 +26,7 @@ BESIDES = 1
 """Cases that h2spec does not have: trailers that end the stream."""
 
 
-def test_no_case_is_left_out() -> None:
+def test_no_case_is_missing() -> None:
     cases = [each for module in MODULES for value in vars(module).values() for each in _cases(value)]
     assert len(cases) + ALONE - BESIDES == 146 + 1
 

@@ -231,5 +231,5 @@ CODES = [
 
 
 @each_of([*BODIES, *HEADS, *SETTINGS, *CONNECTION, *WINDOWS, *CONTINUATIONS, *CODES])
-def test_the_server_answers(case: Case) -> None:
+def test_the_server_responds(case: Case) -> None:
     assert_conforms(case)

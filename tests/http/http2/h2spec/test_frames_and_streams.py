@@ -186,11 +186,11 @@ STREAMS = [
 
 
 @each_of([*BEGINNING, *FRAMES, *STATES, *STREAMS])
-def test_the_server_answers(case: Case) -> None:
+def test_the_server_responds(case: Case) -> None:
     assert_conforms(case)
 
 
-def test_another_preface_ends_the_connection() -> None:
+def test_an_invalid_preface_ends_the_connection() -> None:
     """This case is also part of section 3.5 of h2spec."""
     peer = Peer(1)
     peer.connection = Http2Connection(peer.context)
@@ -203,7 +203,7 @@ def test_another_preface_ends_the_connection() -> None:
     check(peer)
 
 
-def test_more_streams_than_are_allowed_are_refused() -> None:
+def test_streams_above_the_maximum_are_refused() -> None:
     """This case belongs to section 5.1.2 of h2spec."""
     peer = Peer(1 << 16, bounds=Bounds(streams=10))
     for at in range(11):

@@ -33,6 +33,6 @@ def test_the_server_refuses(case: Case) -> None:
     assert_conforms(case)
 
 
-def test_a_table_beyond_the_default_is_refused_before_the_settings_are_acknowledged() -> None:
+def test_a_table_above_the_default_size_is_refused_before_the_settings_acknowledgement() -> None:
     case = case_of("6.3", "an update beyond 4,096", before=b"\x3f\xe2\x1f")
     assert_conforms(case._replace(acknowledges=False))

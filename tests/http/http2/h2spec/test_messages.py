@@ -97,7 +97,7 @@ BODIES = [
 
 
 @each_of([each._replace(then=refused) for each in HEADS])
-def test_no_such_request_is_begun(case: Case) -> None:
+def test_an_invalid_request_is_not_started(case: Case) -> None:
     assert_conforms(case)
 
 
