@@ -84,7 +84,7 @@ def exchange(line: Line, bounds: Bounds = DEFAULT, **head: Any) -> Exchange:
     )
 
 
-def test_a_body_that_has_come_is_there_at_once() -> None:
+def test_a_received_body_is_returned_at_once() -> None:
     async def read() -> bytes:
         asked = exchange(Line())
         asked.receive(b"one ")
@@ -95,7 +95,7 @@ def test_a_body_that_has_come_is_there_at_once() -> None:
     assert asyncio.run(read()) == b"one two"
 
 
-def test_a_body_is_waited_for() -> None:
+def test_a_missing_body_is_awaited() -> None:
     async def read() -> bytes:
         asked = exchange(Line())
         loop = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ def test_a_body_is_waited_for() -> None:
     assert asyncio.run(read()) == b"one two"
 
 
-def test_a_body_that_does_not_come_is_given_up() -> None:
+def test_a_body_that_does_not_arrive_times_out() -> None:
     asked = exchange(Line())
     asked.receive(b"half")
     with pytest.raises(BodyTooSlow):
@@ -130,7 +130,7 @@ def test_a_body_is_read_to_its_limit(sizes: list[int]) -> None:
     asyncio.run(read())
 
 
-def test_nothing_is_taken_in_that_has_not_been_asked_for() -> None:
+def test_nothing_is_received_without_a_read() -> None:
     async def read() -> bytes:
         line = Line()
         asked = exchange(line)
@@ -146,7 +146,7 @@ def test_nothing_is_taken_in_that_has_not_been_asked_for() -> None:
     assert len(asyncio.run(read())) == DEFAULT.unread_bytes + 1
 
 
-def test_all_bodies_together_have_a_limit_beyond_which_short_ones_are_still_read() -> None:
+def test_all_bodies_share_a_limit_except_short_ones() -> None:
     bounds = replace(DEFAULT, short_body=1000)
     line = Line(room=50_000)
     first, second, short = exchange(line, bounds), exchange(line, bounds), exchange(line, bounds)
@@ -164,7 +164,7 @@ def test_all_bodies_together_have_a_limit_beyond_which_short_ones_are_still_read
     assert line.held == 0
 
 
-def test_a_client_that_leaves_while_it_sends_is_noticed() -> None:
+def test_a_client_that_disconnects_while_sending_is_detected() -> None:
     async def read() -> None:
         asked = exchange(Line())
         asyncio.get_running_loop().call_soon(asked.lose)
@@ -174,7 +174,7 @@ def test_a_client_that_leaves_while_it_sends_is_noticed() -> None:
         asyncio.run(read())
 
 
-def test_a_client_that_waits_is_told_to_send_only_when_its_body_is_asked_for() -> None:
+def test_a_client_gets_100_continue_only_when_its_body_is_read() -> None:
     line = Line()
     asked = exchange(line, expects_continue=True)
     assert line.written == b""
@@ -188,7 +188,7 @@ def test_a_client_that_waits_is_told_to_send_only_when_its_body_is_asked_for() -
     assert (line.done, b"\r\nconnection: close\r\n" in line.written) == ([False], True)
 
 
-def test_an_answer_is_one_write() -> None:
+def test_a_response_is_one_write() -> None:
     line = Line()
     exchange(line).answer(201, [(b"x", b"y")], b"body")
     assert line.written == b"HTTP/1.1 201 Created\r\ndate: now\r\nx: y\r\ncontent-length: 4\r\n\r\nbody"
@@ -196,13 +196,13 @@ def test_an_answer_is_one_write() -> None:
 
 
 @pytest.mark.parametrize("code", [204, 304])
-def test_an_answer_without_a_body_says_no_length(code: int) -> None:
+def test_a_response_without_a_body_has_no_length(code: int) -> None:
     line = Line()
     exchange(line).answer(code, [], b"")
     assert b"content-length" not in line.written
 
 
-def test_the_answer_to_a_head_is_one_without_its_body() -> None:
+def test_the_response_to_head_has_no_body() -> None:
     whole, pieces = Line(), Line()
     exchange(whole, method="HEAD").answer(200, [], b"body")
     assert whole.written.endswith(b"content-length: 4\r\n\r\n")
@@ -222,7 +222,7 @@ def test_the_answer_to_a_head_is_one_without_its_body() -> None:
         ("1.0", [], b"onetwothree", False),
     ],
 )
-def test_a_stream_is_framed_as_its_client_understands_it(
+def test_a_stream_has_the_framing_of_its_protocol(
     version: str, headers: list[Header], expected: bytes, keep_alive: bool
 ) -> None:
     line = Line()
@@ -237,7 +237,7 @@ def test_a_stream_is_framed_as_its_client_understands_it(
 
 
 @pytest.mark.parametrize("body", [b"less", b"more than that"])
-def test_a_stream_that_is_not_what_was_announced_breaks_off(body: bytes) -> None:
+def test_a_stream_of_a_wrong_length_is_aborted(body: bytes) -> None:
     line = Line()
     stream = exchange(line).begin(200, [(b"content-length", b"8")])
     stream.send(body)
@@ -245,7 +245,7 @@ def test_a_stream_that_is_not_what_was_announced_breaks_off(body: bytes) -> None
     assert (line.aborted, line.done) == (True, [])
 
 
-def test_what_is_said_after_the_client_has_gone_goes_nowhere() -> None:
+def test_writes_after_a_disconnect_are_discarded() -> None:
     line = Line()
     asked, streaming = exchange(line), exchange(line)
     stream = streaming.begin(200, [])
@@ -262,7 +262,7 @@ def test_what_is_said_after_the_client_has_gone_goes_nowhere() -> None:
         late.begin(200, [])
 
 
-def test_a_request_is_answered_once() -> None:
+def test_a_request_has_one_response() -> None:
     asked = exchange(Line())
     asked.answer(200, [], b"")
     with pytest.raises(RuntimeError, match="already begun"):
@@ -270,17 +270,17 @@ def test_a_request_is_answered_once() -> None:
 
 
 @pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
-def test_a_header_cannot_add_a_line(value: bytes) -> None:
+def test_a_header_with_a_line_break_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="a line break"):
         exchange(Line()).answer(200, [(b"x", value)], b"")
 
 
-def test_the_client_is_known_by_its_address_and_certificate() -> None:
+def test_the_client_has_an_address_and_a_certificate() -> None:
     asked = exchange(Line())
     assert (asked.peer, asked.certificates) == ("192.0.2.7", CERTIFICATES)
 
 
-def test_a_body_that_is_counted_and_stalls_is_given_up_before_its_time() -> None:
+def test_a_counted_body_that_stalls_times_out_early() -> None:
     async def read(came: int) -> None:
         line = Line(room=50_000)
         asked = exchange(line, replace(DEFAULT, short_body=1000, body_pause=0, body_progress=1))
@@ -295,7 +295,7 @@ def test_a_body_that_is_counted_and_stalls_is_given_up_before_its_time() -> None
         asyncio.run(read(2000))
 
 
-def test_a_body_that_comes_on_is_waited_for() -> None:
+def test_a_body_that_progresses_is_awaited() -> None:
     async def read() -> bytes:
         asked = exchange(Line(room=50_000), replace(DEFAULT, short_body=10, body_pause=0, body_progress=2))
         pieces = iter([b"xx"] * 20)
@@ -327,14 +327,14 @@ def pieces(line: Line, *parts: bytes, count: int) -> list[bytes]:
     return asyncio.run(read())
 
 
-def test_a_body_is_read_in_pieces_and_ends_with_an_empty_one() -> None:
+def test_a_body_is_read_in_pieces_until_an_empty_one() -> None:
     line = Line()
     assert b"".join(pieces(line, b"one ", b"two", count=2)) == b"one two"
     assert pieces(line, count=1) == [b""]
     assert line.held == 0
 
 
-def test_a_client_waits_while_its_body_is_not_read() -> None:
+def test_a_client_is_paused_while_its_body_is_not_read() -> None:
     async def read() -> tuple[list[str], list[str]]:
         line = Line()
         asked = exchange(line)
@@ -348,7 +348,7 @@ def test_a_client_waits_while_its_body_is_not_read() -> None:
     assert asyncio.run(read()) == (["pause"], ["pause", "resume"])
 
 
-def test_a_piece_that_does_not_arrive_is_an_error_and_so_is_a_client_that_leaves() -> None:
+def test_a_missing_piece_or_a_disconnect_is_an_error() -> None:
     async def late() -> None:
         await exchange(Line()).piece(0)
 
@@ -363,7 +363,7 @@ def test_a_piece_that_does_not_arrive_is_an_error_and_so_is_a_client_that_leaves
         asyncio.run(gone())
 
 
-def test_the_end_of_a_client_is_reported_once() -> None:
+def test_a_disconnect_is_reported_once() -> None:
     ended: list[int] = []
     asked = exchange(Line())
     asked.on_lost(lambda: ended.append(1))

@@ -46,21 +46,21 @@ def drip(client: Client, data: bytes, seconds: float) -> None:
         client.loop.pass_time(seconds)
 
 
-def test_silent_client_is_disconnected_after_32_seconds(client: Client) -> None:
+def test_a_silent_client_is_disconnected_after_32_seconds(client: Client) -> None:
     client.loop.pass_time(HEAD_TIMEOUT - 0.1)
     assert not client.transport.is_closing()
     client.loop.pass_time(0.2)
     assert (client.transport.aborted, client.said) == (True, [])
 
 
-def test_endless_request_head_is_disconnected(client: Client) -> None:
+def test_endless_headers_are_disconnected(client: Client) -> None:
     drip(client, GET[:31], 1.0)
     assert not client.transport.is_closing()
     drip(client, GET[31:33], 1.0)
     assert (client.transport.aborted, client.paths) == (True, [])
 
 
-def test_every_request_has_the_same_time_for_its_head(client: Client) -> None:
+def test_every_request_has_the_same_timeout_for_its_headers(client: Client) -> None:
     client.loop.pass_time(20)
     client.send(GET)
     client.loop.pass_time(60)
@@ -71,14 +71,14 @@ def test_every_request_has_the_same_time_for_its_head(client: Client) -> None:
     assert client.transport.aborted
 
 
-def test_a_head_that_comes_in_time_ends_the_wait(client: Client) -> None:
+def test_complete_headers_end_the_timeout(client: Client) -> None:
     drip(client, GET, 0.5)
     assert client.said == [OK]
     client.loop.pass_time(KEEP_ALIVE - len(GET))
     assert not client.transport.is_closing()
 
 
-def test_blank_lines_keep_no_connection_open(client: Client) -> None:
+def test_blank_lines_do_not_extend_the_timeout(client: Client) -> None:
     client.send(GET)
     for _ in range(40):
         client.loop.pass_time(1)
@@ -86,7 +86,7 @@ def test_blank_lines_keep_no_connection_open(client: Client) -> None:
     assert (client.said, client.transport.aborted) == ([OK], True)
 
 
-def test_unread_body_rest_closes_the_connection(client: Client) -> None:
+def test_an_unread_rest_of_a_body_closes_the_connection(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
     assert client.said == [OK]
     for _ in range(40):
@@ -95,14 +95,14 @@ def test_unread_body_rest_closes_the_connection(client: Client) -> None:
     assert client.transport.aborted
 
 
-def test_request_after_an_unread_body_is_served(client: Client) -> None:
+def test_a_request_after_an_unread_body_is_served(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n" + b"x" * 2_000_000 + GET)
     client.loop.pass_time(HEAD_TIMEOUT + 1)
     assert (client.said, client.transport.is_closing()) == ([OK, OK], False)
 
 
 @pytest.mark.parametrize("piece", [1000, 65_536, 1 << 20])
-def test_a_head_of_the_limit_is_read_one_beyond_it_is_not(piece: int) -> None:
+def test_headers_within_the_limit_are_read_and_larger_ones_refused(piece: int) -> None:
     within, beyond = Client(), Client()
     within.send(headed(HEAD_LIMIT - 100), piece)
     assert within.said == [OK]
@@ -118,14 +118,14 @@ def test_a_head_of_the_limit_is_read_one_beyond_it_is_not(piece: int) -> None:
         pytest.param(b"GET / HTTP/1.1\r\nx: " + b"a" * 5_000_000, id="a header without an end"),
     ],
 )
-def test_whatever_makes_a_head_too_large(client: Client, head: bytes) -> None:
+def test_every_part_counts_toward_the_size_of_headers(client: Client, head: bytes) -> None:
     client.send(head)
     assert (client.said, client.paths) == ([TOO_LARGE], [])
     client.send(GET)
     assert (client.said, client.paths) == ([TOO_LARGE], [])  # later bytes are not parsed
 
 
-def test_refused_client_has_time_to_read_the_response(client: Client) -> None:
+def test_a_refused_client_has_time_to_read_the_response(client: Client) -> None:
     client.send(b"\x00" * 100)
     assert client.said == [BAD]
     assert client.transport.written.endswith(b"\r\nconnection: close\r\ncontent-length: 15\r\n\r\n400 Bad Request")
@@ -134,7 +134,7 @@ def test_refused_client_has_time_to_read_the_response(client: Client) -> None:
     assert client.transport.aborted
 
 
-def test_the_size_of_a_body_is_none_of_the_heads(client: Client) -> None:
+def test_a_body_does_not_count_toward_the_size_of_headers(client: Client) -> None:
     for _ in range(3):
         client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n" + b"x" * 3_000_000)
     assert client.said == [OK] * 3
@@ -146,7 +146,7 @@ HALF = b"POST /half HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r
 
 
 @pytest.mark.parametrize("after", [NONSENSE, NONSENSE + GET, HALF + b"zz\r\n", b"GET /" + b"a" * (HEAD_LIMIT + 70_000)])
-def test_what_was_asked_before_is_answered_first(client: Client, after: bytes) -> None:
+def test_earlier_requests_are_answered_first(client: Client, after: bytes) -> None:
     client.send(SLOW + GET + after)
     assert (client.said, client.transport.closed) == ([], False)
     client.loop.go_on()
@@ -158,7 +158,7 @@ def test_what_was_asked_before_is_answered_first(client: Client, after: bytes) -
     assert b"/slowHTTP/1.1 200 OK" in client.transport.written
 
 
-def test_a_body_that_cannot_be_read_is_told_instead_of_an_answer_or_ends_one(client: Client) -> None:
+def test_an_invalid_body_is_refused_or_aborts_the_response(client: Client) -> None:
     client.send(HALF.replace(b"/half", b"/slow") + b"zz\r\n")
     assert (client.said, client.transport.closed) == ([BAD], True)
     client.connection.connection_lost(None)
@@ -172,29 +172,29 @@ def test_a_body_that_cannot_be_read_is_told_instead_of_an_answer_or_ends_one(cli
     assert (begun.said, begun.transport.closed) == ([OK], True)
 
 
-def test_the_rest_of_a_body_is_no_request(client: Client) -> None:
+def test_the_rest_of_a_body_is_not_parsed_as_a_request(client: Client) -> None:
     client.send(HALF)
     client.send(b"zz\r\n" + GET)
     assert (client.said, len(client.paths), client.transport.closed) == ([OK], 1, True)
 
 
 @pytest.mark.parametrize("hosts", [b"", b"host: x\r\nhost: x\r\n", b"host: x\r\nHost: y\r\n"])
-def test_a_request_is_for_one_host(client: Client, hosts: bytes) -> None:
+def test_a_request_has_exactly_one_host(client: Client, hosts: bytes) -> None:
     client.send(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
     assert (client.said, client.paths) == ([BAD], [])
 
 
-def test_a_target_that_is_none_is_refused(client: Client) -> None:
+def test_an_invalid_target_is_refused(client: Client) -> None:
     client.send(GET + b"GET http://[::1 HTTP/1.1\r\nhost: x\r\n\r\n")
     assert (client.said, len(client.paths)) == ([OK, BAD], 1)
 
 
-def test_of_old_a_request_need_not_say_for_which_host_it_is(client: Client) -> None:
+def test_a_request_of_http_1_0_needs_no_host(client: Client) -> None:
     client.send(b"GET / HTTP/1.0\r\n\r\n")
     assert (client.said, client.transport.closed) == ([OK], True)
 
 
-def test_a_body_that_was_not_asked_for_is_not_waited_for(client: Client) -> None:
+def test_a_body_that_was_not_requested_is_not_awaited(client: Client) -> None:
     client.send(b"POST /whole HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n")
     assert (client.said, client.transport.closed) == ([OK], True)
     assert b"\r\nconnection: close\r\n" in client.transport.written
@@ -203,7 +203,7 @@ def test_a_body_that_was_not_asked_for_is_not_waited_for(client: Client) -> None
 @pytest.mark.parametrize(
     "upgrade", [b"GET /whole HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c", b"CONNECT /whole HTTP/1.1"]
 )
-def test_after_an_upgrade_that_was_not_made_the_connection_closes(
+def test_the_connection_closes_after_an_ignored_upgrade(
     client: Client, upgrade: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.send(SLOW + upgrade + b"\r\nhost: x\r\n\r\n" + GET)
@@ -216,7 +216,7 @@ def test_after_an_upgrade_that_was_not_made_the_connection_closes(
     assert not caplog.records  # a client could cause this as often as it wants
 
 
-def test_connection_is_idle_after_an_unread_body_ends(client: Client) -> None:
+def test_a_connection_is_idle_after_an_unread_body_ends(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n")
     client.send(b"x" * 4)
     client.send(b"x" * 5)
@@ -226,7 +226,7 @@ def test_connection_is_idle_after_an_unread_body_ends(client: Client) -> None:
     assert client.transport.closed
 
 
-def test_the_end_of_such_a_body_does_not_bound_the_request_after_it(client: Client) -> None:
+def test_the_timeout_of_an_unread_body_does_not_limit_the_next_request(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n")
     client.send(b"x" * 4)
     client.send(b"x" * 5 + SLOW)
@@ -237,12 +237,12 @@ def test_the_end_of_such_a_body_does_not_bound_the_request_after_it(client: Clie
     assert client.said == [OK, OK]
 
 
-def test_the_certificate_of_a_client_comes_with_every_request(client: Client) -> None:
+def test_every_request_has_the_clients_certificate(client: Client) -> None:
     client.send(GET + GET)
     assert [list(exchange.certificates) for exchange in client.exchanges] == [PRESENTED] * 2
 
 
-def test_a_certificate_that_had_expired_before_does_not_end_the_connection() -> None:
+def test_a_certificate_that_was_already_expired_does_not_end_the_connection() -> None:
     clock = FakeClock()
     client = Client(clock=clock, certificate=expiring(clock, seconds=-100))
     client.send(GET)
@@ -250,7 +250,7 @@ def test_a_certificate_that_had_expired_before_does_not_end_the_connection() -> 
     assert not client.transport.is_closing()
 
 
-def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
+def test_a_stopping_server_does_not_wait_for_idle_clients(client: Client) -> None:
     client.send(GET)
     client.connection.shutdown()
     assert (client.transport.closed, client.transport.aborted) == (True, False)
@@ -259,7 +259,7 @@ def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/version", b"/whole"])
-def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Client, path: bytes) -> None:
+def test_a_stopping_server_sends_connection_close_with_the_next_response(client: Client, path: bytes) -> None:
     client.send(GET)
     client.connection.announce_close()
     assert not client.transport.closed, "what the client is just sending would be lost"
@@ -269,7 +269,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Cli
     assert client.transport.closed
 
 
-def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client: Client) -> None:
+def test_a_stopping_server_sends_connection_close_with_the_running_response(client: Client) -> None:
     client.send(SLOW)
     client.connection.announce_close()
     client.loop.go_on()
@@ -278,7 +278,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client
     assert client.transport.closed
 
 
-def test_stopping_server_waits_for_clients_that_read_a_response(client: Client) -> None:
+def test_a_stopping_server_waits_for_clients_that_read_a_response(client: Client) -> None:
     client.send(SLOW)
     client.connection.shutdown()
     assert not client.transport.closed
@@ -294,7 +294,7 @@ def test_stopping_server_waits_for_clients_that_read_a_response(client: Client) 
     assert client.transport.aborted
 
 
-def test_an_answer_in_pieces_is_chunked(client: Client) -> None:
+def test_a_response_in_pieces_is_chunked(client: Client) -> None:
     client.send(GET.replace(b"/version", b"/chunks") + GET)
     assert (
         b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n" in client.transport.written
@@ -302,14 +302,14 @@ def test_an_answer_in_pieces_is_chunked(client: Client) -> None:
     assert client.said == [OK, OK]
 
 
-def test_requests_sent_at_once_leave_others_the_loop_in_between(client: Client) -> None:
+def test_pipelined_requests_yield_to_the_event_loop(client: Client) -> None:
     client.connection.receive(GET * 50)
     assert len(client.said) == 1
     client.loop.run()
     assert len(client.said) == 50
 
 
-def test_a_client_that_does_not_read_gets_no_further_answers(client: Client) -> None:
+def test_a_client_that_does_not_read_gets_no_further_responses(client: Client) -> None:
     client.connection.pause_writing()
     client.send(GET * 3)
     assert (client.said, client.transport.takes_in) == ([], False)
@@ -318,7 +318,7 @@ def test_a_client_that_does_not_read_gets_no_further_answers(client: Client) -> 
     assert (client.said, client.transport.takes_in) == ([OK] * 3, True)
 
 
-def test_a_client_that_reads_nothing_for_long_is_disconnected(client: Client) -> None:
+def test_a_client_that_reads_nothing_for_a_long_time_is_disconnected(client: Client) -> None:
     client.send(GET)
     client.transport.unread = 1000
     client.connection.pause_writing()
@@ -330,7 +330,7 @@ def test_a_client_that_reads_nothing_for_long_is_disconnected(client: Client) ->
     assert client.transport.aborted
 
 
-def test_a_client_that_reads_again_is_not(client: Client) -> None:
+def test_a_client_that_resumes_reading_is_not_disconnected(client: Client) -> None:
     client.transport.unread = 1000
     client.connection.pause_writing()
     client.connection.resume_writing()
@@ -340,7 +340,7 @@ def test_a_client_that_reads_again_is_not(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/version", b"/slow"])
-def test_a_certificate_that_expires_ends_its_connection(path: bytes) -> None:
+def test_an_expired_certificate_ends_its_connection(path: bytes) -> None:
     clock = FakeClock()
     client = Client(clock=clock, certificate=expiring(clock, seconds=100))
     client.send(GET.replace(b"/version", path))
@@ -356,7 +356,7 @@ def test_a_certificate_that_expires_ends_its_connection(path: bytes) -> None:
     client.loop.go_on()
 
 
-def test_a_certificate_that_expires_in_years_is_looked_at_again() -> None:
+def test_the_timer_of_a_certificate_that_expires_in_years_is_renewed() -> None:
     clock = FakeClock()
     client = Client(clock=clock, certificate=expiring(clock, seconds=200_000))
     client.connection.receive(GET.replace(b"/version", b"/slow"))
@@ -378,7 +378,7 @@ def expiring(clock: FakeClock, seconds: float) -> dict[str, Any]:
     return {**CERTIFICATE, "notAfter": at.strftime("%b %d %H:%M:%S %Y GMT")}
 
 
-def test_an_application_that_fails_or_says_nothing_drops_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_or_silent_application_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     for path in (b"/fails", b"/silent"):
         client = Client()
         client.send(GET.replace(b"/version", path))
@@ -392,7 +392,7 @@ def long_head(path: bytes = b"/slow", size: int = 30_000) -> bytes:
     return b"GET %b HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n" % (path, b"a" * size)
 
 
-def test_the_heads_of_a_connection_are_bounded() -> None:
+def test_the_header_bytes_of_a_connection_are_bounded() -> None:
     client = Client(Bounds(connection_heads_bytes=70_000))
     client.send(long_head() * 3)
     for _ in range(6):
@@ -402,7 +402,7 @@ def test_the_heads_of_a_connection_are_bounded() -> None:
     assert client.context.heads.held == 0
 
 
-def test_the_heads_of_a_server_are_bounded_but_short_ones_are_taken() -> None:
+def test_the_header_bytes_of_a_server_are_bounded_except_short_ones() -> None:
     client = Client(Bounds(heads_bytes=20_000))
     client.send(long_head(b"/a", 5_000))
     client.send(long_head(b"/a"))
@@ -410,13 +410,13 @@ def test_the_heads_of_a_server_are_bounded_but_short_ones_are_taken() -> None:
 
 
 @pytest.mark.parametrize("path", [b"/a", b"/chunks", b"/silent"])
-def test_a_head_is_given_back_once_it_is_answered(path: bytes) -> None:
+def test_header_bytes_are_released_after_the_response(path: bytes) -> None:
     client = Client()
     client.send(long_head(path))
     assert client.context.heads.held == 0
 
 
-def test_the_heads_of_a_connection_that_is_lost_are_given_back() -> None:
+def test_header_bytes_of_a_lost_connection_are_released() -> None:
     client = Client()
     client.send(long_head() * 2)
     assert client.context.heads.held > 60_000

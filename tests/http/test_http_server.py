@@ -48,7 +48,7 @@ def site(shared: Site) -> Site:
     return shared
 
 
-def test_readyz_says_ok(site: Site) -> None:
+def test_readyz_returns_ok(site: Site) -> None:
     answer = site.ask("/readyz")
     assert (answer.status, answer.body) == (200, "ok")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -58,7 +58,7 @@ def test_readyz_verbose_lists_the_checks(site: Site) -> None:
     assert site.ask("/readyz?verbose").body == "[+]log ok\nreadyz check passed\n"
 
 
-def test_a_failing_check_is_a_500(site: Site) -> None:
+def test_a_failing_check_returns_500(site: Site) -> None:
     PROBLEMS.append("no route to the database")
     answer = site.ask("/readyz")
     assert (answer.status, answer.body) == (500, "[-]log failed: reason withheld\nreadyz check failed\n")
@@ -86,7 +86,7 @@ def test_metrics_are_prometheus_text(site: Site, accept: str, content_type: str)
     assert "things_seen_total 3.0\n" in answer.body
 
 
-def test_the_version_is_told(site: Site) -> None:
+def test_the_version_is_returned(site: Site) -> None:
     assert site.ask("/version").json["gitVersion"].startswith("v1.36.2+ctrlmgr")
 
 
@@ -109,14 +109,14 @@ def test_the_root_lists_the_paths(site: Site) -> None:
     assert all(site.ask(path).status == 200 for path in paths if not path.startswith(slow))
 
 
-def test_a_document_that_is_known_is_not_sent_again(site: Site) -> None:
+def test_a_cached_document_is_not_sent_again(site: Site) -> None:
     first = site.ask("/apis")
     again = site.ask("/apis", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status, again.body) == (304, "")
     assert site.ask("/apis", headers={"If-None-Match": '"other"'}).body == first.body
 
 
-def test_long_document_is_compressed_if_the_client_accepts_it(site: Site) -> None:
+def test_a_long_document_is_compressed_if_the_client_accepts_it(site: Site) -> None:
     connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=TIMEOUT)
     connection.request("GET", "/api/v1", headers={"Accept-Encoding": "deflate, gzip"})
     response = connection.getresponse()
@@ -130,36 +130,36 @@ def test_a_trailing_slash_changes_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/metrics/more", "/readyzz"])
-def test_what_is_not_there_is_a_404(site: Site, path: str) -> None:
+def test_an_unknown_path_returns_404(site: Site, path: str) -> None:
     assert site.ask(path).status == 404
 
 
 @pytest.mark.parametrize("path", ["/livez/", "/readyz/", "/readyz/log/", "/readyz/log/more", "/metrics/"])
-def test_pages_are_found_by_their_whole_path(site: Site, path: str) -> None:
+def test_pages_are_found_by_their_complete_path(site: Site, path: str) -> None:
     answer = site.ask(path)
     assert (answer.status, answer.body) == (404, "404 page not found\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_health_does_not_look_at_the_method(site: Site, method: str) -> None:
+def test_health_ignores_the_method(site: Site, method: str) -> None:
     answer = site.ask("/readyz", method)
     assert (answer.status, answer.body) == (200, "ok")
 
 
-def test_a_check_may_have_slashes_in_its_name() -> None:
+def test_a_check_can_have_slashes_in_its_name() -> None:
     checks = [Check("poststarthook/rbac/bootstrap-roles", lambda: None)]
     with running(make(health=[Health("readyz", checks)])) as site:
         assert site.ask("/readyz/poststarthook/rbac/bootstrap-roles").body == "ok"
         assert site.ask("/readyz/poststarthook").status == 404
 
 
-def test_a_path_that_says_half_is_told_before_anything_else(site: Site) -> None:
+def test_an_invalid_path_is_refused_first(site: Site) -> None:
     answer = site.ask("/api/v1/watch?x=1")
     said = "failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch?x=1"
     assert (answer.status, answer.body) == (500, f'Internal Server Error: "/api/v1/watch?x=1": {said}\n')
 
 
-def test_head_is_a_get_without_the_body(site: Site) -> None:
+def test_head_returns_a_get_without_the_body(site: Site) -> None:
     got, head = site.ask("/readyz"), site.ask("/readyz", "HEAD")
     assert (head.status, head.body, head.headers["content-length"]) == (200, "", got.headers["content-length"])
 
@@ -180,7 +180,7 @@ def answers(connection: socket.socket, count: int) -> list[bytes]:
     return bodies
 
 
-def test_requests_sent_at_once_are_answered_in_order(site: Site) -> None:
+def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(
             b"".join(b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n" % path for path in (b"livez", b"version", b"readyz"))
@@ -190,13 +190,13 @@ def test_requests_sent_at_once_are_answered_in_order(site: Site) -> None:
     assert b"gitVersion" in second
 
 
-def test_a_client_that_asks_for_it_is_told_that_the_connection_closes(site: Site) -> None:
+def test_a_client_that_requests_it_gets_connection_close(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         assert b"\r\nconnection: close\r\n" in connection.makefile("rb").read()
 
 
-def test_a_body_is_asked_for_when_the_client_waits_to_be_asked(site: Site) -> None:
+def test_a_waiting_client_gets_100_continue(site: Site) -> None:
     body = b'{"metadata":{"name":"expected"}}'
     head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {len(body)}\r\n\r\n"
     with site.connect() as connection:
@@ -216,7 +216,7 @@ def test_a_chunked_body_is_read(site: Site) -> None:
         assert connection.makefile("rb").readline() == b"HTTP/1.1 201 Created\r\n"
 
 
-def test_a_chunked_body_beyond_the_limit_is_refused_while_it_comes(site: Site) -> None:
+def test_a_chunked_body_above_the_limit_is_refused_during_the_upload(site: Site) -> None:
     with site.connect() as connection:
         head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
         connection.sendall(head.encode())
@@ -225,7 +225,7 @@ def test_a_chunked_body_beyond_the_limit_is_refused_while_it_comes(site: Site) -
         assert connection.makefile("rb").readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
 
 
-def test_a_head_that_is_too_large_is_refused(site: Site) -> None:
+def test_too_large_headers_are_refused(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\n")
         filler = b"x-filler: " + b"y" * 60_000 + b"\r\n"
@@ -234,14 +234,14 @@ def test_a_head_that_is_too_large_is_refused(site: Site) -> None:
         assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_client_that_does_not_finish_a_head_is_disconnected() -> None:
+def test_a_client_with_incomplete_headers_is_disconnected() -> None:
     with running(bounds=Bounds(head_timeout=0.1)) as site, site.connect() as silent, site.connect() as half:
         half.sendall(b"GET /version HTTP/1.1\r\nhost:")
         assert silent.recv(1) == b""
         assert half.recv(1) == b""
 
 
-def test_nonsense_is_a_bad_request(site: Site) -> None:
+def test_malformed_input_is_a_bad_request(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(b"nonsense\r\n\r\n")
         assert connection.makefile("rb").readline() == b"HTTP/1.1 400 Bad Request\r\n"
@@ -257,7 +257,7 @@ def received(connection: socket.socket) -> int:
 
 
 @pytest.mark.parametrize("sent", ["GET /version HTTP/1.1\r\nhost: x\r\n\r\n", "nonsense\r\n\r\n"])
-def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) -> None:
+def test_a_lost_connection_leaves_no_reference_cycles(sent: str) -> None:
     """A TLS connection has buffers of hundreds of kilobytes."""
     with running() as site:
         site.create("long", text="x" * 200_000)
@@ -282,7 +282,7 @@ def connections() -> int:
     return sum(type(each) is Connection for each in gc.get_objects())
 
 
-def test_slow_reader_of_a_long_list_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reader_of_a_long_list_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "PATIENCE", 0.1)
     cut_off, abort = threading.Event(), Stream.abort
 
@@ -309,7 +309,7 @@ def server(address: tuple[str, int] = ("127.0.0.1", 0)) -> HttpServer:
     return HttpServer(make().app, address, clock=SystemClock())
 
 
-def test_a_port_in_use_is_refused_before_anything_runs(site: Site) -> None:
+def test_a_port_in_use_is_refused_before_the_start(site: Site) -> None:
     port = urlsplit(site.url).port or 0
     with pytest.raises(
         SettingsError, match=rf"cannot listen on 127\.0\.0\.1:{port}: .*; choose another address with --listen"
@@ -317,18 +317,18 @@ def test_a_port_in_use_is_refused_before_anything_runs(site: Site) -> None:
         server(("127.0.0.1", port))
 
 
-def test_a_host_that_is_not_this_machine_is_refused() -> None:
+def test_a_host_of_another_machine_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"cannot listen on 192\.0\.2\.1:0"):
         server(("192.0.2.1", 0))
 
 
-def test_the_port_is_free_again_once_stopped() -> None:
+def test_the_port_is_released_by_stop() -> None:
     with serving(make().app) as url:
         port = urlsplit(url).port or 0
     server(("127.0.0.1", port)).close()
 
 
-def test_a_request_under_way_is_answered_before_the_server_stops() -> None:
+def test_a_running_request_is_answered_before_the_server_stops() -> None:
     stop = threading.Event()
 
     def stop_now() -> None:
@@ -343,7 +343,7 @@ def test_a_request_under_way_is_answered_before_the_server_stops() -> None:
     assert not thread.is_alive()
 
 
-def test_a_server_may_go_on_for_a_while_after_it_is_told_to_stop() -> None:
+def test_a_server_can_continue_for_a_while_after_the_stop_signal() -> None:
     stop, made = threading.Event(), make(health=[Health("livez", [])])
     delayed = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock(), delay=0.5)
     thread = threads.start("server under test", lambda: delayed.run(stop))
@@ -357,7 +357,7 @@ def test_a_server_may_go_on_for_a_while_after_it_is_told_to_stop() -> None:
         site.ask("/livez")
 
 
-def test_connected_clients_get_a_last_response_at_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connected_clients_get_a_last_response_at_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_http, "FAREWELL", TIMEOUT)
     stop, made = threading.Event(), make(health=[Health("livez", [])])
     stopping = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock())
@@ -372,7 +372,7 @@ def test_connected_clients_get_a_last_response_at_stop(monkeypatch: pytest.Monke
     assert not thread.is_alive()
 
 
-def test_connections_that_have_been_idle_do_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_do_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_http, "FAREWELL", 10 * TIMEOUT)
     waited = LazyTimer.waited
     monkeypatch.setattr(LazyTimer, "waited", property(lambda self: 20 * TIMEOUT if waited.__get__(self) else 0.0))
@@ -405,7 +405,7 @@ def await_refusal(host: str, port: int) -> None:
             return
 
 
-def test_housekeeping_is_done_while_it_serves() -> None:
+def test_maintenance_runs_while_the_server_serves() -> None:
     done = threading.Event()
     tidy = HttpServer(make().app, ("127.0.0.1", 0), clock=SystemClock(), housekeeping=[done.set])
     stop = threading.Event()
@@ -416,7 +416,7 @@ def test_housekeeping_is_done_while_it_serves() -> None:
     assert not thread.is_alive()
 
 
-def test_a_server_whose_watches_fail_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_a_failed_watch_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watches that stay open without events would be worse, because clients could not detect the failure."""
 
     def fail(hub: Hub) -> None:

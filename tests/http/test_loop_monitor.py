@@ -41,17 +41,17 @@ def turns() -> Iterator[None]:
     TURNS.longest, TURNS.long = before
 
 
-def test_a_long_turn_is_logged_with_the_code_that_ran() -> None:
+def test_a_long_callback_is_logged_with_its_stack() -> None:
     loop = Loop()
     with capture_logs() as logged:
         loop.turn(works=PERIOD + 3 * LONG)
     [line] = logged
     assert (line["event"], line["cpu_seconds"], line["seconds"]) == ("event loop blocked", 0.3, 0.32)
-    assert "test_a_long_turn_is_logged_with_the_code_that_ran" in line["where"]
+    assert "test_a_long_callback_is_logged_with_its_stack" in line["where"]
     assert (round(TURNS.longest, 6), TURNS.long) == (0.3, 1)
 
 
-def test_short_turns_and_a_busy_machine_are_not_reported() -> None:
+def test_short_callbacks_and_a_busy_machine_are_not_logged() -> None:
     loop = Loop()
     with capture_logs() as logged:
         for _ in range(50):
@@ -61,7 +61,7 @@ def test_short_turns_and_a_busy_machine_are_not_reported() -> None:
     assert (TURNS.longest, TURNS.long) == (0.0, 0)
 
 
-def test_a_turn_above_the_period_is_measured_and_not_logged() -> None:
+def test_a_callback_above_the_period_is_measured_and_not_logged() -> None:
     loop = Loop()
     with capture_logs() as logged:
         loop.turn(works=PERIOD + LONG / 2)
@@ -69,7 +69,7 @@ def test_a_turn_above_the_period_is_measured_and_not_logged() -> None:
     assert (round(TURNS.longest, 6), TURNS.long) == (LONG / 2, 0)
 
 
-def test_a_running_loop_is_watched() -> None:
+def test_a_running_loop_is_monitored() -> None:
     async def work() -> None:
         async with TurnWatch(SystemClock()).watching():
             await asyncio.sleep(2 * PERIOD)

@@ -54,7 +54,7 @@ class Heard:
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 65_536])
-def test_requests_are_the_same_in_whichever_pieces_they_come(piece: int) -> None:
+def test_requests_are_equal_for_any_chunks(piece: int) -> None:
     sent = (
         GET
         + POST
@@ -88,7 +88,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_target_is_read_in_every_form_it_has(target: bytes) -> None:
+def test_a_target_is_parsed_in_every_form(target: bytes) -> None:
     head = Heard().feed(b"OPTIONS %b HTTP/1.1\r\nhost: x\r\n\r\n" % target).heads[0]
     assert (head.path, head.query) == TARGETS[target]
 
@@ -122,12 +122,12 @@ def test_a_target_is_read_in_every_form_it_has(target: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("piece", [1, 65_536])
-def test_what_could_be_read_in_two_ways_is_refused(sent: bytes, piece: int) -> None:
+def test_ambiguous_requests_are_refused(sent: bytes, piece: int) -> None:
     assert Heard().refusal(sent, piece) == BAD
 
 
 @pytest.mark.parametrize("host", [b"x:6443", b"[::1]:6443", b"a_b.c~d", b"", b"x \t"])
-def test_a_host_is_what_go_takes_for_one(host: bytes) -> None:
+def test_a_host_is_valid_as_in_go(host: bytes) -> None:
     assert Heard().feed(b"GET / HTTP/1.1\r\nhost: %b\r\n\r\n" % host).ended == 1
 
 
@@ -136,22 +136,22 @@ def test_a_host_is_what_go_takes_for_one(host: bytes) -> None:
     [b"xchunked", b"gzip, chunked", b"gzip,chunked", b"gzip\r\ntransfer-encoding: chunked"],
 )
 @pytest.mark.parametrize("piece", [1, 65_536])
-def test_a_body_is_chunked_and_coded_in_no_other_way(coding: bytes, piece: int) -> None:
+def test_chunked_is_the_only_accepted_transfer_encoding(coding: bytes, piece: int) -> None:
     sent = POST + b"transfer-encoding: %b\r\n\r\n" % coding
     assert Heard().refusal(sent, piece) == "501 Not Implemented"
 
 
-def test_that_a_body_is_chunked_may_be_said_in_capitals() -> None:
+def test_the_transfer_encoding_is_case_insensitive() -> None:
     assert Heard().feed(POST + b"transfer-encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n").bodies == [b"a"]
 
 
 @pytest.mark.parametrize("target", [b"/" + b"a" * LONGEST_TARGET, b"/?" + b"a=%41&" * 30_000])
-def test_a_target_has_so_many_bytes_at_most(target: bytes) -> None:
+def test_the_length_of_a_target_is_limited(target: bytes) -> None:
     assert Heard().refusal(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target) == "414 URI Too Long"
     assert Heard().feed(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target[:LONGEST_TARGET]).ended == 1
 
 
-def test_an_expectation_is_met_or_refused() -> None:
+def test_an_expectation_is_fulfilled_or_refused() -> None:
     assert Heard().feed(POST + b"Expect: 100-Continue\r\ncontent-length: 1\r\n\r\n").heads[0].expects_continue
     assert Heard().refusal(POST + b"expect: 200-ok\r\n\r\n") == "417 Expectation Failed"
     old = Heard().feed(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n")
@@ -169,7 +169,7 @@ TRAILERS = b"3\r\nabc\r\n0\r\nAuthorization: Bearer t\r\nImpersonate-User: admin
 
 
 @pytest.mark.parametrize("piece", [1, 65_536])
-def test_trailers_are_never_taken_for_headers(piece: int) -> None:
+def test_trailers_are_never_used_as_headers(piece: int) -> None:
     heard = Heard().feed(CHUNKED + TRAILERS + GET, piece)
     assert [name for name, _ in heard.heads[0].headers] == [b"host", b"transfer-encoding"]
     assert (heard.bodies, heard.ended) == ([b"abc", b""], 2)
@@ -191,11 +191,11 @@ def test_trailers_without_an_end_are_refused(endless: bytes, piece: int) -> None
 
 
 @pytest.mark.parametrize("body", [b"1;" + b"x" * 1_000_000, b"1;x=y\r\na\r\n;" * 200_000])
-def test_extensions_of_chunks_are_bounded(body: bytes) -> None:
+def test_chunk_extensions_are_bounded(body: bytes) -> None:
     assert Heard().refusal(CHUNKED + body, 10_000) == BAD
 
 
-def test_chunks_may_be_as_small_as_they_like() -> None:
+def test_chunks_can_have_any_small_size() -> None:
     heard = Heard().feed(CHUNKED + b"1\r\na\r\n" * 100_000 + b"0\r\n\r\n", 10_000)
     assert (len(heard.bodies[0]), heard.ended) == (100_000, 1)
 
@@ -204,7 +204,7 @@ def test_chunks_may_be_as_small_as_they_like() -> None:
 
 
 @pytest.mark.parametrize("piece", [100, 65_536])
-def test_a_head_has_so_many_bytes_at_most(piece: int) -> None:
+def test_the_bytes_of_headers_are_limited(piece: int) -> None:
     bounds = replace(DEFAULT, head_bytes=10_000, unread_bytes=1000)
     filler = b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n"
     assert Heard(bounds).feed(filler % (b"a" * 9900), piece).ended == 1
@@ -213,7 +213,7 @@ def test_a_head_has_so_many_bytes_at_most(piece: int) -> None:
     assert Heard(bounds).refusal(b"GET / HTTP/1.1\r\nhost: " + b"a" * 20_000, piece) == TOO_LARGE
 
 
-def test_a_head_has_so_many_headers_at_most() -> None:
+def test_the_number_of_headers_is_limited() -> None:
     bounds = replace(DEFAULT, header_count=10)
     lines = b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: y\r\n" * 9
     assert Heard(bounds).feed(lines + b"\r\n").ended == 1
@@ -238,7 +238,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000])
-def test_a_head_that_comes_byte_by_byte_is_copied_a_few_times_only(size: int) -> None:
+def test_headers_received_byte_by_byte_are_copied_a_few_times_only(size: int) -> None:
     heard = Heard()
     counting = Counting(heard.parser._parser)
     heard.parser._parser = counting  # type: ignore[assignment]  # it passes everything on
@@ -276,7 +276,7 @@ def parsed(heard: Heard) -> list[bytes]:
         b"/a%2Fb/%C3%A4",
     ],
 )
-def test_familiar_header_lines_say_what_they_said(target: bytes) -> None:
+def test_cached_header_lines_equal_parsed_ones(target: bytes) -> None:
     heard = Heard().feed(b"GET " + target + b" HTTP/1.1" + LINES)
     given = parsed(heard)
     heard.feed(b"GET " + target + b" HTTP/1.1" + LINES)
@@ -297,7 +297,7 @@ def test_familiar_header_lines_say_what_they_said(target: bytes) -> None:
         b"\r\nGET /a HTTP/1.1" + LINES,
     ],
 )
-def test_all_else_is_parsed(sent: bytes) -> None:
+def test_unknown_header_lines_are_parsed(sent: bytes) -> None:
     heard = Heard().feed(b"GET / HTTP/1.1" + LINES)
     given = parsed(heard)
     heard.feed(sent)
@@ -313,7 +313,7 @@ def test_all_else_is_parsed(sent: bytes) -> None:
         b"X: " + b"x" * 2048,
     ],
 )
-def test_lines_that_say_more_are_parsed_each_time(line: bytes) -> None:
+def test_lines_with_further_meaning_are_parsed_each_time(line: bytes) -> None:
     sent = b"GET / HTTP/1.1\r\nhost: x\r\n" + line + b"\r\n\r\n"
     heard = Heard().feed(sent)
     given = parsed(heard)
@@ -328,7 +328,7 @@ def write(body: bytes, method: bytes = b"POST", length: int | None = None) -> by
 
 
 @pytest.mark.parametrize("method", [b"POST", b"PUT", b"PATCH", b"DELETE", b"GET"])
-def test_familiar_lines_are_so_whatever_the_body_is_and_however_long(method: bytes) -> None:
+def test_cached_lines_are_used_for_any_body(method: bytes) -> None:
     heard = Heard().feed(write(b"one", method))
     given = parsed(heard)
     for body in (b"another", b"", b"{}", b"x" * 20_000, GET):
@@ -361,7 +361,7 @@ def test_a_body_of_another_length_or_with_other_lines_is_parsed(sent: bytes) -> 
 
 
 @pytest.mark.parametrize("length", [b"+3", b"-3", b" 3", b"3 ", b"0x3", b"3,3", b"\xb2", b"", b"9" * 5000])
-def test_familiar_lines_do_not_make_a_length_of_what_is_none(length: bytes) -> None:
+def test_cached_lines_do_not_accept_an_invalid_length(length: bytes) -> None:
     sent = write(b"abc").replace(b"Length: 3", b"Length: " + length)
     familiar, other = Heard().feed(write(b"one")), Heard()
     for heard in (familiar, other):
@@ -371,7 +371,7 @@ def test_familiar_lines_do_not_make_a_length_of_what_is_none(length: bytes) -> N
     assert [head.length for head in familiar.heads[1:]] == [head.length for head in other.heads]
 
 
-def test_each_method_has_its_own_familiar_lines() -> None:
+def test_each_method_has_separate_cached_lines() -> None:
     other = LINES.replace(b"Bearer t", b"Bearer u")
     heard = Heard().feed(write(b"one")).feed(b"GET / HTTP/1.1" + other)
     given = parsed(heard)
@@ -380,7 +380,7 @@ def test_each_method_has_its_own_familiar_lines() -> None:
     assert [dict(head.headers)[b"authorization"][-1:] for head in heard.heads] == [b"t", b"u", b"t", b"u", b"t"]
 
 
-def test_a_body_that_looks_like_a_request_teaches_nothing() -> None:
+def test_a_body_that_looks_like_a_request_is_not_cached() -> None:
     hidden = b"GET / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer stolen\r\n\r\n"
     heard = Heard().feed(POST + b"content-length: %d\r\n\r\n" % len(hidden)).feed(hidden)
     given = parsed(heard)
@@ -389,7 +389,7 @@ def test_a_body_that_looks_like_a_request_teaches_nothing() -> None:
     assert (b"authorization", b"Bearer stolen") in heard.heads[1].headers
 
 
-def test_half_a_request_is_not_completed_by_a_familiar_one() -> None:
+def test_an_incomplete_request_is_not_completed_from_the_cache() -> None:
     heard = Heard().feed(b"GET / HTTP/1.1" + LINES).feed(b"POST / HTTP/1.1\r\nhost: x\r\nx: ")
     heard.feed(b"GET /hidden HTTP/1.1" + LINES.replace(b"\r\nHost: x", b""))
     assert [(head.method, head.path) for head in heard.heads] == [("GET", b"/"), ("POST", b"/")]
@@ -403,7 +403,7 @@ def test_connections_share_no_header_lines() -> None:
     assert len(given) == 1
 
 
-def test_after_an_upgrade_nothing_is_read() -> None:
+def test_nothing_is_parsed_after_an_upgrade() -> None:
     heard = Heard().feed(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n" + GET)
     assert ([head.keep_alive for head in heard.heads], heard.parser.is_over) == ([False], True)
     heard.feed(GET)

@@ -61,7 +61,7 @@ def client_of(files: CertificateFiles) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_client_that_knows_the_authority_accepts_every_name(files: CertificateFiles, name: str) -> None:
+def test_a_client_that_trusts_the_authority_accepts_every_name(files: CertificateFiles, name: str) -> None:
     handshake(ServingContext(files).context, client_of(files), name)
 
 
@@ -70,7 +70,7 @@ def test_another_name_is_not_accepted(files: CertificateFiles) -> None:
         handshake(ServingContext(files).context, client_of(files), "example.com")
 
 
-def test_keys_are_for_their_owner_only(files: CertificateFiles) -> None:
+def test_keys_are_readable_only_by_their_owner(files: CertificateFiles) -> None:
     assert files.directory.stat().st_mode & 0o777 == 0o700
     for path in files.directory.iterdir():
         assert path.stat().st_mode & 0o777 == 0o600
@@ -85,13 +85,13 @@ def changed(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def test_what_fits_is_kept(files: CertificateFiles, clock: FakeClock) -> None:
+def test_a_valid_certificate_is_kept(files: CertificateFiles, clock: FakeClock) -> None:
     before = contents(files)
     ensure_certificates(files.directory, NAMES[:2], clock=clock)
     assert contents(files) == before
 
 
-def test_a_new_name_or_an_old_certificate_makes_a_new_one(files: CertificateFiles, clock: FakeClock) -> None:
+def test_a_new_name_or_an_expiring_certificate_creates_a_new_one(files: CertificateFiles, clock: FakeClock) -> None:
     before = contents(files)
     ensure_certificates(files.directory, [*NAMES, "more.example.com"], clock=clock)
     named = contents(files)
@@ -101,16 +101,14 @@ def test_a_new_name_or_an_old_certificate_makes_a_new_one(files: CertificateFile
     assert changed(named, contents(files)) == {"server.crt", "server.key"}
 
 
-def test_half_a_pair_is_made_anew(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
+def test_an_incomplete_pair_is_recreated(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
     other = ensure_certificates(tmp_path / "other", NAMES, clock=clock)
     files.serving_key.write_bytes(other.serving_key.read_bytes())
     ensure_certificates(files.directory, NAMES, clock=clock)
     handshake(ServingContext(files).context, client_of(files))
 
 
-def test_a_certificate_of_another_authority_is_left_alone(
-    files: CertificateFiles, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_a_certificate_of_another_authority_is_kept(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
     other = ensure_certificates(tmp_path / "other", ["own.example.com"], clock=clock)
     files.serving.write_bytes(other.serving.read_bytes())
     files.serving_key.write_bytes(other.serving_key.read_bytes())
@@ -125,7 +123,7 @@ def load_client(context: ssl.SSLContext, tmp_path: Path, pair: tuple[bytes, byte
     context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
 
 
-def test_a_client_certificate_comes_along(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
+def test_a_client_certificate_is_available(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
     client = client_of(files)
     load_client(client, tmp_path, issue_client_certificate(files, "jane", ["system:masters", "dev"], clock=clock))
     presented = presented_certificates(handshake(ServingContext(files).context, client))
@@ -135,12 +133,12 @@ def test_a_client_certificate_comes_along(files: CertificateFiles, clock: FakeCl
     assert (user.name, user.groups) == ("jane", ("system:masters", "dev"))
 
 
-def test_without_a_client_certificate_there_is_none(files: CertificateFiles) -> None:
+def test_without_a_client_certificate_none_is_available(files: CertificateFiles) -> None:
     assert presented_certificates(handshake(ServingContext(files).context, client_of(files))) == ()
     assert presented_certificates(None) == ()
 
 
-def test_links_come_along_too(files: CertificateFiles, tmp_path: Path) -> None:
+def test_intermediate_certificates_are_available(files: CertificateFiles, tmp_path: Path) -> None:
     root = authority()
     link = authority("a link", root)
     carol = make(subject("carol"), link)
@@ -150,7 +148,9 @@ def test_links_come_along_too(files: CertificateFiles, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tls", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_handshake_judges_nobody(files: CertificateFiles, tmp_path: Path, tls: ssl.TLSVersion) -> None:
+def test_a_handshake_accepts_every_client_certificate(
+    files: CertificateFiles, tmp_path: Path, tls: ssl.TLSVersion
+) -> None:
     own = authority()
     for stranger in (
         make(subject("admin", ["system:masters"])),
@@ -173,7 +173,7 @@ def test_tls_older_than_1_2_is_refused(files: CertificateFiles) -> None:
     assert ServingContext(files).context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_new_files_are_taken_up(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
+def test_new_files_are_loaded(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
     serving = ServingContext(files)
     assert not serving.reload()
     ensure_certificates(files.directory, [*NAMES, "more.example.com"], clock=clock)
@@ -181,7 +181,7 @@ def test_new_files_are_taken_up(files: CertificateFiles, clock: FakeClock, tmp_p
     handshake(serving.context, client_of(files), "more.example.com")
 
 
-def test_files_that_cannot_be_used_leave_the_old_ones_in_force(files: CertificateFiles) -> None:
+def test_invalid_files_keep_the_old_ones(files: CertificateFiles) -> None:
     serving = ServingContext(files)
     before = failures("data_dir")
     files.serving.write_bytes(b"not a certificate")
@@ -190,7 +190,7 @@ def test_files_that_cannot_be_used_leave_the_old_ones_in_force(files: Certificat
     handshake(serving.context, client_of(files))
 
 
-def test_a_directory_that_cannot_be_used_is_said(tmp_path: Path, clock: FakeClock) -> None:
+def test_an_unusable_directory_is_reported(tmp_path: Path, clock: FakeClock) -> None:
     (tmp_path / "pki").write_text("a file")
     with pytest.raises(SettingsError, match=r"data_dir: the certificates in .*pki cannot be used"):
         ensure_certificates(tmp_path / "pki", NAMES, clock=clock)

@@ -241,7 +241,7 @@ def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
         uvloop.run(one(listening.getsockname()[1], thread))
 
 
-def test_uploads_arrive_whole_too(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+def test_uploads_arrive_completely(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def one(whole: bytes) -> None:
         found: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
 
@@ -269,7 +269,7 @@ def test_uploads_arrive_whole_too(tls: tuple[ssl.SSLContext, ssl.SSLContext]) ->
     uvloop.run(one(data(7)))
 
 
-def test_a_side_that_does_not_read_bounds_what_is_held(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+def test_the_buffer_for_a_slow_side_is_bounded(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def one() -> None:
         writers: list[Writer] = []
         sent = bytearray(SIZE)
@@ -313,7 +313,7 @@ def test_a_side_that_does_not_read_bounds_what_is_held(tls: tuple[ssl.SSLContext
         (b"", None),
     ],
 )
-def test_an_answer_is_whole_or_an_error(answer: bytes, body: bytes | None) -> None:
+def test_a_response_is_complete_or_an_error(answer: bytes, body: bytes | None) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)

@@ -42,7 +42,7 @@ def both() -> tuple[WebSocket, Client, Kept]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65535, 65536, 1_000_000])
-def test_messages_of_any_size_pass_both_ways(both: tuple[WebSocket, Client, Kept], size: int) -> None:
+def test_messages_of_any_size_pass_in_both_directions(both: tuple[WebSocket, Client, Kept], size: int) -> None:
     server, client, kept = both
     message = bytes(each % 251 for each in range(size))
     client.send(message)
@@ -51,7 +51,7 @@ def test_messages_of_any_size_pass_both_ways(both: tuple[WebSocket, Client, Kept
     assert client.received == [(Opcode.BINARY, message)]
 
 
-def test_a_message_in_pieces_is_one(both: tuple[WebSocket, Client, Kept]) -> None:
+def test_a_fragmented_message_is_one_message(both: tuple[WebSocket, Client, Kept]) -> None:
     _, client, kept = both
     client.send(b"one ", fin=False)
     client.side.write(bytes(client.frames.ping(b"?")))
@@ -60,7 +60,7 @@ def test_a_message_in_pieces_is_one(both: tuple[WebSocket, Client, Kept]) -> Non
     assert client.received == [(Opcode.PONG, b"?")]
 
 
-def test_bytes_may_arrive_one_by_one() -> None:
+def test_bytes_can_arrive_one_by_one() -> None:
     ours, theirs = pipe()
     server, kept = WebSocket(ours), Kept()
     server.open(kept)
@@ -73,9 +73,7 @@ def test_bytes_may_arrive_one_by_one() -> None:
     ("sent", "code"),
     [(b"\x82\x05hello", 1002), (b"\xc2\x85abcdhello", 1002), (b"\x82\xff\0\0\0\0\xff\0\0\0abcd", 1009)],
 )
-def test_what_no_client_sends_closes_the_connection(
-    both: tuple[WebSocket, Client, Kept], sent: bytes, code: int
-) -> None:
+def test_invalid_frames_close_the_connection(both: tuple[WebSocket, Client, Kept], sent: bytes, code: int) -> None:
     _, client, kept = both
     client.side.write(sent)
     assert client.received == [(Opcode.CLOSE, (code, ""))]
@@ -89,7 +87,7 @@ def test_a_close_is_answered(both: tuple[WebSocket, Client, Kept]) -> None:
     assert kept.is_over
 
 
-def test_a_side_of_a_tunnel_is_the_content_of_messages() -> None:
+def test_a_tunnel_is_carried_by_messages() -> None:
     ours, theirs = pipe()
     side, kept = WebSocketSide(ours), Kept()
     side.attach(kept)
@@ -102,7 +100,7 @@ def test_a_side_of_a_tunnel_is_the_content_of_messages() -> None:
     assert client.received == [(Opcode.BINARY, b"c"), (Opcode.CLOSE, (1000, ""))]
 
 
-def test_the_handshake_is_the_rfcs() -> None:
+def test_the_handshake_equals_the_rfcs() -> None:
     headers = dict(accepting(b"dGhlIHNhbXBsZSBub25jZQ==", "chat"))
     assert headers[b"Sec-WebSocket-Accept"] == b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # RFC 6455, section 1.3
     assert headers[b"Sec-WebSocket-Protocol"] == b"chat"

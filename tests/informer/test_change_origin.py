@@ -9,7 +9,7 @@ from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import AUTHOR, SharedLog, thing
 
 
-def test_a_change_says_whether_it_is_of_a_list_and_whether_a_request_made_it() -> None:
+def test_a_change_has_its_source_and_whether_a_request_caused_it() -> None:
     clock = FakeClock()
     log = SharedLog(clock=clock)
     informers = Informers(log, EventWindow(log, clock=clock), clock=clock)

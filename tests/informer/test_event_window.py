@@ -39,7 +39,7 @@ def revisions(cache: EventWindow, after: int, limit: int = 500) -> list[int]:
     return [event.revision for event in cache.events_after(after, limit=limit)]
 
 
-def test_starts_at_the_head_and_serves_older_history_from_the_log(log: SharedLog, clock: FakeClock) -> None:
+def test_the_window_starts_at_the_head_and_reads_older_history_from_the_log(log: SharedLog, clock: FakeClock) -> None:
     write(log, 5)
     cache = EventWindow(log, clock=clock)
     assert cache.head() == 5
@@ -56,7 +56,7 @@ def test_a_commit_between_reading_the_head_and_observing_is_not_missed(clock: Fa
     assert EventWindow(Busy(clock=clock), clock=clock).head() == 1
 
 
-def test_own_commits_are_readable_in_order_without_reading_the_log(log: SharedLog, cache: EventWindow) -> None:
+def test_own_commits_are_readable_in_order_without_the_log(log: SharedLog, cache: EventWindow) -> None:
     write(log, 3)
     log.put(thing("b"), thing("c"))
     reads = log.reads
@@ -80,7 +80,7 @@ def test_a_read_is_a_slice(log: SharedLog, cache: EventWindow, after: int, limit
     assert revisions(cache, after, limit) == expected
 
 
-def test_the_window_is_bounded_and_a_reader_that_left_it_loses_nothing(log: SharedLog, cache: EventWindow) -> None:
+def test_the_window_is_bounded_and_a_slow_reader_loses_nothing(log: SharedLog, cache: EventWindow) -> None:
     write(log, 100)
     reads = log.reads
     assert revisions(cache, 92) == list(range(93, 101))
@@ -90,7 +90,7 @@ def test_the_window_is_bounded_and_a_reader_that_left_it_loses_nothing(log: Shar
     assert revisions(cache, 0) == list(range(1, 101))
 
 
-def test_walking_in_small_steps_gives_every_event_once_across_the_edge_of_the_window(
+def test_reading_in_small_steps_returns_every_event_once_across_the_windows_start(
     log: SharedLog, cache: EventWindow
 ) -> None:
     write(log, 40)
@@ -109,13 +109,13 @@ def test_a_reader_older_than_window_and_log_is_expired(log: SharedLog, cache: Ev
     assert revisions(cache, 50) == list(range(51, 101))
 
 
-def test_what_the_window_holds_outlives_compaction(log: SharedLog, cache: EventWindow) -> None:
+def test_the_window_keeps_compacted_events(log: SharedLog, cache: EventWindow) -> None:
     write(log, 5)
     log.compact(5)
     assert revisions(cache, 0) == [1, 2, 3, 4, 5]
 
 
-def test_events_it_has_are_dropped(log: SharedLog, cache: EventWindow) -> None:
+def test_duplicate_events_are_dropped(log: SharedLog, cache: EventWindow) -> None:
     write(log, 4)
     events = log.events_after(0)
     woken: list[int] = []
@@ -127,7 +127,7 @@ def test_events_it_has_are_dropped(log: SharedLog, cache: EventWindow) -> None:
     assert woken == []
 
 
-def test_of_an_overlapping_batch_only_what_is_new_is_taken(log: SharedLog, cache: EventWindow) -> None:
+def test_only_new_events_of_an_overlapping_batch_are_added(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 4)
     events = log.events_after(0)
@@ -136,7 +136,7 @@ def test_of_an_overlapping_batch_only_what_is_new_is_taken(log: SharedLog, cache
     assert revisions(cache, 0) == [1, 2, 3, 4]
 
 
-def test_a_batch_with_a_hole_is_read_from_the_log_instead(log: SharedLog, cache: EventWindow) -> None:
+def test_a_batch_with_a_gap_is_read_from_the_log(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 3)
     first, _, third = log.events_after(0)
@@ -145,7 +145,7 @@ def test_a_batch_with_a_hole_is_read_from_the_log_instead(log: SharedLog, cache:
     assert revisions(cache, 0) == [1, 2, 3]
 
 
-def test_a_log_with_a_hole_is_corrupt(log: SharedLog, cache: EventWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_with_a_gap_is_corrupt(log: SharedLog, cache: EventWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     with log.elsewhere():
         write(log, 3)
     first, _, third = log.events_after(0)
@@ -155,7 +155,7 @@ def test_a_log_with_a_hole_is_corrupt(log: SharedLog, cache: EventWindow, monkey
     assert cache.head() == 0
 
 
-def test_the_next_reader_and_not_the_committing_thread_closes_a_gap(log: SharedLog, cache: EventWindow) -> None:
+def test_the_next_reader_closes_a_gap_instead_of_the_committing_thread(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 2)
     reads = log.reads
@@ -166,7 +166,7 @@ def test_the_next_reader_and_not_the_committing_thread_closes_a_gap(log: SharedL
     assert cache.head() == 3
 
 
-def test_wait_closes_a_gap_before_it_waits(log: SharedLog, cache: EventWindow) -> None:
+def test_wait_closes_a_gap_first(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 2)
     write(log, 1)
@@ -184,7 +184,7 @@ def test_a_waiter_that_sees_a_gap_closes_it(log: SharedLog, cache: EventWindow, 
     assert heads == [3]
 
 
-def test_catch_up_reads_what_other_processes_wrote(log: SharedLog, cache: EventWindow) -> None:
+def test_catch_up_reads_events_of_other_processes(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 1200)
     assert cache.head() == 0
@@ -192,7 +192,7 @@ def test_catch_up_reads_what_other_processes_wrote(log: SharedLog, cache: EventW
     assert revisions(cache, 1192) == list(range(1193, 1201))
 
 
-def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: SharedLog, cache: EventWindow) -> None:
+def test_a_compaction_of_the_next_events_resets_the_window(log: SharedLog, cache: EventWindow) -> None:
     write(log, 2)
     with log.elsewhere():
         write(log, 20)
@@ -207,7 +207,7 @@ def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: 
     assert revisions(cache, 22) == [23]
 
 
-def test_reset_window_wakes_its_waiters(log: SharedLog, cache: EventWindow, clock: FakeClock) -> None:
+def test_a_reset_window_wakes_its_waiters(log: SharedLog, cache: EventWindow, clock: FakeClock) -> None:
     heads: list[int] = []
     thread = threads.start("waiter", lambda: heads.append(cache.wait(0, None)))
     clock.wait_for_waiters(1)
@@ -219,12 +219,12 @@ def test_reset_window_wakes_its_waiters(log: SharedLog, cache: EventWindow, cloc
     assert heads == [20]
 
 
-def test_wait_returns_at_once_when_there_is_something(log: SharedLog, cache: EventWindow) -> None:
+def test_wait_returns_at_once_if_events_are_available(log: SharedLog, cache: EventWindow) -> None:
     write(log, 3)
     assert cache.wait(2, None) == 3
 
 
-def test_wait_gives_up_when_its_time_is_over(cache: EventWindow, clock: FakeClock) -> None:
+def test_wait_returns_after_its_timeout(cache: EventWindow, clock: FakeClock) -> None:
     heads: list[int] = []
     thread = threads.start("waiter", lambda: heads.append(cache.wait(0, 0.3)))
     clock.wait_for_waiters(1)
@@ -244,7 +244,7 @@ def test_a_commit_wakes_every_waiter(log: SharedLog, cache: EventWindow, clock: 
     assert heads == [1] * 5
 
 
-def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedLog, cache: EventWindow) -> None:
+def test_on_advance_is_called_once_per_batch_with_readable_events(log: SharedLog, cache: EventWindow) -> None:
     heads: list[tuple[int, int]] = []
     # this call would deadlock if it was made under the lock
     cache.on_advance(lambda head: heads.append((head, cache.head())))
@@ -253,7 +253,7 @@ def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedL
     assert heads == [(3, 3), (4, 4)]
 
 
-def test_on_advance_is_silent_about_a_gap_until_it_is_closed(log: SharedLog, cache: EventWindow) -> None:
+def test_on_advance_is_not_called_before_a_gap_is_closed(log: SharedLog, cache: EventWindow) -> None:
     heads: list[int] = []
     cache.on_advance(heads.append)
     with log.elsewhere():
@@ -300,7 +300,7 @@ class Following:
             self._thread.join(0.01)
 
 
-def test_the_follower_brings_what_other_processes_write(log: SharedLog, clock: FakeClock) -> None:
+def test_the_follower_reads_events_of_other_processes(log: SharedLog, clock: FakeClock) -> None:
     following = Following(log, clock)
     with log.elsewhere():
         write(log, 3)
@@ -312,7 +312,7 @@ def test_the_follower_brings_what_other_processes_write(log: SharedLog, clock: F
     assert revisions(following.cache, 0) == [1, 2, 3, 4]
 
 
-def test_while_a_follower_runs_readers_leave_gaps_to_it(log: SharedLog, clock: FakeClock) -> None:
+def test_readers_leave_gaps_to_a_running_follower(log: SharedLog, clock: FakeClock) -> None:
     following = Following(log, clock)
     log.outages = 1_000_000  # the gap cannot be closed, and each caller that tries raises the error
     with log.elsewhere():
@@ -336,7 +336,7 @@ def test_the_follower_survives_an_outage(log: SharedLog, clock: FakeClock) -> No
     assert log.outages == 0
 
 
-def test_a_gap_left_by_a_follower_that_ended_is_closed_by_readers(log: SharedLog, clock: FakeClock) -> None:
+def test_readers_close_a_gap_of_a_stopped_follower(log: SharedLog, clock: FakeClock) -> None:
     following = Following(log, clock)
     following.end()
     with log.elsewhere():
@@ -345,7 +345,7 @@ def test_a_gap_left_by_a_follower_that_ended_is_closed_by_readers(log: SharedLog
     assert revisions(following.cache, 0) == [1, 2, 3]
 
 
-def test_writers_here_and_elsewhere_with_a_follower_lose_and_double_nothing() -> None:
+def test_local_and_remote_writers_with_a_follower_lose_and_duplicate_nothing() -> None:
     clock = SystemClock()
     here = SharedLog(clock=clock)
     cache = EventWindow(here, capacity=50, clock=clock)

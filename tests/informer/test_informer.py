@@ -56,7 +56,7 @@ def names(objects: list[Object]) -> list[str]:
     return [obj.name for obj in objects]
 
 
-def test_sync_takes_the_state_and_step_follows(log: SharedLog, informers: Informers) -> None:
+def test_sync_loads_the_state_and_step_follows(log: SharedLog, informers: Informers) -> None:
     pods = informers.informer(PODS)
     told = heard(informers)
     log.put(thing("b"), thing("a"))
@@ -77,7 +77,7 @@ def test_sync_takes_the_state_and_step_follows(log: SharedLog, informers: Inform
     assert informers.step() == 0
 
 
-def test_what_was_replaced_keeps_nothing_decoded(log: SharedLog, informers: Informers) -> None:
+def test_a_replaced_object_keeps_nothing_decoded(log: SharedLog, informers: Informers) -> None:
     changes: list[Change] = []
 
     def handler(change: Change) -> None:
@@ -97,7 +97,7 @@ def test_what_was_replaced_keeps_nothing_decoded(log: SharedLog, informers: Info
     assert [old.name for old in olds] == ["a", "a"]  # the object is decoded a second time
 
 
-def test_when_resources_changed_is_known_once_all_have_synced(log: SharedLog, informers: Informers) -> None:
+def test_the_revision_of_resources_is_known_after_all_have_synced(log: SharedLog, informers: Informers) -> None:
     informers.informer(PODS)
     informers.informer(SERVICES)
     assert informers.changed_at([PODS]) is None
@@ -116,7 +116,7 @@ def test_when_resources_changed_is_known_once_all_have_synced(log: SharedLog, in
     assert informers.changed_at([SERVICES]) == 4
 
 
-def test_step_applies_no_more_than_its_limit(log: SharedLog, informers: Informers) -> None:
+def test_step_applies_at_most_its_limit(log: SharedLog, informers: Informers) -> None:
     informers.informer(PODS)
     informers.sync()
     log.put(thing("a"), thing("b"), thing("c"))
@@ -125,7 +125,7 @@ def test_step_applies_no_more_than_its_limit(log: SharedLog, informers: Informer
     assert informers.step(2) == 1
 
 
-def test_the_old_object_of_a_change_is_what_the_change_before_left(log: SharedLog, informers: Informers) -> None:
+def test_the_old_object_of_a_change_is_the_previous_new_one(log: SharedLog, informers: Informers) -> None:
     chain: list[tuple[Object | None, Object | None]] = []
     informers.informer(PODS).add_handler(lambda change: chain.append((change.old, change.new)))
     informers.sync()
@@ -138,7 +138,7 @@ def test_the_old_object_of_a_change_is_what_the_change_before_left(log: SharedLo
     assert [new and new.revision for _, new in chain] == [1, 2, None, 4]
 
 
-def test_informers_are_shared_and_keep_resources_apart(log: SharedLog, informers: Informers) -> None:
+def test_informers_are_shared_and_separate_resources(log: SharedLog, informers: Informers) -> None:
     pods, services = informers.informer(PODS), informers.informer(SERVICES)
     assert informers.informer(PODS) is pods
     told = heard(informers, SERVICES)
@@ -151,7 +151,7 @@ def test_informers_are_shared_and_keep_resources_apart(log: SharedLog, informers
     assert told == [("ADDED", "s", 2)]
 
 
-def test_all_stores_are_filled_as_of_one_revision_before_any_handler_runs(log: SharedLog, informers: Informers) -> None:
+def test_all_stores_are_filled_at_one_revision_before_handlers_run(log: SharedLog, informers: Informers) -> None:
     pods, services = informers.informer(PODS), informers.informer(SERVICES)
     seen: list[tuple[int, int, int, bool]] = []
     pods.add_handler(
@@ -162,7 +162,7 @@ def test_all_stores_are_filled_as_of_one_revision_before_any_handler_runs(log: S
     assert seen == [(1, 1, 2, False)]
 
 
-def test_a_handler_finds_the_change_in_the_lister_and_the_revision(log: SharedLog, informers: Informers) -> None:
+def test_a_handler_sees_the_change_in_the_lister_and_the_revision(log: SharedLog, informers: Informers) -> None:
     pods = informers.informer(PODS)
     seen: list[tuple[bool, int]] = []
     pods.add_handler(
@@ -176,7 +176,7 @@ def test_a_handler_finds_the_change_in_the_lister_and_the_revision(log: SharedLo
     assert seen == [(True, 1), (True, 2), (True, 3)]
 
 
-def test_every_handler_is_told_in_the_order_added(log: SharedLog, informers: Informers) -> None:
+def test_handlers_are_called_in_the_order_added(log: SharedLog, informers: Informers) -> None:
     order: list[int] = []
     informers.informer(PODS).add_handler(lambda change: order.append(1))
     informers.informer(PODS).add_handler(lambda change: order.append(2))
@@ -186,7 +186,7 @@ def test_every_handler_is_told_in_the_order_added(log: SharedLog, informers: Inf
     assert order == [1, 2, 1, 2]
 
 
-def test_indexes_follow(log: SharedLog, informers: Informers) -> None:
+def test_indexes_follow_changes(log: SharedLog, informers: Informers) -> None:
     pods = informers.informer(PODS)
     pods.add_index("note", lambda obj: [obj.to_dict()["note"]])
     pods.add_label_index()
@@ -199,7 +199,7 @@ def test_indexes_follow(log: SharedLog, informers: Informers) -> None:
     assert names(pods.lister.list("default", {"app": "web"})) == ["b"]
 
 
-def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers) -> None:
+def test_a_resync_reports_only_differences(log: SharedLog, informers: Informers) -> None:
     log.put(thing("changed"), thing("gone"), thing("same"), thing("recreated"))
     told = heard(informers)
     informers.sync()
@@ -220,7 +220,7 @@ def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers
     ]
 
 
-def test_sync_handler_is_called_after_the_changes_of_a_resync(log: SharedLog, informers: Informers) -> None:
+def test_the_sync_handler_is_called_after_the_changes_of_a_resync(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     asked: list[int] = []
     informers.informer(PODS).add_sync_handler(lambda: asked.append(len(told)))
@@ -232,7 +232,7 @@ def test_sync_handler_is_called_after_the_changes_of_a_resync(log: SharedLog, in
     assert asked == [3]
 
 
-def test_the_epoch_is_odd_while_a_sync_tells(log: SharedLog, informers: Informers) -> None:
+def test_the_epoch_is_odd_while_a_sync_calls_handlers(log: SharedLog, informers: Informers) -> None:
     seen: list[int] = []
     informers.informer(PODS).add_handler(lambda change: seen.append(informers.epoch))
     log.put(thing("a"))
@@ -245,7 +245,7 @@ def test_the_epoch_is_odd_while_a_sync_tells(log: SharedLog, informers: Informer
     assert informers.epoch == 4
 
 
-def test_falling_out_of_history_is_expired_and_a_sync_repairs_it(log: SharedLog, informers: Informers) -> None:
+def test_a_compacted_revision_is_expired_and_a_sync_recovers(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     informers.sync()
     for number in range(20):
@@ -258,7 +258,7 @@ def test_falling_out_of_history_is_expired_and_a_sync_repairs_it(log: SharedLog,
     assert told == [("ADDED", "a", 20)]
 
 
-def test_falling_out_of_the_window_alone_loses_nothing(log: SharedLog, informers: Informers) -> None:
+def test_leaving_only_the_window_loses_nothing(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     informers.sync()
     for number in range(20):
@@ -267,7 +267,7 @@ def test_falling_out_of_the_window_alone_loses_nothing(log: SharedLog, informers
     assert [revision for _, _, revision in told] == list(range(1, 21))
 
 
-def test_a_feed_that_repeats_itself_changes_nothing(log: SharedLog, clock: FakeClock) -> None:
+def test_repeated_events_of_a_feed_change_nothing(log: SharedLog, clock: FakeClock) -> None:
     class Repeating(EventWindow):
         def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
             return super().events_after(0, limit=limit)
@@ -284,7 +284,7 @@ def test_a_feed_that_repeats_itself_changes_nothing(log: SharedLog, clock: FakeC
     assert informers.revision == 2
 
 
-def test_compaction_between_head_and_snapshot_begins_the_sync_again(clock: FakeClock) -> None:
+def test_a_compaction_between_head_and_snapshot_restarts_the_sync(clock: FakeClock) -> None:
     class Hasty(SharedLog):
         compactions = 2
 
@@ -306,7 +306,7 @@ def test_compaction_between_head_and_snapshot_begins_the_sync_again(clock: FakeC
     assert names(services.lister.list()) == ["s"]
 
 
-def test_asking_too_late_is_refused(informers: Informers) -> None:
+def test_adding_an_informer_too_late_is_refused(informers: Informers) -> None:
     pods = informers.informer(PODS)
     informers.sync()
     with pytest.raises(RuntimeError, match="services was requested after the sync"):
@@ -316,7 +316,7 @@ def test_asking_too_late_is_refused(informers: Informers) -> None:
     assert informers.informer(PODS) is pods
 
 
-def test_the_collector_is_off_while_loading_and_on_again_after(log: SharedLog, informers: Informers) -> None:
+def test_the_garbage_collector_is_disabled_while_loading(log: SharedLog, informers: Informers) -> None:
     pods = informers.informer(PODS)
     seen: list[bool] = []
 
@@ -331,7 +331,7 @@ def test_the_collector_is_off_while_loading_and_on_again_after(log: SharedLog, i
     assert gc.isenabled()
 
 
-def test_the_collector_is_on_again_after_a_sync_that_failed(log: SharedLog, informers: Informers) -> None:
+def test_the_garbage_collector_is_enabled_after_a_failed_sync(log: SharedLog, informers: Informers) -> None:
     informers.informer(PODS).add_index("bad", lambda obj: [obj.labels["missing"]])
     log.put(thing("a"))
     with pytest.raises(KeyError):
@@ -340,7 +340,7 @@ def test_the_collector_is_on_again_after_a_sync_that_failed(log: SharedLog, info
     assert not informers.has_synced()
 
 
-def test_what_handlers_decode_at_the_sync_is_forgotten_again(log: SharedLog, informers: Informers) -> None:
+def test_objects_decoded_by_handlers_at_the_sync_are_discarded(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     log.put(thing("a"))
     informers.sync()
@@ -414,7 +414,7 @@ def test_run_syncs_and_follows_until_stopped(log: SharedLog, informers: Informer
     assert [name for _, name, _ in told] == ["a", "b", "c"]
 
 
-def test_run_goes_on_from_a_sync_made_before(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+def test_run_continues_from_an_earlier_sync(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
     told = heard(informers)
     log.put(thing("a"))
     informers.sync()
@@ -425,7 +425,7 @@ def test_run_goes_on_from_a_sync_made_before(log: SharedLog, informers: Informer
     assert told == [("ADDED", "a", 1), ("MODIFIED", "a", 2)]
 
 
-def test_expired_while_running_is_answered_by_a_new_sync(
+def test_an_expired_revision_while_running_causes_a_new_sync(
     log: SharedLog, informers: Informers, clock: FakeClock
 ) -> None:
     told = heard(informers)
@@ -456,7 +456,7 @@ def test_run_outlives_an_unreachable_log(log: SharedLog, informers: Informers, c
     assert [revision for _, _, revision in told] == list(range(1, 21))
 
 
-def test_a_handler_that_raises_ends_the_run(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+def test_a_failing_handler_ends_the_run(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
     def handler(change: Change) -> None:
         raise ValueError("a bug")
 
@@ -468,7 +468,9 @@ def test_a_handler_that_raises_ends_the_run(log: SharedLog, informers: Informers
     assert [str(error) for error in running.raised] == ["a bug"]
 
 
-def test_a_handler_that_another_adds_hears_at_once_of_what_is_there(log: SharedLog, informers: Informers) -> None:
+def test_a_handler_added_by_another_is_called_at_once_for_existing_objects(
+    log: SharedLog, informers: Informers
+) -> None:
     pods, told = informers.informer(PODS), list[str]()
 
     def begin(change: Change) -> None:

@@ -41,7 +41,7 @@ def informers_of(log: SharedLog, quarantine: Quarantine | None) -> Informers:
     return Informers(log, EventWindow(log, capacity=4, clock=clock), clock=clock, quarantine=quarantine)
 
 
-def test_a_handler_that_raises_hears_of_nothing_more_and_the_others_of_everything(log: SharedLog) -> None:
+def test_a_failing_handler_is_removed_and_others_receive_everything(log: SharedLog) -> None:
     informers = informers_of(log, Quarantine())
     before, raising, after = (Raising(over, ValueError("a bug")) for over in ("", "b", ""))
     for name, handler in (("first", before), ("second", raising), ("third", after)):
@@ -63,7 +63,7 @@ def test_a_handler_that_raises_hears_of_nothing_more_and_the_others_of_everythin
     assert informers.informer(PODS).lister.get(Key("default", "c")) is not None
 
 
-def test_what_is_there_from_the_start_takes_a_handler_out_too(log: SharedLog) -> None:
+def test_a_handler_that_fails_on_existing_objects_is_removed(log: SharedLog) -> None:
     informers = informers_of(log, Quarantine())
     raising, other = Raising("a", KeyError("spec")), Raising("", ValueError())
     informers.informer(PODS).add_handler(raising, name="raising")
@@ -76,7 +76,7 @@ def test_what_is_there_from_the_start_takes_a_handler_out_too(log: SharedLog) ->
     assert informers.has_synced()
 
 
-def test_a_handler_of_resyncs_is_taken_out_by_itself(log: SharedLog) -> None:
+def test_a_failing_resync_handler_is_removed_alone(log: SharedLog) -> None:
     informers = informers_of(log, Quarantine())
     heard: list[str] = []
 
@@ -99,7 +99,7 @@ def test_a_handler_of_resyncs_is_taken_out_by_itself(log: SharedLog) -> None:
         (Quarantine(), False, LogCorrupt("the log")),  # no handler has caused this error
     ],
 )
-def test_what_a_handler_raises_goes_on(
+def test_fatal_errors_of_a_handler_are_raised(
     log: SharedLog, quarantine: Quarantine | None, vital: bool, error: Exception
 ) -> None:
     informers = informers_of(log, quarantine)

@@ -78,7 +78,7 @@ def test_list(make: type[Store], namespace: str | None, labels: Mapping[str, str
     assert names(lister.list(namespace, labels)) == expected
 
 
-def test_apply_returns_what_was_there() -> None:
+def test_apply_returns_the_previous_object() -> None:
     store = Store()
     first, second = thing("a"), thing("a", note="2")
     assert store.apply(first.key, first) is None
@@ -104,7 +104,7 @@ def test_an_index_follows_changes_of_its_values() -> None:
     assert store.by_index("words", "y") == []
 
 
-def test_an_index_gives_the_object_of_now() -> None:
+def test_an_index_returns_the_current_object() -> None:
     store = Store()
     store.add_index("all", lambda obj: ["same"])
     newer = thing("a", note="newer")
@@ -128,7 +128,7 @@ def test_replace_swaps_objects_and_indexes() -> None:
     assert store.list("red") == store.list("blue", WEB) == store.by_index("name", "a") == []
 
 
-def test_an_index_function_that_raises_leaves_the_store_as_it_was() -> None:
+def test_a_failing_index_function_leaves_the_store_unchanged() -> None:
     store = Store()
     store.add_index("note", lambda obj: [obj.to_dict()["note"][0]])
     good = thing("a", note="x")
@@ -139,7 +139,7 @@ def test_an_index_function_that_raises_leaves_the_store_as_it_was() -> None:
     assert store.by_index("note", "x") == [good]
 
 
-def test_loading_leaves_nothing_decoded_behind() -> None:
+def test_loading_keeps_nothing_decoded() -> None:
     store = indexed()
     obj = thing("a", labels=WEB)
     store.replace([obj])
@@ -148,7 +148,7 @@ def test_loading_leaves_nothing_decoded_behind() -> None:
     assert obj._metadata is None  # only the index was read
 
 
-def test_values_that_nothing_has_any_more_cost_nothing() -> None:
+def test_unused_index_values_are_removed() -> None:
     store = applied(indexed())
     for obj in OBJECTS:
         store.apply(obj.key, None)
@@ -167,7 +167,7 @@ def eager_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("eager_threads")
-def test_readers_never_see_half_an_event() -> None:
+def test_readers_never_see_a_partial_event() -> None:
     store = indexed()
     store.add_index("side", lambda obj: [obj.labels["side"]])
     left = [thing(f"{n}", labels={"side": "left", "n": str(n)}) for n in range(20)]

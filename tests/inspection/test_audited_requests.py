@@ -56,7 +56,7 @@ def asked(folder: Path, name: str, **parameters: str) -> list[str]:
     return [each[at] for each in answer.rows]
 
 
-def test_one_asks_for_what_was_refused_and_what_was_read(kept: Path) -> None:
+def test_refused_and_read_requests_can_be_queried(kept: Path) -> None:
     assert asked(kept, "audit") == ["path", "went", "wrote", "nobody", "refused", "read"]
     assert asked(kept, "audit", refused="yes") == ["nobody", "refused"]
     assert asked(kept, "audit", user="bob") == ["went"]
@@ -67,7 +67,7 @@ def test_one_asks_for_what_was_refused_and_what_was_read(kept: Path) -> None:
     assert set(asked(kept, "callers")) == {"alice", "bob", ""}
 
 
-def test_nothing_can_be_written_through_a_question(kept: Path) -> None:
+def test_a_query_cannot_write(kept: Path) -> None:
     with open_requests(kept) as database, pytest.raises(QueryRefused):
         database.query("DELETE FROM requests")
     assert stat.S_IMODE((kept / FILE).stat().st_mode) == 0o600
@@ -88,7 +88,7 @@ def test_a_write_leads_to_its_request(kept: Path, clock: FakeClock) -> None:
         assert request_of(database, 8, PODS, web, "bob", now + 120_000_000) is None
 
 
-def test_what_is_old_is_forgotten(kept: Path, clock: FakeClock) -> None:
+def test_old_requests_are_removed(kept: Path, clock: FakeClock) -> None:
     clock.step(7200)
     store = Store(kept / FILE, 3600.0, clock=clock)
     assert store.write([row("new", clock.now())])
@@ -96,7 +96,7 @@ def test_what_is_old_is_forgotten(kept: Path, clock: FakeClock) -> None:
     assert asked(kept, "audit") == ["new"]
 
 
-def test_the_newest_are_found_without_reading_the_rest(kept: Path) -> None:
+def test_the_newest_requests_are_found_without_reading_the_rest(kept: Path) -> None:
     question = audit_questions()["audit"]
     with open_requests(kept) as database:
         plan = database.query(f"EXPLAIN QUERY PLAN {question.statement}", question.bind({}, int)).rows
@@ -107,7 +107,7 @@ def test_the_newest_are_found_without_reading_the_rest(kept: Path) -> None:
     ]
 
 
-def test_what_an_earlier_version_kept_is_taken_over(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_database_of_an_earlier_version_is_migrated(tmp_path: Path, clock: FakeClock) -> None:
     before, now = sqlite3.connect(tmp_path / FILE), clock.now()
     before.execute("CREATE TABLE noted (received_at TEXT NOT NULL, revision INTEGER, said TEXT NOT NULL)")
     before.execute("CREATE VIEW requests AS SELECT said ->> 0 AS id FROM noted")
@@ -127,14 +127,14 @@ def test_what_an_earlier_version_kept_is_taken_over(tmp_path: Path, clock: FakeC
         assert (written.id, written.received_at) == ("r301", format_time(now + 301))
 
 
-def test_where_none_are_kept(tmp_path: Path) -> None:
+def test_without_a_database_no_requests_are_listed(tmp_path: Path) -> None:
     with requests_if_kept(tmp_path) as database:
         assert database is None
     with pytest.raises(SettingsError, match=r"requests are stored only if audit\.policy_file names a policy"):
         open_requests(tmp_path)
 
 
-def test_a_database_that_cannot_be_written_loses_requests_only(tmp_path: Path, clock: FakeClock) -> None:
+def test_an_unwritable_database_loses_only_requests(tmp_path: Path, clock: FakeClock) -> None:
     store = Store(tmp_path / FILE, 3600.0, clock=clock)
     store._connection.execute("DROP TABLE bundle")
     assert not store.write([row("lost", 0)])

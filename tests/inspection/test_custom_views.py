@@ -72,12 +72,12 @@ def print_more(url: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["widgets", '"widgets.example.com"', '"widgets"', "WIDGETS"])
-def test_a_kind_goes_by_its_plural_and_its_resource(url: str, name: str) -> None:
+def test_a_kind_is_a_table_named_by_its_plural_or_its_resource(url: str, name: str) -> None:
     found = ask(url, f"SELECT namespace, name, shape FROM {name}")
     assert (found.columns, found.rows) == (("namespace", "name", "shape"), [("shop", "a", None)])
 
 
-def test_what_is_printed_is_a_column_of_its_type(url: str) -> None:
+def test_a_printed_column_is_a_column_of_its_type(url: str) -> None:
     print_more(url)
     found = ask(url, "SELECT * FROM widgets ORDER BY name DESC LIMIT 1")
     row = dict(zip(found.columns, found.rows[0], strict=True))
@@ -97,16 +97,16 @@ def test_what_is_printed_is_a_column_of_its_type(url: str) -> None:
         "SELECT (SELECT count(*) FROM widgets)",
     ],
 )
-def test_it_can_stand_wherever_a_table_can(url: str, statement: str) -> None:
+def test_a_custom_view_works_everywhere_like_a_table(url: str, statement: str) -> None:
     assert ask(url, statement).rows == [(1,)]
 
 
-def test_it_can_be_explained(url: str) -> None:
+def test_a_query_of_a_custom_view_can_be_explained(url: str) -> None:
     explain = "EXPLAIN QUERY PLAN" if url.startswith("sqlite") else "EXPLAIN"
     assert ask(url, f"{explain} SELECT * FROM widgets").rows
 
 
-def test_the_views_are_listed_while_they_are_there(url: str) -> None:
+def test_existing_custom_views_are_listed(url: str) -> None:
     with open_database(url) as database:
         views = custom_views.views(database)
     assert set(views) == {"widgets", "widgets.example.com"}
@@ -116,13 +116,13 @@ def test_the_views_are_listed_while_they_are_there(url: str) -> None:
         assert custom_views.views(database) == {}
 
 
-def test_a_kind_whose_definition_is_gone_is_no_table(url: str) -> None:
+def test_a_kind_without_a_definition_has_no_table(url: str) -> None:
     undefine(url)
     with pytest.raises(QueryRefused, match="widgets"):
         ask(url, "SELECT * FROM widgets")
 
 
-def test_other_tables_are_still_unknown_and_nothing_can_be_written(url: str) -> None:
+def test_unknown_tables_and_writes_are_refused(url: str) -> None:
     with pytest.raises(QueryRefused, match="gadgets"):
         ask(url, "SELECT * FROM widgets, gadgets")
     with pytest.raises(QueryRefused):
@@ -131,7 +131,7 @@ def test_other_tables_are_still_unknown_and_nothing_can_be_written(url: str) -> 
         ask(url, "WITH x AS (SELECT 1) DELETE FROM widgets")
 
 
-def test_a_plural_of_two_groups_needs_its_group(url: str) -> None:
+def test_a_plural_of_two_groups_requires_its_group(url: str) -> None:
     names = {**widgets.NAMES, "listKind": "WidgetList"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     spec = {"group": "other.example.com", "scope": "Cluster", "names": names, "versions": [version]}

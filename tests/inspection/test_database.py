@@ -30,7 +30,7 @@ NOW = story.START + 60_000_000
         "SELECT nothing FROM objects",
     ],
 )
-def test_nothing_but_one_query_is_taken(database: Database, statement: str) -> None:
+def test_only_a_single_query_is_accepted(database: Database, statement: str) -> None:
     with pytest.raises(QueryRefused):
         database.query(statement)
     assert database.query("SELECT count(*) FROM event").rows == [(story.HEAD,)]
@@ -46,7 +46,7 @@ def test_nothing_but_one_query_is_taken(database: Database, statement: str) -> N
         "BEGIN",
     ],
 )
-def test_sqlite_has_no_way_around_it(
+def test_sqlite_prevents_writes(
     sqlite_story: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_sqlite_has_no_way_around_it(
 @pytest.mark.parametrize(
     "way", ["SET default_transaction_read_only = off", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"]
 )
-def test_postgres_has_no_way_around_it(postgres_story: str, way: str) -> None:
+def test_postgres_prevents_writes(postgres_story: str, way: str) -> None:
     with open_database(postgres_story) as database:
         for statement in (way, "DELETE FROM event", "WITH a AS (DELETE FROM event RETURNING 1) SELECT * FROM a"):
             with pytest.raises(QueryRefused, match="only queries"):
@@ -67,7 +67,7 @@ def test_postgres_has_no_way_around_it(postgres_story: str, way: str) -> None:
 
 
 @pytest.mark.postgres
-def test_nothing_is_asked_as_a_superuser(postgres_story: str) -> None:
+def test_queries_never_run_as_a_superuser(postgres_story: str) -> None:
     with (
         open_database(postgres_story) as database,
         pytest.raises(SettingsError, match=r"create a reader: psql --file examples/postgresql/roles\.sql"),
@@ -75,40 +75,40 @@ def test_nothing_is_asked_as_a_superuser(postgres_story: str) -> None:
         database.refuse_power()
 
 
-def test_a_file_gives_no_power(sqlite_story: str) -> None:
+def test_a_query_file_grants_no_rights(sqlite_story: str) -> None:
     with open_database(sqlite_story) as database:
         database.refuse_power()
 
 
-def test_a_query_may_hold_colons_and_percent_signs(database: Database) -> None:
+def test_a_query_can_contain_colons_and_percent_signs(database: Database) -> None:
     assert database.query("SELECT 'a :b %s %' AS text").rows == [("a :b %s %",)]
 
 
-def test_parameters_are_values_and_nothing_else(database: Database) -> None:
+def test_parameters_are_only_values(database: Database) -> None:
     statement = "SELECT count(*) FROM objects WHERE name = :name AND name LIKE '%'"
     assert database.query(statement, {"name": "web-1"}).rows == [(1,)]
     assert database.query(statement, {"name": "x' OR '1' = '1"}).rows == [(0,)]
 
 
-def test_relations_tell_tables_views_and_their_columns(database: Database) -> None:
+def test_relations_lists_tables_views_and_their_columns(database: Database) -> None:
     found = database.relations()
     assert found["reconcile_trigger"] == ["reconcile_id", "revision"]
     assert found["objects"][:3] == ["resource", "namespace", "name"]
 
 
-def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(SchemaOutdated, match="no database"):
         open_database(f"sqlite:///{tmp_path}/none.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_schema_is_refused(tmp_path: Path) -> None:
+def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     with pytest.raises(SchemaOutdated, match="no event log yet"):
         open_database(f"sqlite:///{tmp_path}/empty.db")
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_an_invalid_database_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("remember the milk, and this is long enough to be a page of a database" * 20)
     with pytest.raises(LogUnavailable, match="not a database"):
         open_database(f"sqlite:///{tmp_path}/notes.txt")
@@ -118,12 +118,12 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     ("url", "error"),
     [("memory:", SettingsError), ("postgresql://nobody@127.0.0.1:1/none", LogUnavailable)],
 )
-def test_what_cannot_be_asked_says_so(url: str, error: type[Exception]) -> None:
+def test_an_unreadable_database_is_reported(url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         open_database(url)
 
 
-def test_it_reads_beside_a_writer_and_from_a_file_that_is_nobodys(sqlite_story: str, tmp_path: Path) -> None:
+def test_queries_run_beside_a_writer_and_on_a_read_only_file(sqlite_story: str, tmp_path: Path) -> None:
     """A copy of the SQLite file without the additional files that SQLite creates beside a database in use."""
     copy = tmp_path / "copy.db"
     copy.write_bytes(Path(sqlite_story.removeprefix("sqlite:///")).read_bytes())
@@ -159,12 +159,12 @@ def test_ctrl_c_ends_a_query(sqlite_story: str) -> None:
         pytest.param("57s", 5, id="so long ago"),
     ],
 )
-def test_a_moment_is_a_revision(database: Database, text: str, revision: int) -> None:
+def test_a_time_is_converted_to_a_revision(database: Database, text: str, revision: int) -> None:
     assert moment_parser.resolve(database, text, now=NOW) == revision
 
 
 @pytest.mark.parametrize("text", ["17", "yesterday", "2026-01-02T03:04:05", "-1", ""])
-def test_what_is_no_moment_says_so(database: Database, text: str) -> None:
+def test_an_invalid_time_is_refused(database: Database, text: str) -> None:
     with pytest.raises(BadRequest):
         moment_parser.resolve(database, text, now=NOW)
 
@@ -183,14 +183,14 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("question", questions().values(), ids=lambda question: question.name)
-def test_every_question_has_an_answer(database: Database, question: Question) -> None:
+def test_every_predefined_query_runs(database: Database, question: Question) -> None:
     values = question.bind(GIVEN.get(question.name, {}), lambda text: moment_parser.resolve(database, text, now=NOW))
     answer = database.query(question.statement, values)
     assert answer.rows
     assert len(set(answer.columns)) == len(answer.columns)
 
 
-def test_a_default_is_taken_where_nothing_is_given() -> None:
+def test_omitted_parameters_have_defaults() -> None:
     question = questions()["history"]
     assert question.bind({"resource": "nodes", "name": "a"}, int) == {"resource": "nodes", "namespace": "", "name": "a"}
 
@@ -202,11 +202,11 @@ def test_a_default_is_taken_where_nothing_is_given() -> None:
         pytest.param({"resource": "pods", "name": "a", "colour": "red"}, "has no parameter colour", id="unknown"),
     ],
 )
-def test_a_wrong_parameter_is_told(given: dict[str, str], complaint: str) -> None:
+def test_an_unknown_parameter_is_refused(given: dict[str, str], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         questions()["history"].bind(given, int)
 
 
-def test_a_number_has_to_be_one() -> None:
+def test_a_numeric_parameter_must_be_a_number() -> None:
     with pytest.raises(ValueError, match="should be a number"):
         questions()["latest"].bind({"limit": "many"}, int)

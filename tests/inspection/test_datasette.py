@@ -53,7 +53,7 @@ def path(sqlite_story: str) -> str:
     return sqlite_story.removeprefix("sqlite:///")
 
 
-def test_every_question_is_answered_as_on_the_command_line(path: str) -> None:
+def test_every_query_returns_the_same_as_the_command_line(path: str) -> None:
     asked = [_path(question, GIVEN.get(question.name, {})) for question in questions().values()]
     answers = ask(path, asked)
     with open_database(f"sqlite:///{path}") as database:
@@ -72,7 +72,7 @@ def _path(question: Question, given: Mapping[str, str]) -> str:
     return f"/log/{question.name}.json?_shape=array" + "".join(f"&{name}={value}" for name, value in typed.items())
 
 
-def test_the_empty_namespace_and_the_newest_moment_can_be_typed(path: str) -> None:
+def test_the_empty_namespace_and_the_newest_revision_can_be_typed(path: str) -> None:
     [(_, history), (_, pods)] = ask(
         path,
         [
@@ -84,7 +84,7 @@ def test_the_empty_namespace_and_the_newest_moment_can_be_typed(path: str) -> No
     assert json.loads(history)
 
 
-def test_pages_say_what_views_and_columns_mean(path: str) -> None:
+def test_pages_describe_views_and_columns(path: str) -> None:
     [(front, index), (_, page)] = ask(path, ["/log", "/log/reconciles"])
     assert front == 200
     assert "/log/hot_objects" in index
@@ -92,7 +92,7 @@ def test_pages_say_what_views_and_columns_mean(path: str) -> None:
     assert "The reconciles that wrote something" in page
 
 
-def test_every_column_is_described_and_no_other(path: str) -> None:
+def test_the_descriptions_name_exactly_the_existing_columns(path: str) -> None:
     with open_database(f"sqlite:///{path}") as database:
         relations = database.relations()
         told: dict[str, Any] = metadata("log", relations)["databases"]["log"]
@@ -101,7 +101,7 @@ def test_every_column_is_described_and_no_other(path: str) -> None:
     assert told["tables"]["reconciles"]["units"]["duration"] == "µs"
 
 
-def test_the_command_names_the_database_as_datasette_does(path: str) -> None:
+def test_the_command_names_the_database_like_datasette(path: str) -> None:
     command = [sys.executable, "-m", "ctrlmgr", "sql", "--datasette", "--database"]
     said = subprocess.run([*command, f"sqlite:///{path}"], stdout=subprocess.PIPE, check=True).stdout
     assert list(json.loads(said)["databases"]) == [Path(path).stem]

@@ -42,11 +42,11 @@ READY, STARTED = {"type": "Ready", "status": "True"}, {"type": "Started", "statu
         ),
     ],
 )
-def test_what_differs_is_told(before: Any, after: Any, expected: list[tuple[str, Any, Any]]) -> None:
+def test_differences_are_listed(before: Any, after: Any, expected: list[tuple[str, Any, Any]]) -> None:
     assert list(differences(before, after)) == expected
 
 
-def test_managed_fields_are_left_out_unless_asked_for() -> None:
+def test_managed_fields_are_omitted_by_default() -> None:
     managed = obj("Pod", "a", meta={"managedFields": [{"manager": "kubectl"}]})
     assert "managedFields" not in content(managed)["metadata"]
     assert "managedFields" in content(managed, managed_fields=True)["metadata"]
@@ -101,12 +101,12 @@ def test_the_newest_change_that_gave_a_field_its_value_is_blamed(states: list[An
     assert blamed(lived(*states)) == expected
 
 
-def test_what_may_be_older_than_the_oldest_event_is_not_certain() -> None:
+def test_a_value_possibly_older_than_the_oldest_event_is_marked_uncertain() -> None:
     found = {each.path: each.certain for each in blame(lived({"a": 1}, {"a": 1, "b": 2}, first=EventType.MODIFIED))}
     assert (found["spec.a"], found["spec.b"]) == (False, True)
 
 
-def test_every_value_of_a_field_is_remembered() -> None:
+def test_every_value_of_a_field_is_listed() -> None:
     found = values(lived({"a": 1, "b": {"c": 1}}, {"a": 2}, {"a": 2, "b": {"c": 3}}))
     assert [(each.value, each.change.revision) for each in found["spec.a"]] == [(1, 1), (2, 2)]
     assert [(each.value, each.change.revision) for each in found["spec.b.c"]] == [(1, 1), (3, 3)]

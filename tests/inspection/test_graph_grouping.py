@@ -36,7 +36,7 @@ def test_nine_pods_that_became_unready_are_one_node() -> None:
     assert lines == [("e1", "r1"), ("r1", "e20")]
 
 
-def test_what_led_to_each_of_them_is_one_too() -> None:
+def test_causes_of_grouped_objects_are_grouped() -> None:
     nodes: list[Node] = [run(100, "endpoints-controller"), event(200, "web")]
     edges = [("r100", "e200")]
     for number in range(1, 4):
@@ -57,13 +57,13 @@ def test_what_led_to_each_of_them_is_one_too() -> None:
         {"id": "e2", "revision": 2, "compacted": True},
     ],
 )
-def test_what_is_not_alike_stands_apart(other: Node) -> None:
+def test_different_changes_are_separate_nodes(other: Node) -> None:
     nodes = [event(1, said="Ready True→False"), other, run(1, "endpoints-controller"), event(9)]
     counts, _ = drawn(nodes, [("e1", "r1"), ("e2", "r1"), ("r1", "e9")], "e9")
     assert set(counts.values()) == {1}
 
 
-def test_the_same_said_of_something_else_stands_apart() -> None:
+def test_equal_changes_of_different_objects_are_separate_nodes() -> None:
     nodes = [event(1), event(2), run(1, "one"), run(2, "another"), event(9)]
     edges = [("e1", "r1"), ("e2", "r2"), ("r1", "e9"), ("r2", "e9")]
     assert set(drawn(nodes, edges, "e9")[0].values()) == {1}
@@ -87,5 +87,5 @@ def status(ready: str, **more: Any) -> Any:
         ({"spec": {"text": "x" * 30}}, {"spec": {"text": "y" * 30}}, []),
     ],
 )
-def test_a_change_in_words(before: Any, after: Any, words: list[str]) -> None:
+def test_a_change_is_described_in_words(before: Any, after: Any, words: list[str]) -> None:
     assert summary(differences(before, after)) == words

@@ -20,7 +20,7 @@ def story(tmp_path: Path) -> Story:
 
 
 @pytest.mark.parametrize("name", ["widgets", "Widget", "wd", "widget.example.com", "wd.v1.example.com"])
-def test_a_kind_goes_by_the_names_that_its_definition_had_then(story: Story, name: str) -> None:
+def test_a_kind_is_found_by_the_names_of_its_definition_at_the_revision(story: Story, name: str) -> None:
     with open_database(story.url) as database:
         found = resource_lookup.find(database, name, story.first)
         assert (str(found.resource), found.namespaced, found.singular) == (
@@ -32,7 +32,7 @@ def test_a_kind_goes_by_the_names_that_its_definition_had_then(story: Story, nam
             resource_lookup.find(database, "wd", story.before)
 
 
-def test_a_category_has_custom_kinds_too(story: Story) -> None:
+def test_a_category_includes_custom_kinds(story: Story) -> None:
     with open_database(story.url) as database:
         named = [str(each.resource) for each in resource_lookup.find_all(database, "all")]
         assert named[-1] == "widgets.example.com"
@@ -42,7 +42,7 @@ def test_a_category_has_custom_kinds_too(story: Story) -> None:
         ]
 
 
-def test_an_object_is_read_by_the_schema_of_then(story: Story) -> None:
+def test_an_object_is_decoded_with_the_schema_of_its_revision(story: Story) -> None:
     with open_database(story.url) as database:
         for at, spec in ((story.first, {"color": "red"}), (story.second, {"shape": "round"})):
             [obj] = historical_state.objects(database, resource_lookup.find(database, "wd", at).resource, at=at)

@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return measure(cluster.log, tmp_path_factory.mktemp("inferred"))
 
 
-def test_what_is_inferred_is_right(table: Table) -> None:
+def test_inferred_causes_are_correct(table: Table) -> None:
     found = total(table.values())
     assert found.causes > 600
     assert found.right >= NEEDED * found.causes
@@ -44,7 +44,7 @@ def test_what_is_inferred_is_right(table: Table) -> None:
 
 
 @pytest.mark.parametrize("kind", ["endpoints", "endpointslices.discovery.k8s.io"])
-def test_of_endpoints_nearly_everything_is_told(table: Table, kind: str) -> None:
+def test_nearly_all_changes_of_endpoints_have_an_inferred_cause(table: Table, kind: str) -> None:
     row = total(row for (resource, controller), row in table.items() if resource == kind and "endpoint" in controller)
     assert row.writes > 60
     assert row.inferred >= NEEDED * row.writes
@@ -52,7 +52,7 @@ def test_of_endpoints_nearly_everything_is_told(table: Table, kind: str) -> None
     assert row.direct >= NEEDED * row.causes
 
 
-def test_nothing_is_inferred_of_what_a_client_did(table: Table) -> None:
+def test_nothing_is_inferred_for_changes_of_clients(table: Table) -> None:
     row = total(row for (_, controller), row in table.items() if controller == CLIENT)
     assert row.inferred == row.named == 2  # Endpoints that were deleted with their Service, in the same request.
 
@@ -131,7 +131,7 @@ def test_a_pod_that_became_unready_explains_its_endpoint() -> None:
         ((SERVICES, "web", service("other")), "the Service changed"),
     ],
 )
-def test_an_endpoint_went_because_of(change: tuple[Resource, str, dict[str, Any] | None], reason: str) -> None:
+def test_a_removed_endpoint_has_a_cause(change: tuple[Resource, str, dict[str, Any] | None], reason: str) -> None:
     story = Story()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
@@ -143,7 +143,7 @@ def test_an_endpoint_went_because_of(change: tuple[Resource, str, dict[str, Any]
     assert found.causes[0].reason.endswith(reason)
 
 
-def test_of_many_flips_the_newest_that_leads_there_is_the_cause() -> None:
+def test_the_newest_matching_readiness_change_is_the_cause() -> None:
     story = Story()
     story.add(SERVICES, "web", service())
     for ready in ("True", "False", "True", "False"):
@@ -155,14 +155,14 @@ def test_of_many_flips_the_newest_that_leads_there_is_the_cause() -> None:
     )
 
 
-def test_nothing_is_inferred_of_a_field_manager_that_is_a_client() -> None:
+def test_nothing_is_inferred_for_a_field_manager_of_a_client() -> None:
     story = Story()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
     assert infer(story.add(ENDPOINTS, "web", told(["a"]), "kubectl-edit"), story) is None
 
 
-def test_a_deletion_that_nothing_explains_has_no_author() -> None:
+def test_an_unexplained_deletion_has_no_author() -> None:
     story = Story()
     story.add(PODS, "a", pod("True"))
     assert infer(story.add(PODS, "a", None, "recording"), story) is None

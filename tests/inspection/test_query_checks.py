@@ -28,7 +28,7 @@ from ctrlmgr.inspection.query_checks import require_question
         "SELECT E'it\\'s pg_sleep(9)'",
     ],
 )
-def test_questions_are_asked(statement: str) -> None:
+def test_queries_are_accepted(statement: str) -> None:
     require_question(statement)
 
 
@@ -73,12 +73,12 @@ def test_questions_are_asked(statement: str) -> None:
         "SELECT ts_stat('SELECT pg_sleep(1)')",
     ],
 )
-def test_all_else_is_refused(statement: str) -> None:
+def test_other_statements_are_refused(statement: str) -> None:
     with pytest.raises(QueryRefused, match="only queries are allowed"):
         require_question(statement)
 
 
-def test_our_own_questions_are_questions() -> None:
+def test_predefined_queries_are_accepted() -> None:
     asked = questions()
     assert asked
     for question in asked.values():

@@ -16,7 +16,7 @@ from tests.recording.samples import LARGER, SMALL
     [(path, 55 if path == SMALL else 400) for path in (SMALL, *LARGER) if path.stem != "large.jsonl"],
     ids=lambda value: value.stem if isinstance(value, Path) else None,
 )
-def test_every_write_of_endpoints_names_what_it_came_from(recording: Path, least: int, tmp_path: Path) -> None:
+def test_every_write_of_endpoints_names_its_causes(recording: Path, least: int, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     replay(recording, url)
     with open_database(url) as database:

@@ -26,23 +26,23 @@ def documented(title: str) -> set[str]:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_column_is_described_and_no_other(database: Database, view: str) -> None:
+def test_the_page_describes_exactly_the_existing_columns(database: Database, view: str) -> None:
     columns = set(database.relations()[view])
     inherited = documented("timeline") - {"triggers"} if view == "history" else set()
     assert documented(view) | inherited == columns
 
 
-def test_objects_at_has_the_columns_it_is_said_to_have(database: Database) -> None:
+def test_objects_at_has_the_documented_columns(database: Database) -> None:
     then = set(database.query("SELECT * FROM objects_at(1) AS o").columns)
     assert then == set(database.relations()["objects"]) - {"create_revision"}
 
 
 @pytest.mark.parametrize("question", questions().values(), ids=lambda question: question.name)
-def test_every_question_is_listed_with_its_parameters_and_defaults(question: Question) -> None:
+def test_every_predefined_query_is_listed_with_its_parameters_and_defaults(question: Question) -> None:
     parameters = " ".join(f"{each.name}={each.default or '…'}" for each in question.parameters)
     assert f"| `{question.name} {parameters}".rstrip() + "` |" in PAGE
 
 
-def test_no_question_is_listed_that_is_gone() -> None:
+def test_no_removed_query_is_listed() -> None:
     listed = PAGE.split("## The ready-made queries")[1]
     assert set(re.findall(r"^\| `(\w+)[^`]*` \|", listed, re.MULTILINE)) == set(questions())

@@ -42,7 +42,7 @@ def as_text(rows: list[tuple[Any, ...]]) -> list[str]:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("view", [*sql_views.VIEWS, "objects_at(3)", "objects_at(9)", f"objects_at({story.HEAD})"])
-def test_a_view_says_the_same_on_both_databases(view: str, sqlite_story: str, postgres_story: str) -> None:
+def test_a_view_is_equal_on_both_databases(view: str, sqlite_story: str, postgres_story: str) -> None:
     with open_database(sqlite_story) as ours, open_database(postgres_story) as theirs:
         left, right = (each.query(f"SELECT * FROM {view} AS v") for each in (ours, theirs))
     assert left.columns == right.columns
@@ -50,7 +50,7 @@ def test_a_view_says_the_same_on_both_databases(view: str, sqlite_story: str, po
     assert left.rows
 
 
-def test_objects_are_what_exists_now(database: Database) -> None:
+def test_the_objects_view_contains_existing_objects(database: Database) -> None:
     rows = ask(database, "SELECT * FROM objects WHERE resource = 'pods'")
     assert [(row["name"], row["revision"], row["kind"], row["actor"]) for row in rows] == [
         ("web-1", 10, "Pod", "system:node:node-a")
@@ -69,7 +69,7 @@ def test_objects_are_what_exists_now(database: Database) -> None:
         pytest.param(13, [("web-1", 10)], id="after the deletion of one"),
     ],
 )
-def test_objects_at_a_revision_are_what_existed_then(
+def test_objects_at_contains_the_objects_of_that_revision(
     database: Database, revision: int, pods: list[tuple[str, int]]
 ) -> None:
     statement = "SELECT name, revision FROM objects_at(:revision) AS o WHERE resource = 'pods' ORDER BY name"
@@ -89,12 +89,12 @@ def test_history_names_author_change_and_reconcile(database: Database) -> None:
     assert all(before is None for before, _ in added.values())
 
 
-def test_changes_are_those_of_values_in_the_order_of_their_paths(database: Database) -> None:
+def test_changes_are_listed_in_the_order_of_their_paths(database: Database) -> None:
     row = ask(database, "SELECT changes FROM history WHERE revision = 5")[0]
     assert json.loads(row["changes"]) == [{"path": "$.status.conditions[1].status", "from": "False", "to": "True"}]
 
 
-def test_causes_name_every_change_that_a_reconcile_answered(database: Database) -> None:
+def test_causes_lists_every_change_that_a_reconcile_handled(database: Database) -> None:
     rows = ask(database, "SELECT * FROM causes WHERE revision = 8 ORDER BY cause_revision")
     assert [(row["cause_revision"], row["cause_resource"], row["cause_actor"]) for row in rows] == [
         (2, "services", "alice"),
@@ -107,7 +107,7 @@ def test_causes_name_every_change_that_a_reconcile_answered(database: Database) 
     ]
 
 
-def test_leaders_are_told_from_their_terms(database: Database) -> None:
+def test_leaders_follow_from_their_terms(database: Database) -> None:
     rows = ask(database, "SELECT * FROM leaders ORDER BY term")
     assert [
         (row["term"], row["holder"], row["first_revision"], row["last_revision"], row["writes"]) for row in rows
@@ -117,21 +117,21 @@ def test_leaders_are_told_from_their_terms(database: Database) -> None:
     ]
 
 
-def test_endpoints_by_service_has_a_row_an_address(database: Database) -> None:
+def test_endpoints_by_service_has_a_row_per_address(database: Database) -> None:
     rows = ask(database, "SELECT * FROM endpoints_by_service WHERE service = 'web' AND namespace = 'shop'")
     assert [(row["resource"], row["address"], row["ready"], row["target_name"]) for row in rows] == [
         ("endpoints", "10.0.0.1", 1, "web-1")
     ]
 
 
-def test_allocations_are_claims_that_still_exist(database: Database) -> None:
+def test_allocations_are_existing_claims(database: Database) -> None:
     rows = ask(database, "SELECT * FROM allocations")
     assert [(row["type"], row["value"], row["owner_resource"], row["owner_name"]) for row in rows] == [
         ("ClusterIP", "10.96.0.7", "services", "web")
     ]
 
 
-def test_reconciles_tell_their_triggers_outcome_and_writes(database: Database) -> None:
+def test_reconciles_lists_triggers_outcome_and_writes(database: Database) -> None:
     rows = ask(database, "SELECT * FROM reconciles ORDER BY first_write")
     assert [(row["triggers"], row["outcome"], row["duration"], row["writes"]) for row in rows] == [
         ("[2,4,5]", "ok", 1500, 2),
@@ -182,7 +182,7 @@ def nodes(plan: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_no_event_is_read_on_sqlite_but_by_index(sqlite_story: str, question: str) -> None:
+def test_sqlite_reads_events_only_by_index(sqlite_story: str, question: str) -> None:
     with open_database(sqlite_story) as database:
         plan = [row[3] for row in database.query(f"EXPLAIN QUERY PLAN {question}").rows]
     whole = [step for step in plan if step.split()[0] == "SCAN" and step.split()[1] in ALIASES]
@@ -192,7 +192,7 @@ def test_no_event_is_read_on_sqlite_but_by_index(sqlite_story: str, question: st
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question: str) -> None:
+def test_postgres_reads_events_only_by_index(postgres_story: str, question: str) -> None:
     """With few rows, PostgreSQL prefers a full table scan.
 
     If table scans are disabled, the plan contains a table scan only if there is no alternative.
@@ -205,7 +205,7 @@ def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("relation", ["objects", "objects_at(9) AS o", "endpoints_by_service", "allocations"])
-def test_postgres_cannot_join_states_by_reading_every_event(postgres_story: str, relation: str) -> None:
+def test_postgres_does_not_join_states_by_reading_every_event(postgres_story: str, relation: str) -> None:
     """With many objects, PostgreSQL prefers a table scan to index look-ups.
 
     Disabling nested loops, and with them index look-ups, has the same effect with few objects.
@@ -239,7 +239,7 @@ def url_of_the_first_schema(request: pytest.FixtureRequest, tmp_path: Path) -> I
         yield url
 
 
-def test_a_database_of_the_first_schema_gets_the_views(url_of_the_first_schema: str) -> None:
+def test_a_database_of_the_first_schema_has_the_views(url_of_the_first_schema: str) -> None:
     url = url_of_the_first_schema
     assert migrate_log(url, clock=FakeClock(), random=random.Random(1)) == "0001"
     story.write(url)

@@ -20,7 +20,7 @@ RESERVED = (
 )
 
 
-def test_what_classes_are_unless_they_say() -> None:
+def test_defaults_of_classes() -> None:
     priority = create(PRIORITY, {"metadata": METADATA, "value": 1}, namespaced=False)
     assert priority.object["preemptionPolicy"] == "PreemptLowerPriority"
     assert priority.object["metadata"]["generation"] == 1
@@ -65,7 +65,7 @@ def test_priority_classes(name: str, fields: dict[str, Any], messages: list[str]
     assert create(PRIORITY, {"metadata": {"name": name}, **fields}, namespaced=False).messages == messages
 
 
-def test_a_priority_stays() -> None:
+def test_a_priority_is_immutable() -> None:
     old = {"metadata": METADATA, "value": 5, "preemptionPolicy": "Never"}
     change = {"value": 6, "preemptionPolicy": None, "description": "d"}
     assert update(PRIORITY, old, change, namespaced=False).messages == [
@@ -127,7 +127,7 @@ def test_ingress_classes(spec: dict[str, Any], messages: list[str]) -> None:
     assert written.messages == [f"spec.{each}" for each in messages]
 
 
-def test_a_controller_stays() -> None:
+def test_a_controller_is_immutable() -> None:
     old = {"metadata": METADATA, "spec": {"controller": "a/b"}}
     assert update(INGRESS, old, {"spec": {"controller": "a/c"}}, namespaced=False).messages == [
         'spec.controller: Invalid value: "a/c": field is immutable'
@@ -162,7 +162,7 @@ def test_storage_classes(fields: dict[str, Any], messages: list[str]) -> None:
     assert create(STORAGE, {"metadata": METADATA, **fields}, namespaced=False).messages == messages
 
 
-def test_what_volumes_are_made_with_stays() -> None:
+def test_parameters_of_a_storage_class_are_immutable() -> None:
     old = {"metadata": METADATA, "provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}
     assert update(STORAGE, old, {"allowVolumeExpansion": True}, namespaced=False).errors == []
     change = {
@@ -192,18 +192,18 @@ def test_what_volumes_are_made_with_stays() -> None:
         ),
     ],
 )
-def test_what_a_runtime_class_may_not_be(fields: dict[str, Any], problem: str) -> None:
+def test_invalid_runtime_classes_are_refused(fields: dict[str, Any], problem: str) -> None:
     made = create(RUNTIME, {"metadata": METADATA, **fields}, namespaced=False)
     assert problem in made.messages[0]
 
 
-def test_a_runtime_class_keeps_its_handler() -> None:
+def test_the_handler_of_a_runtime_class_is_immutable() -> None:
     old = {"metadata": METADATA, "handler": "h"}
     changed = update(RUNTIME, old, {"handler": "other"}, namespaced=False)
     assert changed.messages == ['handler: Invalid value: "other": field is immutable']
 
 
-def test_priority_classes_of_the_system_stay() -> None:
+def test_system_priority_classes_cannot_be_deleted() -> None:
     stage = Stage()
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     name = "system-node-critical"
@@ -213,7 +213,7 @@ def test_priority_classes_of_the_system_stay() -> None:
     assert refused.message.endswith("is forbidden: this is a system priority class and cannot be deleted")
 
 
-def test_deprecated_labels_of_nodes_are_warned_of() -> None:
+def test_deprecated_labels_of_nodes_cause_warnings() -> None:
     scheduling = {"nodeSelector": {"beta.kubernetes.io/arch": "a", "kubernetes.io/arch": "a"}}
     made = create(RUNTIME, {"metadata": METADATA, "handler": "h", "scheduling": scheduling}, namespaced=False)
     assert made.warnings == [
@@ -221,7 +221,7 @@ def test_deprecated_labels_of_nodes_are_warned_of() -> None:
     ]
 
 
-def test_tolerations_are_told_apart_without_their_seconds_and_shown_as_structs() -> None:
+def test_tolerations_are_compared_without_seconds_and_formatted_as_structs() -> None:
     toleration = {"key": "k", "operator": "Exists", "effect": "NoExecute"}
     scheduling = {"tolerations": [toleration, {**toleration, "tolerationSeconds": 5}]}
     assert create(

@@ -152,7 +152,7 @@ BEHAVIOR = {
 }
 
 
-def test_an_autoscaler_comes_back_as_it_was() -> None:
+def test_an_autoscaler_survives_a_round_trip_of_versions() -> None:
     fields = autoscaler(metrics=[*METRICS, cpu(50)], behavior=BEHAVIOR) | {"status": STATUS}
     served = from_storage("autoscaling", "v1", "horizontalpodautoscalers", dict(fields))
     assert served["spec"]["targetCPUUtilizationPercentage"] == 50
@@ -163,14 +163,14 @@ def test_an_autoscaler_comes_back_as_it_was() -> None:
     assert back == {"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2", **fields}
 
 
-def test_the_cpu_metric_goes_last() -> None:
+def test_the_cpu_metric_is_converted_last() -> None:
     fields = autoscaler(metrics=[cpu(50), METRICS[0]])
     served = from_storage("autoscaling", "v1", "horizontalpodautoscalers", fields)
     back = to_storage("autoscaling", "v1", "horizontalpodautoscalers", served)
     assert back["spec"]["metrics"] == [METRICS[0], cpu(50)]
 
 
-def test_annotations_are_as_kubernetes_writes_them() -> None:
+def test_annotations_are_formatted_like_kubernetes() -> None:
     fields = autoscaler(metrics=[METRICS[2]], behavior=BEHAVIOR) | {"status": {"conditions": STATUS["conditions"]}}
     fields["metadata"]["annotations"] = {"kept": "", f"{PREFIX}metrics": "from another time"}
     annotations = from_storage("autoscaling", "v1", "horizontalpodautoscalers", fields)["metadata"]["annotations"]
@@ -191,7 +191,7 @@ def test_annotations_are_as_kubernetes_writes_them() -> None:
         (autoscaler(targetCPUUtilizationPercentage=30), [cpu(30)]),
     ],
 )
-def test_what_v1_says_of_the_cpu(fields: dict[str, Any], metrics: list[Any]) -> None:
+def test_v1_shows_the_cpu_target(fields: dict[str, Any], metrics: list[Any]) -> None:
     assert to_storage("autoscaling", "v1", "horizontalpodautoscalers", fields)["spec"]["metrics"] == metrics
 
 

@@ -31,18 +31,18 @@ CHANGED = """\
 """
 
 
-def test_a_change_is_shown_between_the_lines_around_it() -> None:
+def test_a_difference_is_printed_with_context_lines() -> None:
     number = written("PodSpec", POD).splitlines().index(' "Tolerations": null,') + 1
     head, _, lines = difference("PodSpec", POD, {**POD, "priority": 5}).partition("\n")
     assert head == f"@@ -{number},7 +{number},7 @@"
     assert lines == CHANGED
 
 
-def test_what_is_equal_has_no_difference() -> None:
+def test_equal_values_have_no_difference() -> None:
     assert difference("PodSpec", POD, {**POD, "serviceAccount": ""}) == "", "it is an older name of the same field"
 
 
-def test_a_pod_has_all_its_fields_under_their_names_in_go() -> None:
+def test_a_pod_is_printed_with_all_fields_by_their_go_names() -> None:
     pod = json.loads(written("PodSpec", POD))
     assert [*pod][:3] == ["Volumes", "InitContainers", "Containers"]
     assert [*pod][-2:] == ["HostnameOverride", "SchedulingGroup"]
@@ -64,14 +64,14 @@ def test_a_pod_has_all_its_fields_under_their_names_in_go() -> None:
         ({"downwardAPI": {}}, "DownwardAPI", {"Items": None, "DefaultMode": None}),
     ],
 )
-def test_volumes_bear_gos_names(volume: dict[str, Any], name: str, shown: dict[str, Any]) -> None:
+def test_volumes_have_gos_names(volume: dict[str, Any], name: str, shown: dict[str, Any]) -> None:
     [found] = json.loads(written("PodSpec", {"volumes": [{"name": "v", **volume}]}))["Volumes"]
     assert shown.items() <= found[name].items()
     assert found["Name"] == "v"
     assert all(value is None for other, value in found.items() if other not in ("Name", name))
 
 
-def test_probes_ports_and_divisors_have_values_where_they_are_left_out() -> None:
+def test_omitted_probes_ports_and_divisors_have_zero_values() -> None:
     field = {"resourceFieldRef": {"resource": "limits.cpu"}}
     container = {
         "name": "c",
@@ -85,7 +85,7 @@ def test_probes_ports_and_divisors_have_values_where_they_are_left_out() -> None
     assert found["ReadinessProbe"]["TCPSocket"] == {"Port": 80, "Host": ""}
 
 
-def test_what_is_not_the_groups_own_has_its_names_in_json() -> None:
+def test_embedded_types_of_other_groups_have_json_names() -> None:
     selector = {"matchLabels": {"a": "<b>"}}
     term = {"labelSelector": selector, "topologyKey": "zone"}
     pod = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -98,21 +98,21 @@ def test_what_is_not_the_groups_own_has_its_names_in_json() -> None:
     assert [*found["Ephemeral"]["VolumeClaimTemplate"]] == ["labels", "Spec"]
 
 
-def test_claims_and_sources_of_volumes_are_told_apart_as_well() -> None:
+def test_claims_and_volume_sources_are_compared() -> None:
     once, many = ({"accessModes": [mode]} for mode in ("ReadWriteOnce", "ReadWriteMany"))
     assert '-  "ReadWriteOnce"\n+  "ReadWriteMany"\n' in difference("PersistentVolumeClaimSpec", once, many)
     here, there = {"hostPath": {"path": "/a"}}, {"nfs": {"server": "s", "path": "/b"}}
     assert '- "HostPath": {\n-  "Path": "/a",\n' in difference("PersistentVolumeSource", here, there)
 
 
-def test_a_volume_lists_its_sources_in_the_internal_order() -> None:
+def test_a_volume_lists_its_sources_in_gos_order() -> None:
     [volume] = json.loads(written("PodSpec", {"volumes": [{"name": "v"}]}))["Volumes"]
     names = [*volume]
     assert names[names.index("RBD") : names.index("Cinder") + 1] == ["RBD", "Quobyte", "FlexVolume", "Cinder"]
     assert (len(names), names[-1]) == (31, "Image")
 
 
-def test_the_policy_of_a_group_stands_before_the_kernel_parameters() -> None:
+def test_the_group_policy_precedes_the_sysctls() -> None:
     names = [*json.loads(written("PodSpec", {}))["SecurityContext"]]
     assert names[names.index("FSGroup") : names.index("SeccompProfile")] == [
         "FSGroup",
@@ -121,7 +121,7 @@ def test_the_policy_of_a_group_stands_before_the_kernel_parameters() -> None:
     ]
 
 
-def test_what_was_sent_empty_is_told_from_what_was_not_sent() -> None:
+def test_an_empty_value_differs_from_a_missing_one() -> None:
     sent = {
         "containers": [{**CONTAINER, "env": [], "resources": {"limits": {}}}],
         "tolerations": [],

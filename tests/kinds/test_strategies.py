@@ -30,12 +30,12 @@ def named(flag: str, value: Any = True) -> set[str]:
         ("status_on_create", True, {"Node"}),
     ],
 )
-def test_kinds_differ_in_flags(flag: str, value: bool, kinds: set[str]) -> None:
+def test_kinds_have_different_flags(flag: str, value: bool, kinds: set[str]) -> None:
     assert kinds <= named(flag, value)
     assert not {"ConfigMap", "Secret"} & named(flag, value)
 
 
-def test_an_event_is_checked_by_the_api_it_comes_through() -> None:
+def test_an_event_is_validated_by_its_api_group() -> None:
     old, new = (builtin_kinds().find(group, "v1", "events") for group in ("", "events.k8s.io"))
     assert old is not None
     assert new is not None
@@ -51,11 +51,11 @@ def test_no_two_kinds_share_a_strategy() -> None:
 @pytest.mark.parametrize(
     ("name", "fits"), [("system:controller", True), ("Admin", True), ("a/b", False), ("a%b", False)]
 )
-def test_roles_may_be_called_anything_that_fits_into_a_url(name: str, fits: bool) -> None:
+def test_roles_can_have_any_name_valid_in_a_url(name: str, fits: bool) -> None:
     role = STRATEGIES["rbac.authorization.k8s.io/v1", "Role"]
     assert (create(role, {"metadata": {"name": name}}).errors == []) == fits
 
 
-def test_the_base_class_adds_nothing() -> None:
+def test_the_base_strategy_adds_no_checks() -> None:
     fields = {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"a": 1}}
     assert create(Strategy(), fields) == (fields, [], [])

@@ -41,12 +41,12 @@ UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}
 
 
 @pytest.mark.parametrize("kind", [*builtin_kinds()], ids=lambda kind: f"{kind.gvk.kind}.{kind.gvk.api_version}")
-def test_a_kind_that_nothing_uses_is_declared_so(kind: Kind) -> None:
+def test_unused_kinds_are_declared(kind: Kind) -> None:
     is_answered_only = "get" not in kind.verbs  # reviews
     is_used = is_answered_only or kind.resource in WATCHED or str(kind.resource) in USED_BY
     assert is_used is not ((kind.gvk.api_version, kind.gvk.kind) in UNUSED)
 
 
 @pytest.mark.parametrize("module", sorted({*USED_BY.values()}))
-def test_what_uses_a_kind_exists(module: str) -> None:
+def test_users_of_a_kind_exist(module: str) -> None:
     assert (PACKAGE / module).exists()

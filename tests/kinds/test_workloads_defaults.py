@@ -151,7 +151,7 @@ def test_specs(path: str, changes: dict[str, Any], expected: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("path", [DEPLOYMENTS, "apps/v1/replicasets", DAEMONS, SETS, JOBS, "v1/replicationcontrollers"])
-def test_templates_are_as_pods_but_shorter(path: str) -> None:
+def test_templates_are_defaulted_like_pods(path: str) -> None:
     pod = create(staged(path))["spec"]["template"]["spec"]
     assert pod["dnsPolicy"] == "ClusterFirst"
     assert pod["containers"][0]["imagePullPolicy"] == "IfNotPresent"
@@ -174,7 +174,7 @@ def test_templates_are_as_pods_but_shorter(path: str) -> None:
         "v1/podtemplates",
     ],
 )
-def test_generations_count_changes_of_what_is_wanted(path: str) -> None:
+def test_the_generation_counts_changes_of_the_spec(path: str) -> None:
     stage = staged(path)
     made = create(stage)
     assert made["metadata"]["generation"] == 1
@@ -193,7 +193,7 @@ def test_generations_count_changes_of_what_is_wanted(path: str) -> None:
     assert stage.update(made, wanted.get(path, {"spec": pod}))["metadata"]["generation"] == 2
 
 
-def test_a_daemon_set_counts_its_templates() -> None:
+def test_a_daemon_set_counts_template_generations() -> None:
     stage = staged(DAEMONS)
     made = create(stage)
     count = "deprecated.daemonset.template.generation"
@@ -203,17 +203,17 @@ def test_a_daemon_set_counts_its_templates() -> None:
     assert stage.update(changed, {"metadata": {"annotations": None}})["metadata"]["annotations"] == {count: "2"}
 
 
-def test_a_replication_controller_is_labelled_as_its_pods_are() -> None:
+def test_a_replication_controller_gets_its_templates_labels() -> None:
     assert create(staged("v1/replicationcontrollers"))["metadata"]["labels"] == {"a": "b"}
 
 
-def test_a_stateful_set_has_whole_claims() -> None:
+def test_claim_templates_of_a_stateful_set_are_defaulted() -> None:
     (claim,) = create(staged(SETS))["spec"]["volumeClaimTemplates"]
     assert (claim["kind"], claim["apiVersion"]) == ("PersistentVolumeClaim", "v1")
     assert (claim["spec"]["volumeMode"], claim["status"]) == ("Filesystem", {"phase": "Pending"})
 
 
-def test_a_job_finds_its_pods_by_its_uid() -> None:
+def test_a_job_selects_its_pods_by_its_uid() -> None:
     made = create(staged(JOBS))
     labels = {
         "batch.kubernetes.io/controller-uid": "uid-1",
@@ -226,7 +226,7 @@ def test_a_job_finds_its_pods_by_its_uid() -> None:
     assert made["metadata"]["labels"] == labels
 
 
-def test_a_job_can_be_found_by_its_success() -> None:
+def test_a_job_is_selectable_by_its_succeeded_count() -> None:
     stage = staged(JOBS)
     made = create(stage)
     done = stage.update(made, {"status": {"succeeded": 3}}, "status")
@@ -266,7 +266,7 @@ POPULATOR = {"apiGroup": "example.com", "kind": "Book", "name": "s"}
         ({"dataSourceRef": {**POPULATOR, "namespace": "n"}}, {}),
     ],
 )
-def test_sources_of_data_agree(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_data_source_and_data_source_ref_are_synchronized(given: dict[str, Any], expected: dict[str, Any]) -> None:
     """KEP-1495."""
     stage = staged(CLAIMS)
     made = create(stage, {"spec": given})
@@ -287,7 +287,7 @@ def test_sources_of_data_agree(given: dict[str, Any], expected: dict[str, Any]) 
         ),
     ],
 )
-def test_a_claim_grows_if_its_class_allows_that(status: dict[str, Any], expands: bool, problem: str) -> None:
+def test_a_claim_can_grow_if_its_class_allows(status: dict[str, Any], expands: bool, problem: str) -> None:
     stage = staged(CLAIMS, storage_class("a", NOW, allowVolumeExpansion=expands))
     bound = stage.update(create(stage), {"status": status}, "status")
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
@@ -299,7 +299,7 @@ def test_a_claim_grows_if_its_class_allows_that(status: dict[str, Any], expands:
     assert str(refused.value) == f'persistentvolumeclaims "x" is forbidden: {problem}'
 
 
-def test_a_volume_notes_when_its_phase_changes() -> None:
+def test_a_volume_records_the_transition_time_of_its_phase() -> None:
     stage = staged(VOLUMES)
     made = create(stage)
     assert made["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
@@ -322,7 +322,7 @@ def test_an_ingress_gets_the_default_class() -> None:
     assert stage.warnings == [f'annotation "kubernetes.io/ingress.class" is deprecated, {instead}']
 
 
-def test_roles_and_subjects_are_in_the_one_group() -> None:
+def test_roles_and_subjects_have_a_default_group() -> None:
     kinds = ("User", "Group", "ServiceAccount")
     subjects = [{"kind": kind, "name": "s", "namespace": "n"} for kind in kinds]
     made = create(staged(f"{RBAC}/clusterrolebindings"), {"subjects": subjects})
@@ -410,7 +410,7 @@ def test_warnings(path: str, changes: dict[str, Any], warnings: list[str]) -> No
     )
 
 
-def test_a_time_zone_may_stay_in_a_schedule() -> None:
+def test_an_existing_time_zone_in_a_schedule_is_tolerated() -> None:
     stage = staged(CRON_JOBS)
     made = create(stage)
     made["spec"]["schedule"] = "TZ=Etc/UTC * * * * *"

@@ -27,14 +27,14 @@ def valid(stage: Stage) -> dict[str, Any]:
     return copy.deepcopy(VALID[stage.path])
 
 
-def test_the_least_is_enough(stage: Stage) -> None:
+def test_minimal_objects_are_accepted(stage: Stage) -> None:
     made = stage.create(valid(stage))
     assert stage.update(made, {}) == made, "writing it back changes nothing"
     assert stage.update(made, {"metadata": {"labels": {"l": "1"}}})["metadata"]["labels"]["l"] == "1"
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_objects_are_taken_or_refused(stage: Stage, seed: int) -> None:
+def test_random_objects_are_accepted_or_refused_like_kubernetes(stage: Stage, seed: int) -> None:
     random = Random(f"{stage.kind.name} {seed}")
     outcomes = {"taken": 0, "refused": 0}
     for _ in range(60):
@@ -48,7 +48,7 @@ def test_random_objects_are_taken_or_refused(stage: Stage, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_changes_are_taken_or_refused(stage: Stage, seed: int) -> None:
+def test_random_updates_are_accepted_or_refused_like_kubernetes(stage: Stage, seed: int) -> None:
     random = Random(f"{stage.kind.name} {seed}")
     base = stage.create(valid(stage))
     outcomes = {"taken": 0, "refused": 0}
@@ -73,7 +73,7 @@ def odd(stage: Stage, base: dict[str, Any], random: Random) -> dict[str, Any]:
     return stage.stored(stage.read(fields))
 
 
-def test_random_templates_are_warned_of() -> None:
+def test_random_templates_cause_kubernetes_warnings() -> None:
     random = Random(7)
     schema = KINDS.definitions.schema("io.k8s.api.core.v1.PodTemplateSpec")
     assert any(pod_warnings(random_value(schema, random), Path()) for _ in range(100))

@@ -17,7 +17,7 @@ stage = cache(staged)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_is_wrong_is_said_in_kubernetes_words(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_objects_have_kubernetes_errors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     for gate in case.gates:
         monkeypatch.setitem(gates.ENABLED, gate, True)
     on = stage(case.kind)

@@ -32,15 +32,13 @@ ANNOTATED = {"metadata": {"annotations": {"x": "y"}}}
         (DAEMONS, {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}}, True),
     ],
 )
-def test_a_template_is_warned_of_again_where_kubernetes_does(
-    path: str, change: dict[str, Any], is_warned: bool
-) -> None:
+def test_an_updated_template_causes_kubernetes_warnings(path: str, change: dict[str, Any], is_warned: bool) -> None:
     stage = staged(path)
     stage.update(create(stage, OLD_SELECTOR), change)
     assert bool(stage.warnings) is is_warned
 
 
-def test_a_changed_replication_controller_is_warned_of_what_it_was() -> None:
+def test_a_changed_replication_controller_causes_warnings_about_the_old_object() -> None:
     stage = staged("v1/replicationcontrollers")
     made = create(stage)
     changed = stage.update(made, OLD_SELECTOR)
@@ -49,7 +47,7 @@ def test_a_changed_replication_controller_is_warned_of_what_it_was() -> None:
     assert len(stage.warnings) == 1
 
 
-def test_claims_and_histories_of_stateful_sets_are_warned_of() -> None:
+def test_claims_and_history_limits_of_stateful_sets_cause_warnings() -> None:
     stage = staged(SETS)
     claim = {
         "metadata": {"name": "v"},
@@ -65,7 +63,7 @@ def test_claims_and_histories_of_stateful_sets_are_warned_of() -> None:
     assert stage.warnings == [f"spec.volumeClaimTemplates[0].Spec.{words}", history]
 
 
-def test_a_volume_keeps_the_time_of_its_phase() -> None:
+def test_a_volume_keeps_the_transition_time_of_its_phase() -> None:
     stage = staged(VOLUMES)
     made = create(stage)
     noted = made["status"]["lastPhaseTransitionTime"]

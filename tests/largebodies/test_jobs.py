@@ -24,12 +24,10 @@ from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF
         (JSON_PATCH, rb'[{"op":"add","path":"/a","value":"a \u003c b"}]', False),
     ],
 )
-def test_a_body_is_large_by_its_bytes_its_values_or_what_it_makes_of_little(
-    media_type: str, data: bytes, large: bool
-) -> None:
+def test_a_body_is_large_by_its_bytes_its_values_or_its_expansion(media_type: str, data: bytes, large: bool) -> None:
     assert is_large(Body(media_type, data), 1) is large
 
 
-def test_where_a_byte_costs_more_fewer_are_large() -> None:
+def test_a_costlier_schema_lowers_the_threshold() -> None:
     data = b'{"a":"' + b"x" * (LARGE // 4) + b'"}'
     assert [is_large(Body(JSON, data), cost) for cost in (1, 4)] == [False, True]

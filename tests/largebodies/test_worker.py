@@ -46,7 +46,7 @@ def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadlin
     asyncio.run(started())
 
 
-def test_one_that_takes_too_much_memory_is_refused_and_the_next_has_another_process() -> None:
+def test_a_job_above_the_memory_limit_is_refused_and_the_process_replaced() -> None:
     async def main(do: Callable[..., Any]) -> None:
         first = await do(hostile.pid)
         assert await do(hostile.greedy, MOST_MEMORY // 4) == MOST_MEMORY // 4
@@ -57,7 +57,7 @@ def test_one_that_takes_too_much_memory_is_refused_and_the_next_has_another_proc
     run(main)
 
 
-def test_one_that_does_not_end_is_ended_with_its_process() -> None:
+def test_a_job_above_the_time_limit_is_killed_with_its_process() -> None:
     async def main(do: Callable[..., Any]) -> None:
         first = await do(hostile.pid)
         with pytest.raises(RequestTimeout):
@@ -67,7 +67,7 @@ def test_one_that_does_not_end_is_ended_with_its_process() -> None:
     run(main, deadline=1.0)
 
 
-def test_a_mistake_of_ours_leaves_the_process_as_it_is() -> None:
+def test_an_internal_error_keeps_the_process() -> None:
     async def main(do: Callable[..., Any]) -> None:
         first = await do(hostile.pid)
         with pytest.raises(RuntimeError):

@@ -126,7 +126,9 @@ def shared() -> Shared:
     return Shared()
 
 
-def test_it_works_when_the_caches_have_come_to_the_takeover_and_releases_when_all_have_ended(shared: Shared) -> None:
+def test_work_starts_after_the_caches_reach_the_takeover_and_the_lease_is_released_after_its_end(
+    shared: Shared,
+) -> None:
     running = Running(shared, "a")
     running.diary.wait_for("a works")
     assert running.election.problem() is None
@@ -143,7 +145,7 @@ def test_it_works_when_the_caches_have_come_to_the_takeover_and_releases_when_al
     assert running.diary.lines[3:] == ["a works", "a is to stop", "a ends", "a stopped leading"]
 
 
-def test_one_works_at_a_time_and_the_next_begins_when_the_lease_is_given_back(shared: Shared) -> None:
+def test_one_process_works_at_a_time_and_the_next_starts_after_the_release(shared: Shared) -> None:
     first = Running(shared, "a")
     first.diary.wait_for("a works")
     second = Running(shared, "b")
@@ -155,7 +157,7 @@ def test_one_works_at_a_time_and_the_next_begins_when_the_lease_is_given_back(sh
     second.end()
 
 
-def test_a_term_that_is_over_stops_the_work_and_the_process_stands_again(
+def test_an_expired_term_stops_the_work_and_the_process_becomes_a_candidate(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Running(shared, "a")
@@ -180,7 +182,7 @@ def test_a_term_that_is_over_stops_the_work_and_the_process_stands_again(
     running.end()
 
 
-def test_a_write_refused_for_its_term_ends_the_term_and_not_the_process(shared: Shared) -> None:
+def test_a_fenced_write_ends_the_term_but_not_the_process(shared: Shared) -> None:
     running = Running(shared, "a", Fenced("term 1 is over"))
     running.worker.fails.set()
     running.diary.wait_for("a works", 2)
@@ -188,7 +190,7 @@ def test_a_write_refused_for_its_term_ends_the_term_and_not_the_process(shared: 
     assert held(shared.lease)[:2] == ("", 2)
 
 
-def test_what_else_goes_wrong_in_a_term_ends_the_process_and_gives_nothing_back(shared: Shared) -> None:
+def test_other_failures_in_a_term_end_the_process_without_a_release(shared: Shared) -> None:
     running = Running(shared, "a", KeyError("a bug"))
     running.worker.fails.set()
     with pytest.raises(KeyError):
@@ -196,7 +198,7 @@ def test_what_else_goes_wrong_in_a_term_ends_the_process_and_gives_nothing_back(
     assert held(shared.lease).holder == "a"
 
 
-def test_a_process_that_is_stopped_before_it_leads_never_does(shared: Shared) -> None:
+def test_a_process_stopped_before_leading_never_leads(shared: Shared) -> None:
     first = Running(shared, "a")
     first.diary.wait_for("a works")
     second = Running(shared, "b")
@@ -207,9 +209,7 @@ def test_a_process_that_is_stopped_before_it_leads_never_does(shared: Shared) ->
     assert held(shared.lease).term == 1
 
 
-def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_holder_fails_readiness_and_is_logged_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     running = Running(shared, "a")
     running.diary.wait_for("a works")
     monkeypatch.setattr(running.candidate.elector, "foreign_holder", lambda: "mallory")
@@ -223,7 +223,7 @@ def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
     running.end()
 
 
-def test_a_holder_that_is_no_process_of_ours_is_told_and_fails_the_check(shared: Shared) -> None:
+def test_a_holder_that_is_no_control_plane_process_is_reported_and_fails_the_check(shared: Shared) -> None:
     sessions = Sessions()
     leader = Running(shared, "a", sessions=sessions)
     leader.diary.wait_for("a works")

@@ -30,7 +30,7 @@ def seen(holder: str, *, at: float, duration: float = 15, gone: bool = False) ->
         pytest.param(seen(ME, at=100), 100, TakeOver(7), id="we held it and stepped down, or never learned of it"),
     ],
 )
-def test_a_candidate(observed: Observed | None, now: float, expected: Decision) -> None:
+def test_a_candidate_decides_its_step(observed: Observed | None, now: float, expected: Decision) -> None:
     assert decide(observed, None, identity=ME, now=now, timing=TIMING) == expected
 
 
@@ -47,7 +47,7 @@ def test_a_candidate(observed: Observed | None, now: float, expected: Decision) 
         pytest.param(seen("", at=101), 102, Renew(), id="somebody emptied it"),
     ],
 )
-def test_a_leader(observed: Observed | None, now: float, expected: Decision) -> None:
+def test_a_leader_decides_its_step(observed: Observed | None, now: float, expected: Decision) -> None:
     assert decide(observed, Term(7, 100, 0), identity=ME, now=now, timing=TIMING) == expected
 
 
@@ -61,7 +61,7 @@ def test_a_leader(observed: Observed | None, now: float, expected: Decision) -> 
         (Timing(1.5, 1, 0.5), "whole seconds"),
     ],
 )
-def test_durations_must_go_together(timing: Timing, said: str) -> None:
+def test_inconsistent_durations_are_refused(timing: Timing, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         timing.check()
     TIMING.check()

@@ -56,7 +56,7 @@ def has_ended(sessions: Sessions, session: str) -> bool:
     return False
 
 
-def test_a_session_ends_when_its_process_is_killed_and_not_before(url: str) -> None:
+def test_a_session_ends_when_its_process_is_killed_and_not_earlier(url: str) -> None:
     sessions = open_sessions(url, clock=SystemClock())
     with holding(url, "a") as (process, name):
         assert name == sessions.name("a")
@@ -69,7 +69,7 @@ def test_a_session_ends_when_its_process_is_killed_and_not_before(url: str) -> N
     sessions.close()
 
 
-def test_a_session_ends_with_an_orderly_end_and_may_be_taken_up_again(url: str) -> None:
+def test_a_session_ends_at_shutdown_and_can_be_acquired_again(url: str) -> None:
     sessions = open_sessions(url, clock=SystemClock())
     with holding(url, "a") as (process, name):
         process.communicate(timeout=DEADLINE)
@@ -80,7 +80,7 @@ def test_a_session_ends_with_an_orderly_end_and_may_be_taken_up_again(url: str) 
     sessions.close()
 
 
-def test_ones_own_session_has_not_ended(url: str) -> None:
+def test_a_processs_own_session_has_not_ended(url: str) -> None:
     sessions = open_sessions(url, clock=SystemClock())
     name = sessions.hold("a")
     assert sessions.hold("a") == name
@@ -89,14 +89,14 @@ def test_ones_own_session_has_not_ended(url: str) -> None:
 
 
 @pytest.mark.parametrize("session", ["", "nonsense", "file:x", "postgres:", "other:5"])
-def test_what_is_no_session_never_ends(url: str, session: str) -> None:
+def test_an_invalid_session_never_ends(url: str, session: str) -> None:
     sessions = open_sessions(url, clock=SystemClock())
     assert not sessions.has_ended(session)
     sessions.close()
 
 
 @pytest.mark.postgres
-def test_a_session_lost_with_its_connection_is_held_again_before_it_counts_as_ended(postgres_url: str) -> None:
+def test_a_session_lost_with_its_connection_is_reacquired_before_it_counts_as_ended(postgres_url: str) -> None:
     ours = open_sessions(postgres_url, clock=SystemClock())
     others = open_sessions(postgres_url, clock=SystemClock())
     name = ours.hold("a")
@@ -113,7 +113,7 @@ def test_a_session_lost_with_its_connection_is_held_again_before_it_counts_as_en
     others.close()
 
 
-def test_a_log_in_memory_has_none() -> None:
+def test_a_log_in_memory_has_no_sessions() -> None:
     sessions = open_sessions("memory:", clock=SystemClock())
     assert isinstance(sessions, NoSessions)
     assert (sessions.name("a"), sessions.hold("a"), sessions.has_ended("a")) == ("", "", False)

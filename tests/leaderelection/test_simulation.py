@@ -51,7 +51,7 @@ FOR_EVER = Timing(renew_deadline=1e9)
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5])
-def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int) -> None:
+def test_every_history_keeps_the_guarantees_and_ends_with_a_leader(processes: int) -> None:
     terms = 0
     for seed in SEEDS:
         world = SimulatedProcesses(Dice(seed), processes=processes)
@@ -64,7 +64,7 @@ def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int)
 
 
 @pytest.mark.slow
-def test_every_short_history_keeps_them() -> None:
+def test_every_short_history_keeps_the_guarantees() -> None:
     """Run all histories with up to this number of choices; each begins in a state in which one
     process leads and works.
     """
@@ -104,7 +104,7 @@ def _lead(world: SimulatedProcesses) -> None:
         pytest.param(Variant(TakesWhatIsThereNow), "lived and led", id="a takeover that is not conditional"),
     ],
 )
-def test_a_safeguard_taken_away_is_missed(variant: Variant, said: str) -> None:
+def test_a_removed_safeguard_violates_a_guarantee(variant: Variant, said: str) -> None:
     for seed in SEEDS:
         world = SimulatedProcesses(Dice(seed), variant)
         world.run(ACTIONS)

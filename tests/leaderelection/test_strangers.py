@@ -27,7 +27,7 @@ def written(shared: Shared, **spec: Any) -> None:
 
 
 @pytest.mark.parametrize("transitions", [2_147_483_647, TRUSTED, 1 << 62])
-def test_a_term_goes_on_from_the_logs_and_not_from_what_a_client_wrote(shared: Shared, transitions: int) -> None:
+def test_a_term_continues_from_the_log_and_not_from_a_clients_lease(shared: Shared, transitions: int) -> None:
     first = Candidate(shared, "a")
     first.step()
     written(shared, holderIdentity="mallory", leaseTransitions=transitions)
@@ -41,7 +41,7 @@ def test_a_term_goes_on_from_the_logs_and_not_from_what_a_client_wrote(shared: S
     assert shared.lease.to_dict()["spec"]["leaseTransitions"] == 2
 
 
-def test_a_lease_is_not_waited_for_longer_than_makes_sense(shared: Shared) -> None:
+def test_the_wait_for_a_lease_is_limited(shared: Shared) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     written(shared, holderIdentity="mallory", leaseDurationSeconds=2_147_483_647)
@@ -52,7 +52,7 @@ def test_a_lease_is_not_waited_for_longer_than_makes_sense(shared: Shared) -> No
     assert candidate.elector.term == 2
 
 
-def test_a_holder_under_the_session_of_another_process_is_a_stranger(shared: Shared) -> None:
+def test_a_holder_with_the_session_of_another_process_is_foreign(shared: Shared) -> None:
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()
@@ -66,7 +66,7 @@ def test_a_holder_under_the_session_of_another_process_is_a_stranger(shared: Sha
     assert leader.elector.foreign_holder() == "mallory"
 
 
-def test_a_leader_behind_a_pooler_holds_no_session_and_is_no_stranger(shared: Shared) -> None:
+def test_a_leader_behind_a_pooler_has_no_session_and_is_not_foreign(shared: Shared) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b", sessions=Sessions())
     leader.step()
     candidate.step()

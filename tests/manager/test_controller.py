@@ -52,7 +52,7 @@ def last_reconcile(stage: Stage) -> Reconcile:
 # From changes to keys.
 
 
-def test_what_is_there_already_is_reconciled_first() -> None:
+def test_existing_objects_are_reconciled_first() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler)
     stage.client.create(pod("a"))
@@ -62,7 +62,7 @@ def test_what_is_there_already_is_reconciled_first() -> None:
     assert reconciler.keys == [A, B]
 
 
-def test_a_change_enqueues_the_keys_its_watch_names() -> None:
+def test_a_change_enqueues_the_keys_of_its_watch() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler)
     stage.informers.sync()
@@ -85,7 +85,7 @@ def test_the_cause_names_every_coalesced_revision() -> None:
     assert 0 < cause.id < 2**63
 
 
-def test_every_reconcile_has_an_id_of_its_own() -> None:
+def test_every_reconcile_has_a_unique_id() -> None:
     stage = Stage(Scripted(creates("one"), creates("two")))
     stage.controller.queue.add(A)
     stage.controller.queue.add(B)
@@ -99,7 +99,7 @@ class WithLeftovers(Scripted):
         return [B, A]
 
 
-def test_keys_to_start_with_are_enqueued_at_start() -> None:
+def test_initial_keys_are_enqueued_at_start() -> None:
     reconciler = WithLeftovers()
     stage = Stage(reconciler)
     stage.controller.start()
@@ -107,7 +107,7 @@ def test_keys_to_start_with_are_enqueued_at_start() -> None:
     assert reconciler.keys == [B, A]
 
 
-def test_process_next_says_when_there_is_nothing_to_do() -> None:
+def test_process_next_returns_false_on_an_empty_queue() -> None:
     stage = Stage(Scripted())
     assert stage.controller.process_next(timeout=0) is False
     stage.controller.queue.shut_down()
@@ -117,7 +117,7 @@ def test_process_next_says_when_there_is_nothing_to_do() -> None:
 # From results to the next handling of the key.
 
 
-def test_success_is_forgotten_and_not_repeated() -> None:
+def test_a_success_is_forgotten_and_not_repeated() -> None:
     stage = Stage(Scripted(fails(Conflict()), lambda key, client: None), name="succeeds")
     stage.controller.queue.add(A)
     stage.process_all()
@@ -129,7 +129,7 @@ def test_success_is_forgotten_and_not_repeated() -> None:
     assert metric("reconcile_total", controller="succeeds", result="success") == 1
 
 
-def test_a_requeue_comes_when_the_result_says() -> None:
+def test_a_requeue_happens_after_the_requested_delay() -> None:
     reconciler = Scripted(then(creates("made"), lambda key, client: Result(requeue_after=60)))
     stage = Stage(reconciler, name="requeues")
     stage.controller.queue.add(A)
@@ -142,7 +142,7 @@ def test_a_requeue_comes_when_the_result_says() -> None:
     assert reconciler.keys == [A, A]
 
 
-def test_what_a_requeued_reconcile_has_not_answered_is_left_to_the_next() -> None:
+def test_unhandled_triggers_of_a_requeued_reconcile_pass_to_the_next() -> None:
     later = Result(requeue_after=60)
     stage = Stage(Scripted(lambda key, client: later, then(creates("made"), lambda key, client: later), creates("b")))
     stage.controller.queue.add(A, [3, 5])
@@ -157,7 +157,7 @@ def test_what_a_requeued_reconcile_has_not_answered_is_left_to_the_next() -> Non
 
 
 @pytest.mark.parametrize("ends", [lambda key, client: None, fails(OutcomeUnknown())])
-def test_a_key_waits_until_its_caches_show_its_own_last_write(
+def test_a_key_waits_until_its_caches_have_its_last_write(
     ends: Callable[[Key, Client], Result | None],
 ) -> None:
     reconciler = Scripted(then(creates("made"), ends), creates("more"))
@@ -175,7 +175,7 @@ def test_a_key_waits_until_its_caches_show_its_own_last_write(
     assert last_reconcile(stage).cause.triggers == (7,)
 
 
-def test_what_asked_while_the_cache_was_behind_is_answered_by_whichever_delivery_comes_next() -> None:
+def test_triggers_received_with_a_stale_cache_are_handled_by_the_next_delivery() -> None:
     stage = Stage(Scripted(creates("made"), creates("more")), sees_own_writes=True)
     stage.controller.queue.add(A)
     stage.controller.process_next(timeout=0)
@@ -186,7 +186,7 @@ def test_what_asked_while_the_cache_was_behind_is_answered_by_whichever_delivery
     assert last_reconcile(stage).cause.triggers == (7, 8)
 
 
-def test_a_key_does_not_wait_for_what_others_have_written() -> None:
+def test_a_key_does_not_wait_for_writes_of_other_keys() -> None:
     reconciler = Scripted(creates("made"))
     stage = Stage(reconciler, sees_own_writes=True)
     stage.controller.queue.add(A)
@@ -197,7 +197,7 @@ def test_a_key_does_not_wait_for_what_others_have_written() -> None:
     assert reconciler.keys == [A, B]
 
 
-def test_a_failed_key_is_tried_again_later_and_later_with_the_same_triggers() -> None:
+def test_a_failed_key_is_retried_with_backoff_and_the_same_triggers() -> None:
     stage = Stage(Scripted(fails(Conflict()), fails(ValueError("no")), creates("made")))
     stage.controller.queue.add(A, [3, 5])
     delays = []
@@ -221,7 +221,7 @@ def test_new_triggers_join_those_of_the_retry() -> None:
     assert last_reconcile(stage).cause.triggers == (3, 4)
 
 
-def test_one_failing_key_does_not_hold_up_another() -> None:
+def test_one_failing_key_does_not_delay_another() -> None:
     reconciler = Scripted(fails(ZeroDivisionError()))
     stage = Stage(reconciler)
     stage.controller.queue.add(A)
@@ -230,7 +230,7 @@ def test_one_failing_key_does_not_hold_up_another() -> None:
     assert reconciler.keys == [A, B]
 
 
-def test_a_key_is_dropped_after_its_retries_and_comes_back_with_its_next_change() -> None:
+def test_a_key_is_dropped_after_its_retries_and_returns_with_its_next_change() -> None:
     reconciler = Scripted(*[fails(Conflict())] * 4)
     stage = Stage(reconciler, max_retries=3)
     stage.controller.queue.add(A)
@@ -243,7 +243,7 @@ def test_a_key_is_dropped_after_its_retries_and_comes_back_with_its_next_change(
     assert stage.process_all() == 1
 
 
-def test_without_a_bound_retries_go_on() -> None:
+def test_without_a_limit_retries_continue() -> None:
     reconciler = Scripted(*[fails(Conflict())] * 30)
     stage = Stage(reconciler)
     stage.controller.queue.add(A)
@@ -253,7 +253,7 @@ def test_without_a_bound_retries_go_on() -> None:
     assert len(reconciler.keys) == 31
 
 
-def test_a_terminal_error_is_recorded_and_not_tried_again() -> None:
+def test_a_terminal_error_is_recorded_and_not_retried() -> None:
     stage = Stage(Scripted(then(creates("made"), fails(TerminalError("no such class")))), name="terminal")
     stage.controller.queue.add(A)
     with capture_logs() as logs:
@@ -266,7 +266,7 @@ def test_a_terminal_error_is_recorded_and_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("error", [Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated])
-def test_what_must_stop_the_process_is_not_contained(error: type[Exception]) -> None:
+def test_fatal_errors_stop_the_process(error: type[Exception]) -> None:
     stage = Stage(Scripted(fails(error())))
     stage.controller.queue.add(A)
     with pytest.raises(error):
@@ -275,7 +275,7 @@ def test_what_must_stop_the_process_is_not_contained(error: type[Exception]) -> 
     assert stage.controller.queue.shut_down(drain=True) is True
 
 
-def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None:
+def test_an_unexpected_error_is_contained_counted_and_logged_once_with_its_traceback() -> None:
     stage = Stage(Scripted(fails(KeyError("spec"))), name="buggy")
     stage.controller.queue.add(A)
     with capture_logs() as logs:
@@ -288,7 +288,7 @@ def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None
     assert metric("reconcile_total", controller="buggy", result="error") == 1
 
 
-def test_a_bug_that_repeats_is_one_traceback_and_then_a_counter() -> None:
+def test_a_repeated_unexpected_error_has_one_traceback_and_a_counter() -> None:
     def divide(key: Key, client: Client) -> None:
         raise ZeroDivisionError(f"at {stage.clock.now()}")  # the message differs at each failure
 
@@ -323,7 +323,7 @@ def test_a_bug_that_repeats_is_one_traceback_and_then_a_counter() -> None:
         pytest.param(OutcomeUnknown(), id="a log that did not answer"),
     ],
 )
-def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:
+def test_an_expected_error_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:
     name = f"expected-{type(error).__name__}"
     stage = Stage(Scripted(fails(error)), name=name)
     stage.controller.queue.add(A)
@@ -340,7 +340,7 @@ def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_
 # Stored outcomes and failures.
 
 
-def test_a_reconcile_that_wrote_has_its_outcome_in_the_log() -> None:
+def test_the_log_contains_the_outcome_of_a_reconcile_with_writes() -> None:
     def act(key: Key, client: Client) -> None:
         creates("made")(key, client)
         stage.clock.step(0.25)
@@ -351,21 +351,21 @@ def test_a_reconcile_that_wrote_has_its_outcome_in_the_log() -> None:
     assert last_reconcile(stage).outcome == Outcome(250_000, "ok")
 
 
-def test_a_reconcile_that_wrote_and_then_failed_says_so_in_the_log() -> None:
+def test_the_log_contains_the_failure_of_a_reconcile_with_writes() -> None:
     stage = Stage(Scripted(then(creates("made"), fails(ValueError("half-way")))))
     stage.controller.queue.add(A)
     stage.process_all()
     assert last_reconcile(stage).outcome == Outcome(0, "error", "ValueError: half-way")
 
 
-def test_a_reconcile_that_wrote_nothing_is_not_in_the_log() -> None:
+def test_the_log_contains_no_reconcile_without_writes() -> None:
     stage = Stage(Scripted())
     stage.controller.queue.add(A)
     stage.process_all()
     assert stage.log.head().revision == 0
 
 
-def test_log_lines_of_a_reconcile_carry_its_controller_key_and_attempt() -> None:
+def test_log_lines_of_a_reconcile_contain_its_controller_key_and_attempt() -> None:
     seen: list[dict[str, object]] = []
 
     def act(key: Key, client: Client) -> None:
@@ -426,7 +426,7 @@ class Gate:
             self.changed.notify_all()
 
 
-def test_workers_reconcile_different_keys_at_the_same_time() -> None:
+def test_workers_reconcile_different_keys_concurrently() -> None:
     gate = Gate()
     stage = Stage(gate, workers=2)
     stop = threading.Event()
@@ -440,7 +440,7 @@ def test_workers_reconcile_different_keys_at_the_same_time() -> None:
     assert sorted(gate.finished) == [A, B]
 
 
-def test_stopping_lets_a_worker_finish_what_it_holds_and_start_nothing_else() -> None:
+def test_stopping_lets_a_worker_finish_its_key_and_start_no_other() -> None:
     gate = Gate()
     stage = Stage(gate)
     stop = threading.Event()
@@ -466,7 +466,7 @@ def test_stopping_wakes_idle_workers_and_run_outlives_them() -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("idle-")] == []
 
 
-def test_run_starts_with_what_the_reconciler_wants_to_begin_with() -> None:
+def test_run_starts_with_the_initial_keys_of_the_reconciler() -> None:
     class Leftovers(Gate):
         def on_start(self) -> Iterable[Key]:
             return [B]
@@ -482,7 +482,7 @@ def test_run_starts_with_what_the_reconciler_wants_to_begin_with() -> None:
     assert gate.finished == [B]
 
 
-def test_what_a_worker_cannot_contain_ends_run() -> None:
+def test_a_fatal_error_of_a_worker_ends_run() -> None:
     stage = Stage(Scripted(fails(Fenced())), workers=2)
     stage.controller.queue.add(A)
     running = background(lambda: stage.controller.run(threading.Event()))

@@ -20,7 +20,7 @@ def the_failure(stage: Stage) -> Failure:
     return found
 
 
-def test_a_key_that_fails_has_one_record_until_it_succeeds() -> None:
+def test_a_failing_key_has_one_record_until_it_succeeds() -> None:
     stage = Stage(Scripted(*[fails(KeyError("price"))] * 2, fails(ValueError("other"))), name="shops")
     stage.client.create(pod("a"))
     stage.informers.sync()
@@ -66,7 +66,7 @@ def test_a_key_that_fails_again_has_another_record() -> None:
     [Conflict("another was first"), LogUnavailable("away"), OutcomeUnknown("?")],
     ids=lambda each: each.__class__.__name__,
 )
-def test_what_is_expected_is_no_failure(error: Exception) -> None:
+def test_expected_errors_are_no_failures(error: Exception) -> None:
     stage = Stage(Scripted(fails(error)))
     stage.client.create(pod("a"))
     stage.informers.sync()
@@ -75,7 +75,7 @@ def test_what_is_expected_is_no_failure(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(("error", "retries"), [(TerminalError("never"), None), (KeyError("x"), 0)])
-def test_what_is_not_tried_again_has_no_next_retry(error: Exception, retries: int | None) -> None:
+def test_a_key_without_retries_has_no_next_retry(error: Exception, retries: int | None) -> None:
     stage = Stage(Scripted(fails(error)), max_retries=retries)
     stage.client.create(pod("a"))
     stage.informers.sync()
@@ -84,7 +84,7 @@ def test_what_is_not_tried_again_has_no_next_retry(error: Exception, retries: in
     assert the_failure(stage).ended_at is None
 
 
-def test_texts_are_bounded_and_storable() -> None:
+def test_texts_are_truncated_and_storable() -> None:
     stage = Stage(Scripted(fails(ValueError("\ud800\0" + "x" * 100_000))))
     stage.client.create(pod("a"))
     stage.informers.sync()
@@ -96,7 +96,7 @@ def test_texts_are_bounded_and_storable() -> None:
     found.error.encode()
 
 
-def test_the_next_process_takes_over_and_looks_again() -> None:
+def test_the_next_process_takes_over_records_and_retries() -> None:
     stage = Stage(Scripted(fails(KeyError("x"))), name="shops")
     created = stage.client.create(pod("a"))
     stage.informers.sync()

@@ -107,7 +107,7 @@ def diary() -> Diary:
     return Diary()
 
 
-def test_phases_start_upward_and_stop_downward(clock: FakeClock, diary: Diary) -> None:
+def test_phases_start_in_order_and_stop_in_reverse_order(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock)
     for phase in reversed(Phase):
         manager.add(Plain(NAMES[phase], diary), phase)
@@ -120,7 +120,7 @@ def test_phases_start_upward_and_stop_downward(clock: FakeClock, diary: Diary) -
     assert diary.lines[len(NAMES) :] == [f"{name} ends" for name in reversed(NAMES.values())]
 
 
-def test_a_phase_starts_only_when_the_one_below_has_synced(clock: FakeClock, diary: Diary) -> None:
+def test_a_phase_starts_after_the_previous_one_has_synced(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock)
     caches = Syncing("caches", diary)
     manager.add(caches, Phase.CACHES)
@@ -139,7 +139,7 @@ def test_a_phase_starts_only_when_the_one_below_has_synced(clock: FakeClock, dia
     running.done.result(DEADLINE)
 
 
-def test_stopping_while_a_phase_syncs_starts_nothing_above(clock: FakeClock, diary: Diary) -> None:
+def test_stopping_while_a_phase_syncs_starts_no_later_phase(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock)
     manager.add(Syncing("caches", diary), Phase.CACHES)
     manager.add(Plain("leader", diary), Phase.LEADER)
@@ -152,7 +152,7 @@ def test_stopping_while_a_phase_syncs_starts_nothing_above(clock: FakeClock, dia
     assert diary.lines == ["caches runs", "caches ends"]
 
 
-def test_a_manager_told_to_stop_before_it_runs_starts_nothing(clock: FakeClock, diary: Diary) -> None:
+def test_a_manager_stopped_before_it_runs_starts_nothing(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock)
     manager.add(Plain("log", diary), Phase.LOG)
     stop = threading.Event()
@@ -213,7 +213,7 @@ def test_an_error_while_stopping_is_raised(clock: FakeClock, diary: Diary) -> No
         running.done.result(DEADLINE)
 
 
-def test_a_runnable_that_returns_early_stops_nobody(clock: FakeClock, diary: Diary) -> None:
+def test_a_runnable_that_returns_early_stops_no_others(clock: FakeClock, diary: Diary) -> None:
     class Short(Plain):
         def run(self, stop: threading.Event) -> None:
             self._diary.write("short ends")
@@ -229,9 +229,7 @@ def test_a_runnable_that_returns_early_stops_nobody(clock: FakeClock, diary: Dia
     running.done.result(DEADLINE)
 
 
-def test_what_does_not_stop_in_time_is_named_and_the_rest_is_stopped_all_the_same(
-    clock: FakeClock, diary: Diary
-) -> None:
+def test_a_runnable_that_does_not_stop_is_named_and_the_others_are_stopped(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock, grace=5)
     deaf = Deaf("leader", diary)
     manager.add(Plain("log", diary), Phase.LOG)
@@ -248,7 +246,7 @@ def test_what_does_not_stop_in_time_is_named_and_the_rest_is_stopped_all_the_sam
     deaf.release.set()
 
 
-def test_what_does_not_stop_is_noted_on_the_error_that_stopped_the_rest(clock: FakeClock, diary: Diary) -> None:
+def test_runnables_that_do_not_stop_are_noted_on_the_original_error(clock: FakeClock, diary: Diary) -> None:
     manager = Manager(clock=clock, grace=5)
     failing, deaf = Failing("log", diary, ValueError("broken")), Deaf("leader", diary)
     manager.add(failing, Phase.LOG)
@@ -264,7 +262,7 @@ def test_what_does_not_stop_is_noted_on_the_error_that_stopped_the_rest(clock: F
     deaf.release.set()
 
 
-def test_each_runnable_has_a_stop_of_its_own(clock: FakeClock, diary: Diary) -> None:
+def test_each_runnable_has_a_separate_stop_event(clock: FakeClock, diary: Diary) -> None:
     class Impatient(Plain):
         def run(self, stop: threading.Event) -> None:
             stop.set()
@@ -291,6 +289,6 @@ def test_nothing_is_added_to_a_running_manager(clock: FakeClock, diary: Diary) -
         manager.add(Plain("late", diary), Phase.LOG)
 
 
-def test_only_a_runnable_that_can_tell_is_asked_whether_it_has_synced(diary: Diary) -> None:
+def test_only_runnables_with_has_synced_are_checked(diary: Diary) -> None:
     assert isinstance(Syncing("caches", diary), HasSynced)
     assert not isinstance(Plain("log", diary), HasSynced)

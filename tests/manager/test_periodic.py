@@ -14,7 +14,7 @@ from ctrlmgr.workqueue import WorkQueue
 from tests.background import DEADLINE, background
 
 
-def test_a_job_puts_its_key_on_its_queue() -> None:
+def test_a_job_adds_its_key_to_its_queue() -> None:
     queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
     periodic = Periodic()
     periodic.add("resync", 3600, queue, "everything")
@@ -25,7 +25,7 @@ def test_a_job_puts_its_key_on_its_queue() -> None:
     assert delivery.item == "everything"
 
 
-def test_overdue_jobs_are_one_because_the_queue_deduplicates() -> None:
+def test_overdue_jobs_are_deduplicated_by_the_queue() -> None:
     queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
     periodic = Periodic()
     periodic.add("resync", 3600, queue, "everything")
@@ -42,7 +42,7 @@ def test_two_jobs_of_one_name_are_refused() -> None:
         periodic.add("resync", 3600, queue, "b")
 
 
-def test_a_job_may_wait_for_its_first_period() -> None:
+def test_a_job_can_wait_for_its_first_period() -> None:
     later: WorkQueue[str] = WorkQueue("later", clock=FakeClock())
     now: WorkQueue[str] = WorkQueue("now", clock=SystemClock())
     periodic = Periodic()
@@ -57,7 +57,7 @@ def test_a_job_may_wait_for_its_first_period() -> None:
     assert len(later) == 0
 
 
-def test_keys_come_once_at_the_start_and_then_again_and_again_until_stopped() -> None:
+def test_keys_are_added_at_the_start_and_periodically_until_stopped() -> None:
     clock = SystemClock()
     often: WorkQueue[str] = WorkQueue("often", clock=clock)
     seldom: WorkQueue[str] = WorkQueue("seldom", clock=clock)
@@ -76,7 +76,7 @@ def test_keys_come_once_at_the_start_and_then_again_and_again_until_stopped() ->
     assert len(seldom) == 0
 
 
-def test_it_may_be_run_again() -> None:
+def test_periodic_keys_can_be_run_again() -> None:
     queue: WorkQueue[str] = WorkQueue("again", clock=SystemClock())
     periodic = Periodic()
     periodic.add("tick", 0.01, queue, "tick")
@@ -90,7 +90,7 @@ def test_it_may_be_run_again() -> None:
         running.result(DEADLINE)
 
 
-def test_the_scheduler_runs_each_job_once_however_late_and_in_utc() -> None:
+def test_the_scheduler_runs_each_overdue_job_once_in_utc() -> None:
     queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
     periodic = Periodic()
     periodic.add("resync", 180, queue, "everything")

@@ -13,7 +13,7 @@ from tests.manager.stage import A, B, Scripted, Stage, pod
 ALICE = Author("alice")
 
 
-def test_nothing_is_kept_while_standing_by() -> None:
+def test_a_standby_controller_holds_no_keys() -> None:
     stage = Stage(Scripted())
     stage.controller.stand_by()
     stage.log.append([Proposal(EventType.ADDED, pod("a"), 0)], author=ALICE)
@@ -23,7 +23,7 @@ def test_nothing_is_kept_while_standing_by() -> None:
     assert len(stage.controller.queue) == 0
 
 
-def test_it_resumes_with_everything_there_is_and_each_objects_revision_as_the_trigger() -> None:
+def test_a_resumed_controller_reconciles_all_objects_with_their_revisions_as_triggers() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler)
     stage.controller.stand_by()
@@ -40,7 +40,7 @@ def test_it_resumes_with_everything_there_is_and_each_objects_revision_as_the_tr
     assert reconciler.keys == [A]
 
 
-def test_it_runs_again_after_its_term_has_ended() -> None:
+def test_a_controller_runs_again_after_its_term_has_ended() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler)
     stage.log.append([Proposal(EventType.ADDED, pod("a"), 0)], author=ALICE)

@@ -15,7 +15,7 @@ from tests.manager.stage import A, B, Scripted, Stage, fails, pod
 Act = Callable[[Key, Client], Result | None]
 
 
-def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
+def test_a_delayed_watch_coalesces_changes() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler, delay=0.5)
     stage.informers.sync()
@@ -28,7 +28,7 @@ def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
     assert stage.process_all() == 1
 
 
-def test_a_change_that_the_watch_calls_urgent_overtakes_others() -> None:
+def test_an_urgent_change_overtakes_others() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "c")
     stage.informers.sync()
@@ -37,7 +37,7 @@ def test_a_change_that_the_watch_calls_urgent_overtakes_others() -> None:
     assert reconciler.keys == [keys[2], keys[0], keys[1]]
 
 
-def test_a_change_overtakes_what_a_resync_has_looked_at() -> None:
+def test_a_change_overtakes_keys_of_a_resync() -> None:
     reconciler = Scripted()
     stage = Stage(reconciler, after_sync=True)
     for name in "ab":
@@ -51,7 +51,7 @@ def test_a_change_overtakes_what_a_resync_has_looked_at() -> None:
     assert reconciler.keys == [changed.key, A, B]
 
 
-def test_the_keys_of_the_start_are_looked_at_after_changes() -> None:
+def test_initial_keys_are_reconciled_after_changes() -> None:
     class Starting(Scripted):
         def on_start(self) -> list[Key]:
             return [B]
@@ -66,7 +66,7 @@ def test_the_keys_of_the_start_are_looked_at_after_changes() -> None:
 
 
 @pytest.mark.parametrize("outcome", [fails(Conflict("another writer")), lambda key, client: Result(0.005)])
-def test_a_key_that_comes_again_keeps_its_priority(outcome: Act) -> None:
+def test_a_repeated_key_keeps_its_priority(outcome: Act) -> None:
     reconciler = Scripted(outcome)
     stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "b")
     stage.informers.sync()
@@ -81,7 +81,7 @@ def test_a_key_that_comes_again_keeps_its_priority(outcome: Act) -> None:
 
 
 @pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])
-def test_a_resync_has_everything_looked_at_if_the_watch_says_so(after_sync: bool, looked_at: list[Key]) -> None:
+def test_a_resync_reconciles_everything_if_the_watch_requests_that(after_sync: bool, looked_at: list[Key]) -> None:
     reconciler = Scripted()
     stage = Stage(reconciler, after_sync=after_sync)
     stage.client.create(pod("a"))

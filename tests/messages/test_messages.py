@@ -11,20 +11,20 @@ KNOWN = kubernetes()
 UNKNOWN = unknown(KNOWN, literals())
 
 
-def test_each_text_is_kubernetes_or_says_why_it_is_not() -> None:
+def test_each_message_is_kubernetes_or_has_a_justification() -> None:
     """This test fails for a validation rule without a source: `python -m tests.messages` prints the rule's message and
     its place.
     """
     assert [f"{each.module}: {shown(each.text)}" for each in unjustified(UNKNOWN)] == []
 
 
-def test_what_is_justified_is_there() -> None:
+def test_justified_messages_exist() -> None:
     texts = {shown(each.text) for each in UNKNOWN}
     assert [entry for entry in own() if not any(justifies(entry, text) for text in texts)] == []
 
 
 @pytest.mark.parametrize(("text", "is_so"), [("{} is odd", True), ("it is odd", True), ("it is odder", False)])
-def test_an_entry_stands_for_texts_with_something_filled_in(text: str, is_so: bool) -> None:
+def test_an_entry_matches_formatted_messages(text: str, is_so: bool) -> None:
     assert justifies("{} is odd", text) is is_so
 
 
@@ -36,20 +36,20 @@ def test_an_entry_stands_for_texts_with_something_filled_in(text: str, is_so: bo
         'x = {"detail": "must never be like" + name}',
     ],
 )
-def test_a_rule_without_a_source_shows(source: str, tmp_path: Path) -> None:
+def test_an_entry_without_a_source_is_reported(source: str, tmp_path: Path) -> None:
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / "planted.py").write_text(source, encoding="utf-8")
     (found,) = unknown(KNOWN, ours(tmp_path, ("kinds",)))
     assert (found.module, found.line) == ("kinds/planted.py", 1)
 
 
-def test_docstrings_are_no_texts(tmp_path: Path) -> None:
+def test_docstrings_are_no_messages(tmp_path: Path) -> None:
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / "said.py").write_text('"""Says much of nothing."""\n', encoding="utf-8")
     assert list(ours(tmp_path, ("kinds",))) == []
 
 
-def test_texts_of_go_are_read(tmp_path: Path) -> None:
+def test_messages_of_go_are_read(tmp_path: Path) -> None:
     (tmp_path / "validation.go").write_text(
         """package validation
         // "a comment is none"
@@ -74,5 +74,5 @@ def test_texts_of_go_are_read(tmp_path: Path) -> None:
         ("ust be at most", False),
     ],
 )
-def test_texts_are_found_with_what_is_filled_in(text: str, is_known: bool) -> None:
+def test_messages_with_placeholders_are_found(text: str, is_known: bool) -> None:
     assert Known(["# must be at most 5 bytes", "must be at most %d characters"]).has(text) is is_known

@@ -43,7 +43,7 @@ def test_modules_have_unique_basenames() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_is_that_of_several_modules(role: str) -> None:
+def test_a_role_name_is_used_by_several_modules(role: str) -> None:
     assert basenames().count(role) > 1
 
 

@@ -65,7 +65,7 @@ def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
     return found
 
 
-def test_instructions_are_known_and_the_first_names_the_base(image: Image) -> None:
+def test_instructions_are_known_and_the_first_is_the_base_image(image: Image) -> None:
     words = [word for word, _ in image.instructions]
     assert set(words) <= INSTRUCTIONS
     assert next(word for word in words if word != "ARG") == "FROM"
@@ -74,7 +74,7 @@ def test_instructions_are_known_and_the_first_names_the_base(image: Image) -> No
     assert re.search(r":3\.1[1-9]", re.sub(r"\$\{(\w+)\}", lambda found: arguments[found[1]], base))
 
 
-def test_what_is_copied_exists_and_is_not_ignored(image: Image) -> None:
+def test_copied_files_exist_and_are_not_ignored(image: Image) -> None:
     for copied in image.all("COPY"):
         *sources, _ = copied.split()
         for source in sources:
@@ -82,7 +82,7 @@ def test_what_is_copied_exists_and_is_not_ignored(image: Image) -> None:
             assert source == "." or not image.is_ignored(source), copied
 
 
-def test_the_example_copies_what_its_wheel_is_made_of() -> None:
+def test_the_example_copies_all_sources_of_its_wheel() -> None:
     image = of_the_example(ROOT)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel, hook = (project["tool"]["hatch"][part] for part in ("build", "metadata"))
@@ -118,7 +118,7 @@ def test_the_options_of_each_command_exist(image: Image) -> None:
         assert [option for option in options if not re.search(rf"{option}\b", known)] == [], words
 
 
-def test_what_is_installed_was_copied(image: Image) -> None:
+def test_installed_files_were_copied(image: Image) -> None:
     copied: dict[str, str] = {}
     for each in image.all("COPY"):
         *sources, target = each.split()
@@ -130,7 +130,7 @@ def test_what_is_installed_was_copied(image: Image) -> None:
             assert set(paths) <= set(copied), words
 
 
-def test_the_image_starts_a_command_line_of_ours(image: Image) -> None:
+def test_the_image_starts_a_command_of_the_project(image: Image) -> None:
     (entry,) = image.all("ENTRYPOINT")
     program, name, *options = json.loads(entry)
     command = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), name)
@@ -140,7 +140,7 @@ def test_the_image_starts_a_command_line_of_ours(image: Image) -> None:
     assert command.make_context(name, [*options, *arguments]).params["flag_log_format"] == "json"
 
 
-def test_the_page_says_how_clients_get_the_kubeconfig_and_reach_the_container() -> None:
+def test_the_page_describes_the_kubeconfig_and_the_port_of_the_container() -> None:
     page = (ROOT / "docs" / "high-availability.md").read_text()
     (entry,) = of_the_example(ROOT).all("ENTRYPOINT")
     _, name, *options = json.loads(entry)

@@ -84,13 +84,13 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("page", "sentence", "folder"), SIZES)
-def test_a_decision_knows_the_size_of_the_code(page: str, sentence: str, folder: str) -> None:
+def test_a_decision_quotes_the_size_of_the_code(page: str, sentence: str, folder: str) -> None:
     found = re.search(sentence, (DECISIONS / f"{page}.md").read_text(encoding="utf-8"))
     assert found
     assert int(found[1].replace(",", "")) == pytest.approx(lines(folder), rel=0.05)
 
 
-def test_the_page_of_tuning_names_files_of_the_code() -> None:
+def test_the_page_about_tuning_names_existing_files() -> None:
     text = (DECISIONS / "tuning.md").read_text(encoding="utf-8")
     places = re.findall(r"^\|[^|]+\| `([\w/.]+)` \|", text, re.MULTILINE)
     assert len(places) > 20

@@ -102,7 +102,7 @@ def test_an_operators_tests_pass_after_at_most_twelve_commands() -> None:
     assert last <= 12
 
 
-def test_two_pages_lead_from_nothing_to_an_operators_tests(installed: Installed) -> None:
+def test_two_pages_lead_to_an_operators_tests(installed: Installed) -> None:
     told = shell(typed("first-operator.md"), installed.work, installed.environment)
     assert "5 passed" in told
     assert "name: cornershops.example.com" in told
@@ -112,7 +112,7 @@ def test_two_pages_lead_from_nothing_to_an_operators_tests(installed: Installed)
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_is_played(page: Path, installed: Installed, tmp_path: Path) -> None:
+def test_a_tutorial_runs(page: Path, installed: Installed, tmp_path: Path) -> None:
     folder, programs = tmp_path / "empty", tmp_path / "bin"
     folder.mkdir()
     programs.mkdir()

@@ -15,7 +15,7 @@ SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 LONGEST = 60
 
 
-def test_the_changelog_is_by_version_and_kind_of_change() -> None:
+def test_the_changelog_is_ordered_by_version_and_kind_of_change() -> None:
     versions = re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)
     assert versions[0] == "[Unreleased]"
     assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])

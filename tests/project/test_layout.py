@@ -63,12 +63,12 @@ RAISES_NOTHING = {
     "test_the_control_plane_and_administrators_can_write_the_lease",
     "test_tables_of_later_migrations_can_be_used",
     "test_appends_compactions_and_restores_of_others_are_no_rewrite",
-    "test_the_port_is_free_again_once_stopped",
-    "test_a_client_that_knows_the_authority_accepts_every_name",
-    "test_half_a_pair_is_made_anew",
-    "test_a_file_gives_no_power",
-    "test_questions_are_asked",
-    "test_what_stands_in_strings_is_no_value",
+    "test_the_port_is_released_by_stop",
+    "test_a_client_that_trusts_the_authority_accepts_every_name",
+    "test_an_incomplete_pair_is_recreated",
+    "test_a_query_file_grants_no_rights",
+    "test_queries_are_accepted",
+    "test_characters_in_strings_are_not_counted_as_values",
     "test_frames_are_read_while_threads_start_and_objects_are_collected",
 }
 """Tests that only check that a call raises no error."""
@@ -90,7 +90,7 @@ def test_tests_mirror_the_package(folder: str) -> None:
     assert has_tests(folder) != (folder in TESTED_ELSEWHERE)
 
 
-def test_what_is_tested_elsewhere_exists_and_is_tested_there() -> None:
+def test_packages_tested_elsewhere_exist_and_are_tested_there() -> None:
     assert set(TESTED_ELSEWHERE) <= set(folders())
     assert [place for place in TESTED_ELSEWHERE.values() if not (TESTS / place).exists()] == []
 

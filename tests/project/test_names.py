@@ -199,7 +199,7 @@ def test_a_name_that_exists_is_accepted(name: str) -> None:
     assert unresolved(f"See `{name}`.", is_code=True) == []
 
 
-def test_the_lists_hold_no_name_that_resolves_or_that_no_text_has() -> None:
+def test_the_lists_contain_only_unresolved_names_that_occur() -> None:
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     texts += [str(each.value) for path in FILES for each in docstrings(path)]
     cited = {name for text in texts for name in code_in(text)}

@@ -43,14 +43,14 @@ def hook() -> ModuleType:
     return module
 
 
-def test_the_wheel_carries_the_settings_the_schema_and_every_page(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_the_settings_the_schema_and_every_page(wheel: zipfile.ZipFile) -> None:
     carried = set(wheel.namelist())
     assert wheel.read("ctrlmgr/settings.toml") == (ROOT / "settings.toml").read_bytes()
     pages = {f"ctrlmgr/{page.relative_to(ROOT)}" for page in (ROOT / "docs").rglob("*.md")}
     assert pages | {"ctrlmgr/migrations/env.py"} <= carried
 
 
-def test_every_page_that_the_carried_readme_names_is_carried(metadata: Message, wheel: zipfile.ZipFile) -> None:
+def test_every_page_linked_from_the_packaged_readme_is_packaged(metadata: Message, wheel: zipfile.ZipFile) -> None:
     text = str(metadata.get_payload())
     targets = re.findall(r"\]\((?!#)([^)]+)\)", text)
     assert all(target.startswith("https://") for target in targets)
@@ -75,9 +75,7 @@ def test_the_metadata_have_urls_and_keywords(metadata: Message) -> None:
         ("", ""),
     ],
 )
-def test_urls_are_those_of_where_the_checkout_is_from(
-    hook: ModuleType, tmp_path: Path, origin: str, source: str
-) -> None:
+def test_urls_are_derived_from_the_checkouts_remote(hook: ModuleType, tmp_path: Path, origin: str, source: str) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     if origin:
         subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", origin], check=True)
@@ -85,7 +83,7 @@ def test_urls_are_those_of_where_the_checkout_is_from(
     assert hook.urls(source).get("Homepage", "") == source
 
 
-def test_the_readmes_links_lead_to_the_source_when_that_is_known(hook: ModuleType) -> None:
+def test_links_of_the_readme_lead_to_the_source_if_it_is_known(hook: ModuleType) -> None:
     text = "# a\n\n[docs/api.md](docs/api.md), [b](https://b.example)\n\n![picture](docs/p.png)\n\nend\n"
     found = hook.readme(text, "https://example.com/a")
     assert "[docs/api.md](https://example.com/a/blob/main/docs/api.md), [b](https://b.example)" in found

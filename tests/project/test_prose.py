@@ -97,7 +97,7 @@ def test_messages_of_a_file_are_read(tmp_path: Path) -> None:
     assert [each.line for each in prose.check_file(file)] == [3, 4, 5, 5, 6, 7]
 
 
-def test_words_are_spelled_right() -> None:
+def test_words_are_spelled_correctly() -> None:
     command = [sys.executable, "-m", "codespell_lib", *map(str, PAGES)]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -119,7 +119,7 @@ def test_words_are_spelled_right() -> None:
         ("The log " + "and the cache " * 10 + "agree.", "33 words"),
     ],
 )
-def test_a_bad_sentence_is_found_wherever_it_is(sentence: str, rule: str) -> None:
+def test_a_bad_sentence_is_found_in_every_place(sentence: str, rule: str) -> None:
     pages = [
         sentence,
         f"- {sentence}",
@@ -142,5 +142,5 @@ def test_a_bad_sentence_is_found_wherever_it_is(sentence: str, rule: str) -> Non
         "One thing: " + "word " * 25 + "; another: " + "word " * 25,
     ],
 )
-def test_good_sentences_and_code_pass(page: str) -> None:
+def test_good_sentences_and_code_are_accepted(page: str) -> None:
     assert not prose.check(page)

@@ -30,7 +30,7 @@ def run(tmp_path: Path, script: str, apt_get: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_lock_that_another_holds_is_waited_for(tmp_path: Path) -> None:
+def test_a_lock_of_another_process_is_awaited(tmp_path: Path) -> None:
     apt_get = f'echo x >>{tmp_path}/tries; [ $(wc -l <{tmp_path}/tries) -gt 3 ] || {{ echo "{LOCKED}" >&2; exit 100; }}'
     done = run(tmp_path, "apt -qq install chromium && echo installed", apt_get)
     assert done.stdout == "installed\n"
@@ -38,7 +38,7 @@ def test_a_lock_that_another_holds_is_waited_for(tmp_path: Path) -> None:
     assert done.stderr == f"==> another program holds apt's lock; waiting for it: {LOCKED}\n"
 
 
-def test_apts_reason_for_failing_is_shown(tmp_path: Path) -> None:
+def test_the_error_of_apt_is_shown(tmp_path: Path) -> None:
     done = run(tmp_path, "find_chromium() { return 1; }\nget_chromium", f'echo "{UNKNOWN}" >&2; exit 100')
     assert done.returncode == 1
     assert f"failed:\n    {UNKNOWN}\n" in done.stderr
@@ -61,7 +61,7 @@ SLOW_AT_FIRST = 'if [ -e "$0.ran" ]; then echo 3500; else : >"$0.ran"; echo 9000
     ],
     ids=["much quicker", "about as quick", "too old", "makes no environment", "slow at first", "none"],
 )
-def test_the_quickest_python_is_taken(tmp_path: Path, pythons: dict[str, str], found: str | None) -> None:
+def test_the_fastest_python_is_chosen(tmp_path: Path, pythons: dict[str, str], found: str | None) -> None:
     put_programs(tmp_path, pythons)
     (tmp_path / "awk").symlink_to(which("awk") or "")
     command = ["/bin/sh", "-uc", f". scripts/environment.sh\nPATH={tmp_path}\nfind_python venv"]
@@ -69,13 +69,13 @@ def test_the_quickest_python_is_taken(tmp_path: Path, pythons: dict[str, str], f
     assert (done.stdout, done.returncode) == ((f"{tmp_path / found}\n", 0) if found else ("", 1))
 
 
-def test_a_python_is_timed_that_is_new_enough() -> None:
+def test_a_sufficiently_new_python_is_timed() -> None:
     command = ["sh", "-euc", '. scripts/environment.sh\n"$0" -c "$rate" venv', sys.executable]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert 100 < int(done.stdout) < 10_000_000
 
 
-def test_another_kind_of_python_is_left_out() -> None:
+def test_another_implementation_of_python_is_skipped() -> None:
     other = "import sys; sys.implementation.name = 'other'"
     command = ["sh", "-uc", f'. scripts/environment.sh\n"$0" -c "{other}$rate"', sys.executable]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
@@ -93,13 +93,13 @@ def test_another_kind_of_python_is_left_out() -> None:
     ],
     ids=str,
 )
-def test_only_the_programs_are_asked_for_that_the_chosen_tests_need(chosen: list[str], needs: str) -> None:
+def test_only_programs_required_by_the_chosen_tests_are_installed(chosen: list[str], needs: str) -> None:
     command = [sys.executable, "-m", "tests.project.programs", *chosen]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout == f"{needs}\n"
 
 
-def test_the_readme_says_what_the_tests_install_as_root() -> None:
+def test_the_readme_lists_what_the_tests_install_as_root() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "runs as root on a distribution with `apt-get`, it also installs PostgreSQL" in text
     assert "the dependencies of PgBouncer, Chromium and iproute2" in text

@@ -18,7 +18,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(named) == sorted(pages)
 
 
-def test_the_parts_are_those_of_diataxis() -> None:
+def test_the_parts_follow_diataxis() -> None:
     parts = re.findall(r"^  - ([^:\n]+):", NAVIGATION, re.MULTILINE)
     assert parts == ["Home", "Tutorials", "How-to guides", "Reference", "Explanation"]
 

@@ -104,12 +104,12 @@ def annotated(*names: str, time: str = "2026-01-01T00:00:00Z") -> Any:
         ),
     ],
 )
-def test_the_writer_is_told(old: Any, new: Any, expected: Attribution) -> None:
+def test_the_writer_is_identified(old: Any, new: Any, expected: Attribution) -> None:
     before = Managed(Object.from_dict(old)) if old else None
     assert writer_of(before, Managed(Object.from_dict(new))) == expected
 
 
-def test_a_real_recording_has_few_writers_but_the_controllers() -> None:
+def test_a_real_recording_has_few_writers_besides_the_controllers() -> None:
     """In small.jsonl.gz, these changes are the API server's writes of the Endpoints `kubernetes`, and one write of a
     client.
     """

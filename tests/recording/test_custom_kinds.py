@@ -92,13 +92,13 @@ def test_a_recording_with_custom_kinds_replays_twice_to_the_same_hash(recording:
     assert reports[0].reconciles > 0
 
 
-def test_our_namespace_controller_deletes_custom_objects_when_replayed(recording: Path) -> None:
+def test_the_namespace_controller_deletes_custom_objects_in_a_replay(recording: Path) -> None:
     _, log = replay(recording)
     deleted = [event for event in log.scan() if event.object.name == "c" and event.type.name == "DELETED"]
     assert [event.reconcile is not None for event in deleted] == [True]
 
 
-def test_a_plural_that_cannot_be_guessed_is_its_definitions(tmp_path: Path) -> None:
+def test_an_irregular_plural_is_read_from_its_definition(tmp_path: Path) -> None:
     stage = Recorded()
     stage.define(definition("mice", "Mouse"))
     mouse = {"apiVersion": f"{GROUP}/v1", "kind": "Mouse", "metadata": {"name": "m"}}

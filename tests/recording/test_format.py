@@ -33,14 +33,14 @@ def read(path: Path) -> list[Entry]:
     return list(RecordingReader(path))
 
 
-def test_a_real_recording_is_read_whole() -> None:
+def test_a_real_recording_is_read_completely() -> None:
     entries = read(SMALL)
     assert sum(isinstance(entry, Change) for entry in entries) == 421
     assert sum(isinstance(entry, Checkpoint) for entry in entries) == 27
     assert [entry.line for entry in entries] == list(range(1, 449))
 
 
-def test_what_was_read_can_be_written_again_byte_for_byte(tmp_path: Path) -> None:
+def test_a_read_recording_can_be_written_again_byte_for_byte(tmp_path: Path) -> None:
     copy = tmp_path / "copy.jsonl.gz"
     with RecordingWriter(copy) as writer:
         for entry in RecordingReader(SMALL):
@@ -51,7 +51,7 @@ def test_what_was_read_can_be_written_again_byte_for_byte(tmp_path: Path) -> Non
     assert gzip.decompress(copy.read_bytes()).splitlines() == small_lines()
 
 
-def test_equal_events_make_equal_files(tmp_path: Path) -> None:
+def test_equal_events_produce_equal_files(tmp_path: Path) -> None:
     entry = next(iter(RecordingReader(SMALL)))
     assert isinstance(entry, Change)
     for name in ("one.jsonl.gz", "other.jsonl.gz"):
@@ -60,7 +60,7 @@ def test_equal_events_make_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "other.jsonl.gz").read_bytes()
 
 
-def test_an_entry_says_what_where_and_when(tmp_path: Path) -> None:
+def test_an_entry_has_an_object_a_position_and_a_time(tmp_path: Path) -> None:
     [change, checkpoint] = read(write_lines(tmp_path / "r.jsonl", [line("ADDED", 7), bookmark(7)]))
     assert isinstance(change, Change)
     assert (change.line, change.type, change.recorded_at) == (1, EventType.ADDED, parse_time(TIME))
@@ -74,11 +74,11 @@ def test_the_time_is_optional(tmp_path: Path) -> None:
     assert change.recorded_at == 0
 
 
-def test_bookmarks_that_are_no_checkpoints_are_passed_over(tmp_path: Path) -> None:
+def test_bookmarks_without_a_checkpoint_are_skipped(tmp_path: Path) -> None:
     assert read(write_lines(tmp_path / "r.jsonl", [bookmark(5, kind="Pod")])) == []
 
 
-def test_the_list_that_a_plain_watch_starts_with_is_in_the_order_of_its_keys(tmp_path: Path) -> None:
+def test_the_initial_list_of_a_plain_watch_is_sorted_by_key(tmp_path: Path) -> None:
     """The order is that of kubectl: `a-b/x` comes before `a/x`, regardless of the objects' revisions."""
     lines = [
         line("ADDED", 9, "x", namespace="a-b", recorded_at=None),
@@ -144,7 +144,7 @@ def test_the_list_that_a_plain_watch_starts_with_is_in_the_order_of_its_keys(tmp
     ],
 )
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
-def test_a_bad_recording_is_refused_where_it_is_bad(
+def test_a_bad_recording_is_refused_with_its_line(
     tmp_path: Path, lines: list[Any], at: int, reason: str, suffix: str
 ) -> None:
     path = write_lines(tmp_path / f"r.{suffix}", lines)
@@ -167,7 +167,7 @@ def test_a_bad_recording_is_refused_where_it_is_bad(
         pytest.param(lambda data: b"", "cut short", id="nothing"),
     ],
 )
-def test_a_damaged_gzip_stream_is_refused_after_what_can_be_read(tmp_path: Path, damage: Any, reason: str) -> None:
+def test_a_damaged_gzip_stream_is_refused_after_its_readable_part(tmp_path: Path, damage: Any, reason: str) -> None:
     path = tmp_path / "r.jsonl.gz"
     path.write_bytes(damage(SMALL.read_bytes()))
     reader = RecordingReader(path)
@@ -178,7 +178,7 @@ def test_a_damaged_gzip_stream_is_refused_after_what_can_be_read(tmp_path: Path,
     assert reader.line == len(taken)
 
 
-def test_several_gzip_streams_in_a_row_are_one_recording(tmp_path: Path) -> None:
+def test_concatenated_gzip_streams_are_one_recording(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl.gz"
     parts = [json.dumps(line("ADDED", revision, f"p{revision}")).encode() + b"\n" for revision in (1, 2)]
     path.write_bytes(b"".join(map(gzip.compress, parts)) + b"\0\0")
@@ -190,12 +190,12 @@ def test_an_empty_recording_is_refused(tmp_path: Path) -> None:
         read(write_lines(tmp_path / "r.jsonl", []))
 
 
-def test_a_recording_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_recording_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="No such file"):
         read(tmp_path / "r.jsonl")
 
 
-def test_a_last_line_without_its_newline_counts(tmp_path: Path) -> None:
+def test_a_last_line_without_a_newline_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(json.dumps(line("ADDED", 1)).encode())
     assert len(read(path)) == 1

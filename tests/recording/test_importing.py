@@ -70,7 +70,7 @@ def line(type: str, fields: dict[str, Any], revision: int, at: str = "") -> dict
     return {"type": type, "object": {**fields, "metadata": metadata}, **({"recordedAt": at} if at else {})}
 
 
-def test_a_recording_comes_out_as_it_went_in(log: Log) -> None:
+def test_an_exported_import_equals_the_recording(log: Log) -> None:
     recorded = changes(SMALL)
     assert imported(log, SMALL) == ImportCounts(len(recorded), 0)
     assert exported(log) == recorded
@@ -81,7 +81,7 @@ def test_a_recording_comes_out_as_it_went_in(log: Log) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)  # the machine may be busy with other tests
 @pytest.mark.parametrize("path", LARGER[:1], ids=lambda path: path.stem)
-def test_a_larger_one_does_too(tmp_path: Path, path: Path) -> None:
+def test_a_larger_exported_import_equals_the_recording(tmp_path: Path, path: Path) -> None:
     with closing(opened(f"sqlite:///{tmp_path}/log.db")) as log:
         imported(log, path)
         assert exported(log) == changes(path)
@@ -106,7 +106,7 @@ LISTED = [
 ]
 
 
-def test_what_kubectl_prints_is_put_in_order(memory: Log, tmp_path: Path) -> None:
+def test_output_of_kubectl_is_sorted(memory: Log, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "kubectl.jsonl", LISTED)
     assert imported(memory, path) == ImportCounts(5, 0)
     found = [(event.revision, event.actor, event.recorded_at) for event in memory.scan()]
@@ -120,7 +120,7 @@ def test_what_kubectl_prints_is_put_in_order(memory: Log, tmp_path: Path) -> Non
     ]
 
 
-def test_what_was_before_the_beginning_is_not_made_up(memory: Log, tmp_path: Path) -> None:
+def test_events_before_the_beginning_are_not_invented(memory: Log, tmp_path: Path) -> None:
     imported(memory, write_lines(tmp_path / "kubectl.jsonl", LISTED))
     assert memory.floor() == 30
     assert [obj.name for obj in memory.snapshot(at=30).objects] == ["a", "b", "s"]
@@ -129,14 +129,14 @@ def test_what_was_before_the_beginning_is_not_made_up(memory: Log, tmp_path: Pat
     assert memory.get(SERVICES, Key("shop", "s")) is not None
 
 
-def test_a_recording_that_begins_with_nothing_has_no_past(memory: Log, tmp_path: Path) -> None:
+def test_a_recording_that_begins_empty_has_no_past(memory: Log, tmp_path: Path) -> None:
     lines = [line("ADDED", {**service("s")}, 20, "2026-01-01T00:00:01.5Z")]
     lines[0]["object"]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:01Z"
     imported(memory, write_lines(tmp_path / "from-the-start.jsonl", lines))
     assert (memory.floor(), memory.snapshot(at=19).objects) == (0, [])
 
 
-def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, log: Log) -> None:
+def test_an_interrupted_import_is_continued(tmp_path: Path, log: Log) -> None:
     broken = write_lines(tmp_path / "broken.jsonl", [*small_lines()[:200], b'{"type":'])
     with pytest.raises(RecordingError, match=r"broken\.jsonl:201: not a JSON document"):
         imported(log, broken)
@@ -149,7 +149,7 @@ def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, log: Log) -> None
     verify(log)
 
 
-def test_the_files_of_a_rotated_recording_make_one(memory: Log, tmp_path: Path) -> None:
+def test_the_files_of_a_rotated_recording_are_joined(memory: Log, tmp_path: Path) -> None:
     with Files(tmp_path / "part.jsonl", FakeClock(), limit=300_000) as files:
         for entry in RecordingReader(SMALL):
             if isinstance(entry, Change):
@@ -164,7 +164,7 @@ def test_the_files_of_a_rotated_recording_make_one(memory: Log, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("revision", "name"), [pytest.param(21, "s", id="another revision"), pytest.param(20, "other", id="another object")]
 )
-def test_a_recording_that_does_not_go_on_is_refused(memory: Log, tmp_path: Path, revision: int, name: str) -> None:
+def test_a_recording_that_is_no_continuation_is_refused(memory: Log, tmp_path: Path, revision: int, name: str) -> None:
     imported(memory, write_lines(tmp_path / "first.jsonl", LISTED))
     other = write_lines(tmp_path / "other.jsonl", [line("ADDED", service(name), revision)])
     said = rf"other.jsonl:1: services shop/{name} of revision {revision} is not in the log, which is at 45"
@@ -182,7 +182,7 @@ def test_a_later_recording_is_appended(memory: Log, tmp_path: Path) -> None:
     assert memory.floor() == 30
 
 
-def test_a_recording_of_nothing_is_nothing(memory: Log, tmp_path: Path) -> None:
+def test_an_empty_recording_imports_nothing(memory: Log, tmp_path: Path) -> None:
     bookmark = {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "9"}}}
     path = tmp_path / "quiet.jsonl"
     path.write_text(json.dumps(bookmark) + "\n")

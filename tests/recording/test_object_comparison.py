@@ -26,11 +26,11 @@ from tests.recording.samples import endpoints, managed
         pytest.param([1, 2], [2, 1], [("[0]", ABSENT, 2), ("[1]", 2, ABSENT)], id="another order"),
     ],
 )
-def test_differences_are_told_by_path(recorded: Any, ours: Any, expected: list[tuple[str, Any, Any]]) -> None:
+def test_differences_are_listed_by_path(recorded: Any, ours: Any, expected: list[tuple[str, Any, Any]]) -> None:
     assert list(differences(recorded, ours)) == [Difference(*each) for each in expected]
 
 
-def test_what_every_cluster_makes_itself_is_not_compared() -> None:
+def test_fields_specific_to_a_cluster_are_not_compared() -> None:
     trigger = {"endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z"}
     recorded = endpoints(entries=[managed("m", ["subsets"])], annotations=trigger)
     ours = endpoints()
@@ -46,5 +46,5 @@ def test_what_every_cluster_makes_itself_is_not_compared() -> None:
         pytest.param(endpoints(subsets=[{"ports": [{"port": 1}]}]), id="a subset"),
     ],
 )
-def test_everything_else_is_compared(other: Any) -> None:
+def test_all_other_fields_are_compared(other: Any) -> None:
     assert comparable(Object.from_dict(endpoints())) != comparable(Object.from_dict(other))

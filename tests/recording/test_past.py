@@ -50,7 +50,7 @@ def of(lines: list[Line], kind: str, name: str) -> list[Line]:
     return [each for each in lines if (each["object"]["kind"], each["object"]["metadata"]["name"]) == (kind, name)]
 
 
-def test_a_cluster_that_has_a_past_is_gone_on_with(replay: Replayer) -> None:
+def test_a_replay_continues_a_cluster_with_a_past(replay: Replayer) -> None:
     report = replay(PAST)
     assert report.divergences == ()
     assert report.objects_compared > 80
@@ -63,7 +63,7 @@ def test_a_cluster_that_has_a_past_is_gone_on_with(replay: Replayer) -> None:
     assert min(map(parse_time, made)) >= began - 1_000_000
 
 
-def test_what_is_expected_after_the_past_is_still_compared(replay: Replayer, tmp_path: Path) -> None:
+def test_expected_writes_after_the_past_are_still_compared(replay: Replayer, tmp_path: Path) -> None:
     lines = recorded()
     last = of(lines, "Deployment", "web")[-1]
     last["object"]["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "99"
@@ -105,18 +105,18 @@ CHECKPOINT = Checkpoint(3, "c", 1)
         pytest.param([], 0, id="an empty recording"),
     ],
 )
-def test_what_belongs_to_the_past(entries: list[Entry], past: int) -> None:
+def test_events_of_the_past(entries: list[Entry], past: int) -> None:
     found = [*placed(entries)]
     assert [each.entry for each in found] == entries
     assert [each.is_past for each in found] == [True] * past + [False] * (len(entries) - past)
 
 
-def test_the_past_ends_where_nothing_of_it_comes_for_long() -> None:
+def test_the_past_ends_after_a_long_silence() -> None:
     late = [OLD, *[NEW] * 1_001, OLD, NEW]
     assert [each.is_past for each in placed(late)].count(True) == 1
 
 
-def test_what_is_wrong_is_raised_after_everything_above_it() -> None:
+def test_an_invalid_line_is_raised_after_everything_above_it() -> None:
     def broken() -> Iterator[Entry]:
         yield UNTIMED
         raise RecordingError("r.jsonl", 2, "damaged")
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_raised_after_everything_above_it() -> None:
         next(entries)
 
 
-def test_endpoints_without_a_selector_stay_as_they_were(replay: Replayer, tmp_path: Path) -> None:
+def test_endpoints_without_a_selector_are_unchanged(replay: Replayer, tmp_path: Path) -> None:
     """If a Service lost its selector before the recording began, the Endpoints of the Service look as if the controller
     had just written them.
     """
@@ -147,7 +147,7 @@ TOKEN = {"name": "kube-api-access-x", "projected": {}}
 MOUNT = {"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
 
 
-def test_a_pod_of_ours_is_given_the_account_and_the_token_that_the_recorded_one_has() -> None:
+def test_a_replayed_pod_gets_the_recorded_account_and_token() -> None:
     ours = {"containers": [{"name": "c"}, {"name": "d", "volumeMounts": [{"name": "v"}]}], "volumes": [{"name": "v"}]}
     containers = [{"name": "c", "volumeMounts": [MOUNT]}, {"name": "d", "volumeMounts": [{"name": "w"}, MOUNT]}]
     given = {"serviceAccountName": "default", "containers": containers, "volumes": [{"name": "w"}, TOKEN]}
@@ -159,7 +159,7 @@ def test_a_pod_of_ours_is_given_the_account_and_the_token_that_the_recorded_one_
     }
 
 
-def test_the_account_that_a_template_asks_for_is_kept() -> None:
+def test_the_account_of_a_template_is_kept() -> None:
     ours, given = ({"containers": [{"name": "c"}], "serviceAccountName": name} for name in ("own", "other"))
     made = with_account(Object.from_dict({**POD, "spec": ours}), Object.from_dict({**POD, "spec": given}))
     assert made.to_dict()["spec"] == ours

@@ -21,17 +21,17 @@ def clock() -> ReplayClock:
     return clock
 
 
-def test_the_first_moment_sets_the_scene_and_takes_no_time(clock: ReplayClock) -> None:
+def test_the_first_moment_creates_the_initial_state_in_no_time(clock: ReplayClock) -> None:
     assert (clock.now(), clock.monotonic()) == (START, 0.0)
 
 
-def test_time_never_goes_back(clock: ReplayClock) -> None:
+def test_time_never_decreases(clock: ReplayClock) -> None:
     clock.advance_to(START + 2_000_000)
     clock.advance_to(START + 1_000_000)
     assert (clock.now(), clock.monotonic()) == (START + 2_000_000, 2.0)
 
 
-def test_waiting_lets_the_time_pass_at_once(clock: ReplayClock) -> None:
+def test_waiting_advances_the_time_at_once(clock: ReplayClock) -> None:
     assert not clock.wait(threading.Condition(), 3600.0)
     assert clock.monotonic() == 3600.0
 
@@ -41,7 +41,7 @@ def test_waiting_without_a_deadline_is_an_error(clock: ReplayClock) -> None:
         clock.wait(threading.Condition(), None)
 
 
-def test_the_log_stamps_in_the_recordings_time_and_waits_in_real_time(clock: ReplayClock) -> None:
+def test_the_log_has_timestamps_of_the_recording_and_waits_in_real_time(clock: ReplayClock) -> None:
     log_clock = LogClock(clock)
     condition = threading.Condition()
     with condition:
@@ -50,7 +50,7 @@ def test_the_log_stamps_in_the_recordings_time_and_waits_in_real_time(clock: Rep
     assert log_clock.monotonic() != clock.monotonic()
 
 
-def test_what_is_held_comes_when_it_is_released_with_all_its_triggers(clock: ReplayClock) -> None:
+def test_a_held_key_is_released_with_all_its_triggers(clock: ReplayClock) -> None:
     queue = HeldQueue("q", clock=clock)
     queue.add(A, (2,))
     queue.add(B, (3,))

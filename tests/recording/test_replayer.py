@@ -55,7 +55,7 @@ def replayed(path: Path, url: str = "memory:") -> Report:
     return report
 
 
-def test_kubernetes_and_we_come_to_the_same() -> None:
+def test_the_replay_reaches_kubernetes_state() -> None:
     report = replayed(SMALL)
     assert report.divergences == ()
     assert (report.events, report.checkpoints, report.objects_compared) == (421, 27, 288)
@@ -72,13 +72,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # a hundred thousand events, and the machine may be busy with other tests
 @pytest.mark.parametrize("path", LARGER, ids=lambda path: path.name)
-def test_so_we_do_on_what_is_too_large_for_the_repository(path: Path) -> None:
+def test_the_replay_of_a_large_recording_reaches_kubernetes_state(path: Path) -> None:
     report = replayed(path)
     assert report.divergences == ()
     assert report.checkpoints > 50
 
 
-def test_every_replay_makes_the_same_log_wherever_it_is(database: str) -> None:
+def test_every_replay_produces_the_same_log_on_every_machine(database: str) -> None:
     here, there = replayed(SMALL), replayed(SMALL, database)
     assert there.divergences == ()
     assert (there.revision, there.hash) == (here.revision, here.hash)
@@ -91,14 +91,14 @@ def test_a_replayed_log_has_no_gaps(tmp_path: Path) -> None:
     log.close()
 
 
-def test_inputs_and_our_controllers_writes_are_told_apart_by_their_actor() -> None:
+def test_inputs_and_controller_writes_are_distinguished_by_their_actor() -> None:
     _, log = replay(SMALL)
     actors = {(event.actor, bool(event.reconcile)) for event in log.scan()}
     ours = ("endpoint-controller", "endpointslice-controller", "namespace-controller")
     assert actors == {("recording", False), *((f"system:serviceaccount:kube-system:{name}", True) for name in ours)}
 
 
-def test_inputs_keep_their_time_but_for_50_milliseconds() -> None:
+def test_inputs_keep_their_time_within_50_milliseconds() -> None:
     _, log = replay(SMALL, leave_out="namespace-controller")  # the replayer, which advances time at checkpoints
     recorded = {
         (entry.object.resource, entry.object.key, entry.type, entry.object.uid, entry.object.body): entry.recorded_at
@@ -114,7 +114,7 @@ def test_inputs_keep_their_time_but_for_50_milliseconds() -> None:
     assert 0 <= min(late) <= max(late) <= 50_000
 
 
-def test_nothing_that_the_recorded_controller_wrote_is_an_input() -> None:
+def test_writes_of_the_recorded_controller_are_no_inputs() -> None:
     _, log = replay(SMALL)
     uids = {
         json.loads(line)["object"]["metadata"]["uid"]
@@ -126,7 +126,7 @@ def test_nothing_that_the_recorded_controller_wrote_is_an_input() -> None:
     assert not uids & inputs
 
 
-def test_progress_is_told_up_to_the_files_size() -> None:
+def test_progress_is_reported_up_to_the_files_size() -> None:
     told: list[Progress] = []
     clock = ReplayClock()
     Replay(open_replay_log("memory:", clock), clock).run(RecordingReader(SMALL), told.append)
@@ -134,7 +134,7 @@ def test_progress_is_told_up_to_the_files_size() -> None:
     assert {progress.size for progress in told} == {SMALL.stat().st_size}
 
 
-def test_one_doctored_address_is_the_one_divergence(tmp_path: Path) -> None:
+def test_one_forged_address_is_the_only_divergence(tmp_path: Path) -> None:
     lines = small_lines()
     index = next(
         number
@@ -157,7 +157,7 @@ def test_one_doctored_address_is_the_one_divergence(tmp_path: Path) -> None:
     )
 
 
-def test_a_damaged_recording_leaves_what_stands_above_in_the_log(tmp_path: Path) -> None:
+def test_a_damaged_recording_leaves_its_readable_part_in_the_log(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r.jsonl", [*small_lines()[:100], b"{"])
     url = f"sqlite:///{tmp_path / 'log.db'}"
     clock = ReplayClock()
@@ -173,13 +173,13 @@ def test_a_damaged_recording_leaves_what_stands_above_in_the_log(tmp_path: Path)
     again.close()
 
 
-def test_a_log_that_holds_events_is_refused() -> None:
+def test_a_non_empty_log_is_refused() -> None:
     _, log = replay(SMALL)
     with pytest.raises(SettingsError, match="events already"):
         Replay(log, ReplayClock())
 
 
-def test_without_controllers_everything_is_input() -> None:
+def test_without_controllers_every_write_is_an_input() -> None:
     clock = ReplayClock()
     report = Replay(open_replay_log("memory:", clock), clock, controllers={}).run(RecordingReader(SMALL))
     assert (report.inputs, report.writes, report.objects_compared) == (421, 0, 0)
@@ -363,7 +363,7 @@ ENDED = [
 
 
 @pytest.mark.parametrize("history", ENDED)
-def test_a_true_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
+def test_an_accurate_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
     report = replayed(history().write(tmp_path))
     assert report.divergences == ()
     assert report.checkpoints
@@ -399,7 +399,7 @@ def test_a_false_history_diverges(
     assert (divergence.verdict, divergence.subject, divergence.checkpoint) == (verdict, subject, "c")
 
 
-def test_a_divergence_that_stays_is_one_that_lasts(tmp_path: Path) -> None:
+def test_a_permanent_difference_is_a_divergence(tmp_path: Path) -> None:
     script = shop().event("ADDED", pod("b", "10.0.0.2")).checkpoint("first").checkpoint("second")
     script.event("MODIFIED", made(("a", "10.0.0.1"), ("b", "10.0.0.2"))).checkpoint("mended")
     [divergence] = replayed(script.write(tmp_path)).divergences
@@ -412,7 +412,7 @@ def test_a_watch_without_checkpoints_is_compared_at_its_end(tmp_path: Path) -> N
     assert divergence.checkpoint == "end of the recording"
 
 
-def test_controllers_that_go_round_in_circles_end_the_replay(tmp_path: Path) -> None:
+def test_controllers_that_never_finish_end_the_replay(tmp_path: Path) -> None:
     class Restless:
         def reconcile(self, key: Key, client: Client) -> None:
             stamp = str(clock.now())

@@ -101,7 +101,7 @@ P, Q = put("p"), put("q")
         ),
     ],
 )
-def test_differences(ours: Log, theirs: Log, expected: list[WriteDifference]) -> None:
+def test_differences_between_versions(ours: Log, theirs: Log, expected: list[WriteDifference]) -> None:
     found = compare(ours, theirs)
     shown = [each if each.verdict is not DifferenceKind.DIFFERS else bare(each) for each in found.differences]
     assert shown == [bare(each) if each.verdict is DifferenceKind.DIFFERS else each for each in expected]
@@ -112,13 +112,13 @@ def bare(found: WriteDifference) -> WriteDifference:
     return found if all(each.path for each in found.differences) else told(found.verdict, found.input, 0, 0)
 
 
-def test_the_counts() -> None:
+def test_counts_of_a_comparison() -> None:
     found = compare(log(P, wrote("a"), Q, wrote("b")), log(P, wrote("a")))
     assert (found.inputs, found.other_inputs, found.writes, found.other_writes, found.same) == (2, 1, 2, 1, 1)
     assert json.loads(json.dumps(found.as_json()))["differences"][0]["verdict"] == "extra"
 
 
-def test_a_version_that_labels_endpoints_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_with_other_labels_of_endpoints_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     def replayed() -> Any:
         clock = ReplayClock()
         into = open_replay_log("memory:", clock)

@@ -28,7 +28,7 @@ def recorded() -> list[Line]:
     return [json.loads(line) for line in gzip.decompress(WORKLOADS.read_bytes()).splitlines()]
 
 
-def test_our_controllers_come_to_the_same(replay: Replayer) -> None:
+def test_the_controllers_reach_the_recorded_state(replay: Replayer) -> None:
     report = replay(WORKLOADS)
     assert report.divergences == ()
     assert report.checkpoints > 90
@@ -50,7 +50,7 @@ def test_our_controllers_come_to_the_same(replay: Replayer) -> None:
     }
 
 
-def test_every_replay_makes_the_same_log(replay: Replayer, tmp_path: Path) -> None:
+def test_every_replay_produces_the_same_log(replay: Replayer, tmp_path: Path) -> None:
     first = replay(WORKLOADS)
     again = replay(WORKLOADS, database=f"sqlite:///{tmp_path / 'log.db'}")
     assert (first.revision, first.hash) == (again.revision, again.hash)
@@ -62,11 +62,11 @@ def watched() -> list[Line]:
     return [{name: value for name, value in line.items() if name in told} for line in recorded()]
 
 
-def test_watch_without_authors_is_sufficient(replay: Replayer, tmp_path: Path) -> None:
+def test_a_watch_without_authors_is_sufficient(replay: Replayer, tmp_path: Path) -> None:
     assert replay(write_lines(tmp_path / "watched.jsonl", watched())).divergences == ()
 
 
-def test_a_quota_may_be_used_up_before_what_uses_it_is_there(replay: Replayer, tmp_path: Path) -> None:
+def test_a_quota_can_be_charged_before_its_object_appears(replay: Replayer, tmp_path: Path) -> None:
     """Kubernetes writes the ResourceQuota before the pod; ctrlmgr writes both objects in one append."""
     lines, swapped = watched(), 0
     for place, (line, after) in enumerate(itertools.pairwise(lines)):
@@ -106,13 +106,13 @@ def _is_renamed(line: Line) -> bool:
 
 
 @pytest.mark.parametrize("change", [_is_scaled, _is_renamed])
-def test_what_the_recorded_controllers_would_not_have_written_diverges(
+def test_writes_that_contradict_the_recorded_controllers_diverge(
     replay: Replayer, tmp_path: Path, change: Callable[[Line], bool]
 ) -> None:
     assert replay(write_lines(tmp_path / "doctored.jsonl", doctored(change))).divergences
 
 
-def test_without_a_controller_its_work_is_input(replay: Replayer) -> None:
+def test_without_a_controller_its_writes_are_inputs(replay: Replayer) -> None:
     report = replay(WORKLOADS, ["deployment-controller"])
     assert {each.resource for each in report.divergences} <= {"deployments.apps", "replicasets.apps"}
     assert {event.actor.rpartition(":")[2] for event in replay.log.scan() if event.reconcile} == {

@@ -53,7 +53,7 @@ def written(replay: Replayer, resource: Resource) -> list[int]:
     return [each.revision for each in replay.log.scan() if each.resource == resource and each.reconcile]
 
 
-def test_flips_are_kept_where_every_write_is_replayed(replay: Replayer, tmp_path: Path) -> None:
+def test_readiness_changes_are_kept_if_every_write_is_replayed(replay: Replayer, tmp_path: Path) -> None:
     path = flapping().write(tmp_path)
     folded = replay(path, CONTROLLERS)
     assert (folded.divergences, folded.paired) == ((), ())
@@ -64,7 +64,7 @@ def test_flips_are_kept_where_every_write_is_replayed(replay: Replayer, tmp_path
     assert len(written(replay, ENDPOINTS)) == 5
 
 
-def test_each_of_ours_answers_what_the_recorded_one_did_and_no_more(replay: Replayer, tmp_path: Path) -> None:
+def test_each_replayed_write_has_exactly_one_recorded_counterpart(replay: Replayer, tmp_path: Path) -> None:
     replay(flapping().write(tmp_path), CONTROLLERS, every_write=True)
     events = {each.revision: each for each in replay.log.scan()}
     for revision in written(replay, ENDPOINTS)[1:]:
@@ -135,7 +135,7 @@ def owning(manager: str = "ports-operator", controller: str = "endpoints-control
     return Ownership(controller, Resource("", "configmaps"), manager, parent=SERVICES, causes=(SERVICES,))
 
 
-def test_a_test_in_which_nothing_can_diverge_fails(replay: Replayer, tmp_path: Path) -> None:
+def test_a_comparison_without_possible_divergences_fails(replay: Replayer, tmp_path: Path) -> None:
     path = Script().event("ADDED", service()).checkpoint("end").write(tmp_path)
     with pytest.raises(NothingCompared, match=r"no object in .* was compared"):
         replay(path, CONTROLLERS)

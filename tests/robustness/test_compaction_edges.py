@@ -68,7 +68,7 @@ def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_history_begins_exactly_where_it_was_compacted(served: Served, setting: Setting, tmp_path: Path) -> None:
+def test_history_begins_exactly_at_its_compaction(served: Served, setting: Setting, tmp_path: Path) -> None:
     write_some(served)
     tail = Tail(setting.database, tmp_path)
     story = Story(tail)

@@ -40,17 +40,17 @@ def assert_survives(*names: str, cluster: PostgresCluster | None = None) -> None
 
 
 @pytest.mark.parametrize("names", [("clock", "stop"), ("disk-full",)])
-def test_on_sqlite(names: tuple[str, ...]) -> None:
+def test_faults_on_sqlite(names: tuple[str, ...]) -> None:
     assert_survives(*names)
 
 
 @pytest.mark.postgres
-def test_processes_connections_and_the_server_of_postgresql() -> None:
+def test_faults_of_processes_connections_and_the_server_of_postgresql() -> None:
     with PostgresCluster() as own:  # other faults use the shared server
         assert_survives(*IN_A_ROW, cluster=own)
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("name", ["promote", "disk-full", "partition"])
-def test_what_is_around_postgresql(name: str, cluster: PostgresCluster) -> None:
+def test_faults_around_postgresql(name: str, cluster: PostgresCluster) -> None:
     assert_survives(name, cluster=cluster)

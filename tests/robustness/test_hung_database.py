@@ -16,7 +16,7 @@ from tests.robustness.serving import Served
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def test_requests_are_refused_and_cached_reads_go_on_until_it_moves_again(tmp_path: Path) -> None:
+def test_requests_are_refused_and_cached_reads_continue_during_a_hang(tmp_path: Path) -> None:
     with served_on_its_own(tmp_path) as (own, served):
         check_hang(own, served)
 

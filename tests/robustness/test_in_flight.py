@@ -65,7 +65,7 @@ def waiting(server: Served) -> int:
     return int(row.split(",")[4])
 
 
-def test_a_body_that_is_withheld_takes_no_seat(crowded: Served) -> None:
+def test_a_withheld_body_occupies_no_seat(crowded: Served) -> None:
     body = b'{"metadata":{"generateName":"a-"}}'
     half = head(crowded.site, "POST", MAPS, {"content-length": str(len(body)), **ALICE}) + body[:10]
     with ExitStack() as stack:
@@ -77,7 +77,7 @@ def test_a_body_that_is_withheld_takes_no_seat(crowded: Served) -> None:
         assert {receive(connection).code for connection in withheld} == {201}
 
 
-def test_waiters_behind_a_user_with_all_seats(crowded: Served) -> None:
+def test_requests_wait_behind_a_user_with_all_seats(crowded: Served) -> None:
     with ExitStack() as stack:
         lasting = busy(stack, crowded, 2 * SEATS, head(crowded.site, "GET", FUTURE, ALICE))
         watching = busy(stack, crowded, 5, head(crowded.site, "GET", f"{MAPS}?watch=true&timeoutSeconds=5", ALICE))
@@ -93,7 +93,7 @@ def test_waiters_behind_a_user_with_all_seats(crowded: Served) -> None:
     assert ask(crowded.site, "GET", MAPS, headers=ALICE).code == 200
 
 
-def test_the_seats_are_told_in_the_metrics(crowded: Served) -> None:
+def test_metrics_count_the_seats(crowded: Served) -> None:
     text = ask(crowded.site, "GET", "/metrics").body.decode()
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 0' in text
     level = 'flow_schema="global-default",priority_level="global-default"'

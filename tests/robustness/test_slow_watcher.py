@@ -102,7 +102,7 @@ def prepared(served: Served) -> int:
 
 
 @pytest.mark.slow
-def test_slow_reader_is_disconnected_without_affecting_others(tmp_path: Path) -> None:
+def test_a_slow_reader_is_disconnected_without_affecting_others(tmp_path: Path) -> None:
     served = server_of(on_sqlite(tmp_path))
     try:
         served.start()
@@ -121,7 +121,7 @@ def test_slow_reader_is_disconnected_without_affecting_others(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_unread_stream_is_reset_and_others_continue(tmp_path: Path) -> None:
+def test_an_unread_stream_is_reset_and_others_continue(tmp_path: Path) -> None:
     served = server_of(on_sqlite(tmp_path))
     try:
         served.start()

@@ -55,13 +55,13 @@ def test_problems(body: str, problems: list[str]) -> None:
     assert list(SERVICES.decode(body.encode(), JSON).problems) == problems
 
 
-def test_the_last_of_two_counts_and_unknown_fields_are_dropped() -> None:
+def test_the_last_duplicate_counts_and_unknown_fields_are_dropped() -> None:
     body = b'{"metadata":{"name":"a","labels":{"a":"1","a":"2"},"name":"b"},"zzz":1}'
     fields, _ = CONFIG_MAPS.decode(body, JSON)
     assert fields == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "b", "labels": {"a": "2"}}}
 
 
-def test_at_most_a_hundred_problems() -> None:
+def test_at_most_a_hundred_problems_are_listed() -> None:
     body = json.dumps({f"f{number}": 1 for number in range(150)}).encode()
     assert len(CONFIG_MAPS.decode(body, JSON).problems) == 100
 
@@ -149,7 +149,7 @@ def test_malformed_texts(codec: Codec, body: Any, reason: str) -> None:
     assert reason in refusal(codec, json.dumps(body).encode())
 
 
-def test_null_is_no_value() -> None:
+def test_null_counts_as_missing() -> None:
     body = {"metadata": {"name": None, "labels": {"a": None}, "finalizers": [None]}, "spec": None, "status": None}
     fields, problems = SERVICES.decode(json.dumps(body).encode(), JSON)
     assert fields["metadata"] == {"labels": {"a": ""}, "finalizers": [""]}
@@ -158,7 +158,7 @@ def test_null_is_no_value() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"apiVersion":"v1"}', b'{"kind":"Service"}', b'{"kind":"","x":1,"x":2}'])
-def test_kind_and_version_default_to_what_is_expected(body: bytes) -> None:
+def test_kind_and_version_default_to_the_expected_ones(body: bytes) -> None:
     fields, _ = SERVICES.decode(body, JSON)
     assert (fields["kind"], fields["apiVersion"]) == ("Service", "v1")
     assert SERVICES.encode(fields).startswith(b'{"kind":"Service","apiVersion":"v1","metadata":{')
@@ -252,13 +252,13 @@ def test_malformed_json(data: bytes, reason: str) -> None:
     assert len(message) < 300
 
 
-def test_a_backslash_before_u0000_is_no_nul() -> None:
+def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
     assert CONFIG_MAPS.decode(b'{"data":{"a":"\\\\u0000"}}', JSON).fields["data"] == {"a": "\\u0000"}
 
 
 @pytest.mark.parametrize("codec", [REVISIONS, CONFIG_MAPS])
 @pytest.mark.parametrize("levels", [40, 60, 200, 990])
-def test_free_form_values_have_a_depth_too(codec: Codec, levels: int) -> None:
+def test_the_depth_of_free_form_values_is_limited(codec: Codec, levels: int) -> None:
     deep = b'{"a":[' * (levels // 2) + b"1" + b"]}" * (levels // 2)
     body = b'{"data":' + deep + b"}"
     if codec is CONFIG_MAPS:
@@ -269,7 +269,7 @@ def test_free_form_values_have_a_depth_too(codec: Codec, levels: int) -> None:
         assert codec.decode(body, JSON).problems == ()
 
 
-def test_recursive_schemas_have_a_depth_too() -> None:
+def test_the_depth_of_recursive_schemas_is_limited() -> None:
     deep: Any = {}
     for _ in range(40):
         deep = {"properties": {"a": deep}}
@@ -279,7 +279,7 @@ def test_recursive_schemas_have_a_depth_too() -> None:
         CRDS.read(body)
 
 
-def test_recursive_schemas_are_pruned_all_the_way() -> None:
+def test_recursive_schemas_are_pruned_at_every_level() -> None:
     schema = {"properties": {"a": {"properties": {"$ref": {"type": "string", "bogus": 1}}}}}
     body = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
     fields, problems = CRDS.read(body)
@@ -289,7 +289,7 @@ def test_recursive_schemas_are_pruned_all_the_way() -> None:
 
 
 @pytest.mark.parametrize(("begin", "piece", "end"), [(b"", b"[", b""), (b'{"a":"', b"[{", b'"}'), (b"", b'["a",', b"")])
-def test_hostile_nesting_costs_in_proportion(begin: bytes, piece: bytes, end: bytes) -> None:
+def test_hostile_nesting_costs_linear_time(begin: bytes, piece: bytes, end: bytes) -> None:
     def refuse(data: bytes) -> None:
         with pytest.raises(BadRequest):
             SERVICES.decode(data, JSON)
@@ -316,7 +316,7 @@ def test_media_types() -> None:
     assert str(caught.value) == message + accepted
 
 
-def test_protobuf_becomes_what_json_would() -> None:
+def test_protobuf_decodes_to_the_same_as_json() -> None:
     metadata = b"\x0a\x04name"
     config_map = b"\x0a" + bytes([len(metadata)]) + metadata
     type_meta = b"\x0a\x02v1\x12\x09ConfigMap"
@@ -327,7 +327,7 @@ def test_protobuf_becomes_what_json_would() -> None:
     assert "'\\x00'" in refusal(CONFIG_MAPS, body.replace(b"\x04name", b"\x04na\x00e"), MEDIA_TYPE)
 
 
-def test_reading_what_is_decoded_already() -> None:
+def test_decoded_objects_are_read() -> None:
     fields, problems = SERVICES.read({"spec": {"bogus": 1, "type": None, "ports": [{"port": 80}]}, "zzz": {}})
     assert fields["spec"] == {"ports": [{"port": 80, "targetPort": 0}]}
     assert problems == ('unknown field "spec.bogus"', 'unknown field "zzz"')

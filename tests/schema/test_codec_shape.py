@@ -32,7 +32,7 @@ class Line(msgspec.Struct):
 
 
 @pytest.mark.parametrize("kind", ["Namespace", "Service", "Pod", "Endpoints", "EndpointSlice", "Lease", "Event"])
-def test_what_kubernetes_wrote_comes_out_byte_for_byte(kind: str) -> None:
+def test_objects_of_kubernetes_are_encoded_byte_for_byte(kind: str) -> None:
     seen = 0
     for line in small_lines():
         body = bytes(msgspec.json.decode(line, type=Line).object)
@@ -102,7 +102,7 @@ def test_what_kubernetes_wrote_comes_out_byte_for_byte(kind: str) -> None:
         ("DeleteOptions", "v1", {"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 0}),
     ],
 )
-def test_what_is_there_and_what_is_left_out(
+def test_present_and_omitted_fields(
     kind: str, api_version: str, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     fields, problems = codec(kind, api_version).decode(json.dumps(body).encode(), JSON)
@@ -111,7 +111,7 @@ def test_what_is_there_and_what_is_left_out(
     assert problems == ()
 
 
-def test_every_kind_survives_being_empty() -> None:
+def test_every_kind_can_be_empty() -> None:
     for kind in KINDS:
         fields, problems = kind.codec.decode(b"{}", JSON)
         assert json.loads(kind.codec.encode(fields)) == fields, kind
@@ -142,38 +142,38 @@ def test_canonical_values(path: str, given_: Any, kept: Any) -> None:
     assert value == kept
 
 
-def test_nothing_is_a_zero_time() -> None:
+def test_an_empty_time_is_a_zero_time() -> None:
     metadata = {"creationTimestamp": "0001-01-01T00:00:00Z", "deletionTimestamp": None}
     assert codec("ConfigMap").read({"metadata": metadata}).fields["metadata"] == {}
 
 
-def test_base64_is_written_as_go_writes_it() -> None:
+def test_base64_is_encoded_like_go() -> None:
     fields = codec("Secret").read({"data": {"a": "aG\nk=", "empty": ""}}).fields
     assert fields["data"] == {"a": "aGk=", "empty": ""}
 
 
-def test_maps_are_sorted_and_what_is_free_form_is_not() -> None:
+def test_maps_are_sorted_and_free_form_values_are_not() -> None:
     body = b'{"metadata":{"labels":{"b":"","a":""},"managedFields":[{"fieldsV1":{"f:b":{},"f:a":{}}}]}}'
     encoded = codec("ConfigMap").encode(codec("ConfigMap").decode(body, JSON).fields)
     assert b'"labels":{"a":"","b":""}' in encoded
     assert b'"fieldsV1":{"f:b":{},"f:a":{}}' in encoded
 
 
-def test_bodies_start_alike_and_have_no_resource_version() -> None:
+def test_bodies_begin_alike_without_a_resource_version() -> None:
     fields = {"metadata": {"resourceVersion": "7", "uid": "u", "name": "n"}, "apiVersion": "v1", "kind": "ConfigMap"}
     expected = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","uid":"u"}}'
     assert codec("ConfigMap").encode(fields) == expected
     assert fields["metadata"] == {"resourceVersion": "7", "uid": "u", "name": "n"}
 
 
-def test_html_is_escaped_as_in_go() -> None:
+def test_html_is_escaped_like_go() -> None:
     fields = codec("ConfigMap").read({"data": {"<&>": "\u2028\u2029\b\f\x7fé"}}).fields
     written = codec("ConfigMap").encode(fields)
     assert b'{"\\u003c\\u0026\\u003e":"\\u2028\\u2029\\b\\f\x7f\xc3\xa9"}' in written
     assert json.loads(written) == fields
 
 
-def test_what_strategies_leave_behind_is_encoded_too() -> None:
+def test_values_left_by_strategies_are_encoded() -> None:
     fields: dict[str, Any] = {
         "kind": "Service",
         "apiVersion": "v1",
@@ -239,7 +239,7 @@ SOME = [
 @pytest.mark.parametrize("name", SOME)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_decoding_what_was_encoded_changes_nothing(name: str, data: st.DataObject) -> None:
+def test_decoding_an_encoded_object_returns_it(name: str, data: st.DataObject) -> None:
     api_version, _, kind = name.rpartition("/")
     of_kind = codec(kind, api_version)
     body = data.draw(values(of_kind.schema))

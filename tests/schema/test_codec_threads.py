@@ -33,6 +33,6 @@ for _ in range(10):
 """
 
 
-def test_many_threads_may_be_the_first_to_decode_a_kind() -> None:
+def test_several_threads_can_decode_a_kind_for_the_first_time() -> None:
     done = subprocess.run([sys.executable, "-c", _DECODERS], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done

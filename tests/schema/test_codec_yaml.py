@@ -16,7 +16,7 @@ from ctrlmgr.schema.definitions import Definitions
 CONFIG_MAPS = Definitions.builtin().codec("ConfigMap", "v1", "io.k8s.api.core.v1.ConfigMap")
 
 
-def test_a_body() -> None:
+def test_a_yaml_body_is_decoded() -> None:
     body = b"""
 apiVersion: v1
 kind: ConfigMap
@@ -87,7 +87,7 @@ def test_problems() -> None:
         ("{'<<': 1}", {"<<": 1}),
     ],
 )
-def test_what_words_mean(word: str, value: Any) -> None:
+def test_plain_scalars_have_types(word: str, value: Any) -> None:
     decoded, repeated = yaml_document.decode(f"a: {word}\n".encode())
     assert decoded == {"a": value}
     assert type(decoded["a"]) is type(value)
@@ -119,7 +119,7 @@ def test_documents(data: bytes, value: Any) -> None:
         (b"[" * 65 + b"]" * 65, "exceeded max depth"),
     ],
 )
-def test_what_is_refused(data: bytes, reason: str) -> None:
+def test_invalid_yaml_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         yaml_document.decode(data)
     assert reason in str(caught.value)
@@ -127,7 +127,7 @@ def test_what_is_refused(data: bytes, reason: str) -> None:
         CONFIG_MAPS.decode(data, YAML)
 
 
-def test_aliases_cannot_make_much_out_of_little() -> None:
+def test_aliases_cannot_expand_a_document() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 9)]
     with pytest.raises(ValueError, match="excessive aliasing"):
@@ -154,7 +154,7 @@ def _some(random: Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_json_that_is_read_as_such_means_what_it_means_as_yaml(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_parsed_directly_equals_json_parsed_as_yaml(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random, quick = Random(seed), 0
     for _ in range(1000):
         fields = {"k": _some(random), random.choice(ODD): _some(random)}

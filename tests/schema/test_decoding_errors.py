@@ -58,7 +58,7 @@ def test_errors_name_embedded_structs(kind: str, spec: dict[str, Any], reason: s
         _decode(kind, {"spec": spec})
 
 
-def test_errors_name_structs_within_embedded_structs() -> None:
+def test_errors_name_structs_in_embedded_structs() -> None:
     package = "io.k8s.api.admissionregistration.v1."
     rules = [{"apiGroups": 7}]
     body = {"spec": {"matchConstraints": {"resourceRules": rules}}}
@@ -75,7 +75,7 @@ def test_errors_name_structs_within_embedded_structs() -> None:
         ({"image": 7, "livenessProbe": {"httpGet": {"port": {}}}}, "object into Go struct field HTTPGetAction"),
     ],
 )
-def test_types_that_decode_themselves_come_before_an_earlier_wrong_type(container: dict[str, Any], reason: str) -> None:
+def test_errors_of_custom_decoders_precede_earlier_wrong_types(container: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadRequest, match=reason):
         _decode("Pod", {"spec": {"containers": [container]}})
 
@@ -92,7 +92,7 @@ def test_types_that_decode_themselves_come_before_an_earlier_wrong_type(containe
         ("PersistentVolumeClaim", "spec.resources.requests"),
     ],
 )
-def test_amounts_of_resources_are_rounded_up_to_thousandths(kind: str, path: str) -> None:
+def test_resource_amounts_are_rounded_up_to_thousandths(kind: str, path: str) -> None:
     value: dict[str, Any] = {"cpu": "0.5n", "memory": "1500u", "storage": "1.5Gi"}
     for name in reversed(path.split(".")):
         value = {name: value}
@@ -102,7 +102,7 @@ def test_amounts_of_resources_are_rounded_up_to_thousandths(kind: str, path: str
     assert found == {"cpu": "1m", "memory": "2m", "storage": "1536Mi"}
 
 
-def test_quantities_outside_of_resource_lists_are_not_rounded() -> None:
+def test_quantities_outside_resource_lists_are_not_rounded() -> None:
     volume = {"name": "v", "emptyDir": {"sizeLimit": "0.5n"}}
     assert _decode("Pod", {"spec": {"volumes": [volume]}})["spec"]["volumes"][0]["emptyDir"] == {"sizeLimit": "1n"}
 
@@ -133,7 +133,7 @@ def test_amounts_of_runtime_classes_are_not_rounded() -> None:
         ("AAEC\u00e9", 4),
     ],
 )
-def test_illegal_base64_ends_where_go_gives_up(text: str, at: int | None) -> None:
+def test_the_error_of_illegal_base64_has_gos_position(text: str, at: int | None) -> None:
     if at is None:
         assert _decode("Secret", {"data": {"k": text}})["data"] == {"k": "dg=="}
         return
@@ -162,19 +162,19 @@ def test_errors_name_the_types_of_items(kind: str, fields: dict[str, Any], type_
 @pytest.mark.parametrize(
     ("number", "amount"), [("1e3", "1e3"), ("1E+3", "1E+3"), ("1.5", "1500m"), ("1000", "1k"), ("0.0005", "1m")]
 )
-def test_a_number_is_an_amount_as_it_is_spelled(number: str, amount: str) -> None:
+def test_a_number_keeps_its_spelling_as_a_quantity(number: str, amount: str) -> None:
     codec = Definitions.builtin().codec("ResourceQuota", "v1", f"{_CORE}ResourceQuota")
     body = f'{{"spec":{{"hard":{{"requests.cpu":{number}}}}}}}'
     assert codec.decode(body.encode(), JSON).fields["spec"]["hard"] == {"requests.cpu": amount}
 
 
-def test_other_numbers_are_what_they_were_beside_it() -> None:
+def test_other_numbers_are_decoded_normally() -> None:
     codec = Definitions.builtin().codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
     fields = codec.decode(b'{"data":{"a":[1e3,1.5,2]},"revision":1,"unknown":1}', JSON).fields
     assert [(each, type(each)) for each in fields["data"]["a"]] == [(1000.0, float), (1.5, float), (2, int)]
 
 
-def test_an_error_names_a_number_as_it_is_spelled() -> None:
+def test_an_error_shows_a_number_as_spelled() -> None:
     codec = Definitions.builtin().codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
     with pytest.raises(BadRequest, match=r"cannot unmarshal number 1\.50e0 into Go struct field"):
         codec.decode(b'{"revision":1.50e0}', JSON)

@@ -26,7 +26,7 @@ def test_values_are_counted() -> None:
 
 
 @pytest.mark.parametrize("text", [",", "{", "[", '",', "\\", '\\",', "\\\\,"])
-def test_what_stands_in_strings_is_no_value(text: str) -> None:
+def test_characters_in_strings_are_not_counted_as_values(text: str) -> None:
     strict_json.refuse_many(json.dumps({"a": text * (MOST_VALUES + 1)}).encode())
 
 
@@ -39,7 +39,7 @@ def test_what_stands_in_strings_is_no_value(text: str) -> None:
         ("PATCH", f"{PODS}/a", "application/json-patch+json", lists(MOST_VALUES)),
     ],
 )
-def test_a_request_of_too_many_values_is_refused(method: str, path: str, media_type: str, body: bytes) -> None:
+def test_a_request_with_too_many_values_is_refused(method: str, path: str, media_type: str, body: bytes) -> None:
     stage = Stage()
     stage.namespace("shop")
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -38,14 +38,14 @@ def without_zeros(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CAPTURED, ids=[case["command"] for case in CAPTURED])
-def test_what_kubectl_sends_is_what_it_prints(case: Mapping[str, Any]) -> None:
+def test_kubectls_protobuf_equals_its_yaml(case: Mapping[str, Any]) -> None:
     decoded = decode(bytes.fromhex(case["protobuf"]))
     assert list(decoded)[:2] == ["kind", "apiVersion"]
     assert without_zeros(decoded) == without_zeros(case["json"])
 
 
 @pytest.mark.parametrize("case", CAPTURED, ids=[case["command"] for case in CAPTURED])
-def test_what_kubectl_sends_is_stored_as_if_it_were_json(case: Mapping[str, Any]) -> None:
+def test_kubectls_protobuf_is_stored_like_json(case: Mapping[str, Any]) -> None:
     group, _, version = case["json"]["apiVersion"].rpartition("/")
     codec = KINDS.codec_for(GroupVersionKind(group, version, case["json"]["kind"]))
     sent, printed = codec.decode(bytes.fromhex(case["protobuf"]), MEDIA_TYPE), codec.read(deepcopy(case["json"]))
@@ -57,7 +57,7 @@ def config_map(raw: bytes) -> dict[str, Any]:
     return decode(unknown("v1", "ConfigMap", raw))
 
 
-def test_zero_values_are_passed_on() -> None:
+def test_zero_values_are_kept() -> None:
     raw = delimited(1, delimited(1, b"") + number(7, 0)) + number(4, 0)
     assert config_map(raw) == {
         "kind": "ConfigMap",
@@ -170,18 +170,18 @@ def test_embedded_structs_are_inlined() -> None:
     assert decoded["spec"]["containers"] == [{"name": "c", "livenessProbe": handler}]
 
 
-def test_maps_may_leave_keys_and_values_out() -> None:
+def test_maps_can_omit_keys_and_values() -> None:
     entries = delimited(2, delimited(2, b"v")) + delimited(2, delimited(1, b"k")) + delimited(3, delimited(1, b"b"))
     decoded = config_map(entries)
     assert (decoded["data"], decoded["binaryData"]) == ({"": "v", "k": ""}, {"b": ""})
 
 
-def test_a_message_that_comes_twice_is_merged_and_a_scalar_replaced() -> None:
+def test_a_repeated_message_is_merged_and_a_repeated_scalar_replaced() -> None:
     raw = delimited(1, delimited(1, b"a") + delimited(3, b"ns")) + delimited(1, delimited(1, b"b"))
     assert config_map(raw)["metadata"] == {"name": "b", "namespace": "ns"}
 
 
-def test_unknown_fields_are_stepped_over() -> None:
+def test_unknown_fields_are_skipped() -> None:
     group = varint(99 * 8 + 3) + number(1, 5) + varint(2 * 8 + 3) + varint(2 * 8 + 4) + varint(99 * 8 + 4)
     strange = [number(100, 1), delimited(101, b"abc"), varint(102 * 8 + 1) + b"12345678", varint(103 * 8 + 5) + b"1234"]
     assert config_map(b"".join([group, *strange, number(4, 1)])) == {
@@ -191,16 +191,16 @@ def test_unknown_fields_are_stepped_over() -> None:
     }
 
 
-def test_text_that_is_not_utf8_becomes_what_go_writes() -> None:
+def test_invalid_utf8_is_replaced_like_go() -> None:
     assert config_map(delimited(1, delimited(1, b"a\xffb")))["metadata"]["name"] == "a�b"
 
 
-def test_kind_and_version_default_to_what_the_path_says() -> None:
+def test_kind_and_version_default_to_those_of_the_path() -> None:
     data = MAGIC + delimited(2, number(4, 1))
     assert decode(data, "v1", "ConfigMap") == {"kind": "ConfigMap", "apiVersion": "v1", "immutable": True}
 
 
-def test_options_of_any_group_are_read() -> None:
+def test_options_of_any_group_are_decoded() -> None:
     options = unknown("coordination.k8s.io/v1", "DeleteOptions", number(1, 0) + delimited(4, b"Foreground"))
     decoded = decode(options)
     assert (decoded["gracePeriodSeconds"], decoded["propagationPolicy"]) == (0, "Foreground")
@@ -214,7 +214,7 @@ def names(message: str) -> set[str]:
     return found
 
 
-def test_every_field_has_the_name_it_has_in_openapi() -> None:
+def test_every_field_has_its_openapi_name() -> None:
     checked = 0
     for message in table()["messages"]:
         definition = message.replace("k8s.io.", "io.k8s.", 1).replace("_", "-")
@@ -226,7 +226,7 @@ def test_every_field_has_the_name_it_has_in_openapi() -> None:
     assert checked > 550
 
 
-def test_every_kind_with_a_definition_can_be_read() -> None:
+def test_every_kind_with_a_definition_can_be_decoded() -> None:
     for api_version, kind in (name.rsplit("/", 1) for name in table()["kinds"]):
         assert decode(unknown(api_version, kind, b"")) == {"kind": kind, "apiVersion": api_version}
 
@@ -240,19 +240,19 @@ def test_the_types_of_all_fields_are_known() -> None:
     assert f"{META}ObjectMeta" in known
 
 
-def test_lists_of_numbers_may_be_packed() -> None:
+def test_lists_of_numbers_can_be_packed() -> None:
     context = {"supplementalGroups": [1, 2000, 3_000_000_000]}
     pod = {"kind": "Pod", "apiVersion": "v1", "spec": {"securityContext": context}}
     assert decode(body(pod, packed=True)) == decode(body(pod)) == pod
 
 
-def test_quantities_that_are_empty_are_zero() -> None:
+def test_empty_quantities_are_zero() -> None:
     hard = delimited(1, delimited(1, b"cpu") + delimited(2, b""))
     decoded = decode(unknown("v1", "ResourceQuota", delimited(2, hard)))
     assert decoded["spec"]["hard"] == {"cpu": "0"}
 
 
-def test_json_in_bytes_that_is_none_is_refused() -> None:
+def test_invalid_json_in_bytes_is_refused() -> None:
     revision = unknown("apps/v1", "ControllerRevision", delimited(2, delimited(1, b"{")))
     with pytest.raises(
         BadRequest, match=r'^ControllerRevision in version "v1" cannot be handled as a ControllerRevision: error'

@@ -88,7 +88,7 @@ HANDLED = 'Pod in version "v1" cannot be handled as a Pod: '
         ),
     ],
 )
-def test_what_is_refused_and_how(data: bytes, message: str) -> None:
+def test_malformed_bodies_are_refused_with_an_error(data: bytes, message: str) -> None:
     with pytest.raises(BadRequest) as refusal:
         decode(data, "v1", "Pod")
     assert str(refusal.value) == message
@@ -104,7 +104,7 @@ def is_part(part: Any, whole: Any) -> bool:
 
 
 @pytest.mark.parametrize("data", BODIES, ids=lambda data: f"{len(data)} bytes")
-def test_a_body_cut_off_anywhere_is_refused_or_has_less(data: bytes) -> None:
+def test_a_truncated_body_is_refused_or_has_fewer_fields(data: bytes) -> None:
     """A protobuf message may end after any field, so truncation after a field cannot be detected; any other truncation
     must be detected.
     """
@@ -116,7 +116,7 @@ def test_a_body_cut_off_anywhere_is_refused_or_has_less(data: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(BODIES), st.lists(st.tuples(st.integers(4, 400), st.integers(0, 255)), min_size=1, max_size=6))
-def test_damage_never_does_anything_but_refuse(data: bytes, damage: list[tuple[int, int]]) -> None:
+def test_damaged_bodies_never_crash_the_decoder(data: bytes, damage: list[tuple[int, int]]) -> None:
     damaged = bytearray(data)
     for position, byte in damage:
         damaged[position % len(damaged)] = byte
@@ -125,7 +125,7 @@ def test_damage_never_does_anything_but_refuse(data: bytes, damage: list[tuple[i
 
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["Pod", "Event", "List", "Status"]))
-def test_noise_never_does_anything_but_refuse(noise: bytes, kind: str) -> None:
+def test_random_bytes_never_crash_the_decoder(noise: bytes, kind: str) -> None:
     assert_decoded_or_refused(unknown("v1", kind, noise))
 
 
@@ -153,7 +153,7 @@ def test_deep_nesting_is_refused() -> None:
             decode(definition(depth))
 
 
-def test_deep_json_inside_is_refused() -> None:
+def test_deep_json_in_protobuf_is_refused() -> None:
     data = b"[" * 100_000
     with pytest.raises(BadRequest, match="error decoding from json"):
         decode(unknown("apps/v1", "ControllerRevision", delimited(2, delimited(1, data))))
@@ -168,6 +168,6 @@ def test_deep_json_inside_is_refused() -> None:
         pytest.param(number(99, 1), lambda metadata: 300_000, id="unknown fields"),
     ],
 )
-def test_a_megabyte_of_small_fields_is_read_in_one_pass(piece: bytes, read: Any) -> None:
+def test_a_megabyte_of_small_fields_is_decoded_in_one_pass(piece: bytes, read: Any) -> None:
     metadata = decode(unknown("v1", "ConfigMap", delimited(1, piece * 300_000)))["metadata"]
     assert read(metadata) == 300_000

@@ -71,13 +71,13 @@ KINDS = sorted(name for name, message in table()["kinds"].items() if not message
 @pytest.mark.parametrize("name", ["v1/Pod", "v1/Service", "apps/v1/Deployment", "v1/PersistentVolume"])
 @settings(SLOW_TO_MAKE, max_examples=25)
 @given(data=st.data(), packed=st.booleans())
-def test_objects_come_back(name: str, data: st.DataObject, packed: bool) -> None:
+def test_objects_survive_a_round_trip(name: str, data: st.DataObject, packed: bool) -> None:
     check(name, data, packed)
 
 
 @settings(SLOW_TO_MAKE, max_examples=60)
 @given(name=st.sampled_from(KINDS), data=st.data(), packed=st.booleans())
-def test_objects_of_any_kind_come_back(name: str, data: st.DataObject, packed: bool) -> None:
+def test_objects_of_any_kind_survive_a_round_trip(name: str, data: st.DataObject, packed: bool) -> None:
     check(name, data, packed)
 
 

@@ -53,7 +53,7 @@ def test_fields_are_in_gos_order_with_embedded_structs_inlined() -> None:
     assert list(at(f"{META}ObjectMeta").properties)[-1] == "managedFields"
 
 
-def test_a_field_has_its_definition_and_what_it_adds_itself() -> None:
+def test_a_field_adds_to_its_definition() -> None:
     strategy = at("io.k8s.api.apps.v1.DeploymentSpec", "strategy")
     assert strategy.definition == "io.k8s.api.apps.v1.DeploymentStrategy"
     assert strategy.patch_strategy == ("retainKeys",)
@@ -61,7 +61,7 @@ def test_a_field_has_its_definition_and_what_it_adds_itself() -> None:
     assert DEFINITIONS.schema(strategy.definition).patch_strategy == ()
 
 
-def test_what_merging_needs_to_know() -> None:
+def test_merge_keys_and_strategies() -> None:
     ports = at(f"{CORE}ServiceSpec", "ports")
     assert (ports.list_type, ports.list_map_keys) == ("map", ("port", "protocol"))
     assert (ports.patch_strategy, ports.patch_merge_key) == (("merge",), "port")
@@ -76,7 +76,7 @@ def test_required_and_enumerated() -> None:
     assert at(f"{CORE}ServiceSpec", "type").default is MISSING
 
 
-def test_what_go_says_of_a_field() -> None:
+def test_go_information_of_a_field() -> None:
     container = at(f"{CORE}Container").properties
     assert (container["name"].go_type, container["name"].omitted) == ("string", False)
     assert (container["image"].go_type, container["image"].omitted) == ("string", True)
@@ -84,7 +84,7 @@ def test_what_go_says_of_a_field() -> None:
     assert (container["securityContext"].go_type, container["securityContext"].omitted) == ("*v1.SecurityContext", True)
 
 
-def test_a_definition_may_hold_itself() -> None:
+def test_a_definition_can_be_recursive() -> None:
     props = at("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
     assert props.properties["properties"].values is props
 
@@ -95,7 +95,7 @@ def test_nodes_are_shared() -> None:
     assert Definitions.builtin() is DEFINITIONS
 
 
-def test_a_definition_as_openapi_has_it_is_the_callers_own() -> None:
+def test_a_returned_openapi_definition_belongs_to_the_caller() -> None:
     raw = DEFINITIONS.raw(f"{CORE}ServicePort")
     assert raw["required"] == ["port"]
     raw.clear()
@@ -117,7 +117,7 @@ def test_go_and_openapi_name_the_same_fields() -> None:
         assert {field.name for field in go} == DEFINITIONS.raw(name).get("properties", {}).keys(), name
 
 
-def test_structs_are_never_left_out_for_being_empty() -> None:
+def test_structs_are_never_omitted_when_empty() -> None:
     for name in DEFINITIONS:
         for field in DEFINITIONS.schema(name).properties.values():
             assert not (field.omitted and field.kind == "object" and not field.go_type.startswith("*")), name

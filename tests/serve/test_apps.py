@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_operator_in_serve(folder: Path) -> None:
+def test_the_example_operator_runs_in_serve(folder: Path) -> None:
     database = f"sqlite:///{folder}/shop.db"
     with ServerProcess(folder, "--database", database, "--app", "shop:app") as server:
         cluster = Served(server)
@@ -75,7 +75,7 @@ def serve(folder: Path, *flags: str) -> str:
     return line
 
 
-def test_an_app_that_is_no_app_ends_serve_with_one_line(folder: Path) -> None:
+def test_an_invalid_app_ends_serve_with_one_line(folder: Path) -> None:
     assert serve(folder, "--app", "store:app") == "error: --app store:app: there is no module store"
     (folder / "twice.py").write_text((folder / "shop.py").read_text())
     assert serve(folder, "--app", "shop:app", "--app", "twice:app").startswith(
@@ -96,7 +96,7 @@ def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(fo
     )
 
 
-def test_a_kind_that_is_defined_nowhere_is_named(folder: Path) -> None:
+def test_an_undefined_kind_is_named(folder: Path) -> None:
     text = "from ctrlmgr import App\napp = App('late')\n"
     text += "@app.controller('example.org/v1/Later', reads=['v1/Pod', 'gateway.networking.k8s.io/v1/Gateway'])\n"
     # `python -m`, as the tests start it, imports modules from the working directory instead of Python's own

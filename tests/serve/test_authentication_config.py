@@ -51,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bearing]:
     issuer.stop()
 
 
-def test_a_token_names_whom_expressions_make_of_it(site: Bearing) -> None:
+def test_expressions_determine_the_user_of_a_token(site: Bearing) -> None:
     code, user = site.who(uid="7", team="till")
     assert code == 201
     assert user == {
@@ -63,7 +63,7 @@ def test_a_token_names_whom_expressions_make_of_it(site: Bearing) -> None:
 
 
 @pytest.mark.parametrize("claims", [{"iat": 1}, {"roles": ["admins"]}, {"user": "jane"}, {"roles": 7}])
-def test_a_token_that_will_not_do_is_refused(site: Bearing, claims: dict[str, Any]) -> None:
+def test_an_invalid_token_is_refused(site: Bearing, claims: dict[str, Any]) -> None:
     assert site.who(**claims) == (401, "Unauthorized")
 
 
@@ -76,7 +76,7 @@ def test_reasons_are_shown_in_token_reviews_and_the_log(site: Bearing) -> None:
     assert "token claims expression failed" in site.server.output
 
 
-def test_a_changed_rule_counts_and_one_that_does_not_compile_does_not(site: Bearing) -> None:
+def test_a_changed_rule_is_loaded_and_an_invalid_one_ignored(site: Bearing) -> None:
     assert site.who(roles=["dev", "ops"])[0] == 201
     rule = {"expression": "user.groups.size() < 2", "message": "too many"}
     by_expressions(site.folder, site.issuer, userValidationRules=[USER_RULE, rule])

@@ -75,12 +75,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(server)
 
 
-def test_every_cluster_has_its_roles(site: Site) -> None:
+def test_every_cluster_has_the_default_roles(site: Site) -> None:
     roles = site.ask("admin", "GET", f"{GROUP}/clusterroles")[1]["items"]
     assert {"cluster-admin", "admin", "edit", "view", "system:node"} <= {role["metadata"]["name"] for role in roles}
 
 
-def test_rights_come_and_go_with_the_next_request(site: Site) -> None:
+def test_changed_rights_apply_to_the_next_request(site: Site) -> None:
     code, refused = site.ask("ann", "GET", "/api/v1/namespaces/default/pods")
     assert (code, refused["message"]) == (
         403,
@@ -93,7 +93,7 @@ def test_rights_come_and_go_with_the_next_request(site: Site) -> None:
     assert site.ask("ann", "GET", "/api/v1/namespaces/default/pods")[0] == 403
 
 
-def test_update_right_does_not_allow_creation(site: Site) -> None:
+def test_the_right_to_update_does_not_allow_creation(site: Site) -> None:
     site.grant("ann", "updates", {"verbs": ["update", "patch"], "apiGroups": [""], "resources": ["configmaps"]})
     path, body = "/api/v1/namespaces/default/configmaps/new", {"metadata": {"name": "new"}, "data": {"a": "1"}}
     apply = {"apiVersion": "v1", "kind": "ConfigMap", **body}
@@ -103,7 +103,7 @@ def test_update_right_does_not_allow_creation(site: Site) -> None:
     site.revoke("updates")
 
 
-def test_no_one_grants_what_they_do_not_have(site: Site) -> None:
+def test_a_client_cannot_grant_rights_it_does_not_have(site: Site) -> None:
     rights = {"verbs": ["create", "update"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]}
     site.grant("ann", "makes-roles", rights)
     role = {"metadata": {"name": "more"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]}
@@ -116,7 +116,7 @@ def test_no_one_grants_what_they_do_not_have(site: Site) -> None:
     site.revoke("makes-roles")
 
 
-def test_reviews_tell_the_truth(site: Site) -> None:
+def test_access_reviews_equal_the_authorizers_decisions(site: Site) -> None:
     site.grant("bob", "logs", {"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]})
     asked = {"verb": "get", "resource": "pods", "subresource": "log", "namespace": "default"}
     path = "/apis/authorization.k8s.io/v1"
@@ -132,7 +132,7 @@ def test_reviews_tell_the_truth(site: Site) -> None:
 
 
 @pytest.mark.parametrize("path", ["/ui/api/stats", "/debug/threads", "/configz", "/metrics"])
-def test_what_the_process_is_inside_takes_a_right(site: Site, path: str) -> None:
+def test_debug_pages_require_a_right(site: Site, path: str) -> None:
     assert site.ask("ann", "GET", path)[0] == 403
     assert site.ask("", "GET", path)[0] == 403
     site.grant("ann", "inside", {"verbs": ["get"], "nonResourceURLs": [path]})
@@ -141,7 +141,7 @@ def test_what_the_process_is_inside_takes_a_right(site: Site, path: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/healthz", "/version"])
-def test_all_may_read_what_is_no_secret(site: Site, path: str) -> None:
+def test_every_client_can_read_public_paths(site: Site, path: str) -> None:
     assert site.ask("", "GET", path)[0] == 200
 
 
@@ -153,7 +153,7 @@ VIEWS = {
 }
 
 
-def test_the_page_shows_what_its_reader_may_get(site: Site) -> None:
+def test_the_page_shows_only_objects_its_user_can_get(site: Site) -> None:
     site.grant("ann", "looks", {"verbs": ["get"], "nonResourceURLs": ["/ui/api/*"]})
     for view, query in VIEWS.items():
         code, told = site.ask("ann", "GET", f"/ui/api/{view}?{query}")

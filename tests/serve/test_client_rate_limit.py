@@ -26,7 +26,7 @@ class Recording:
         return f"answer to {operation}"
 
 
-def test_operations_beyond_the_burst_wait_for_their_token() -> None:
+def test_operations_above_the_burst_wait_for_a_token() -> None:
     clock, run = FakeClock(), Recording()
     bucket: TokenBucket[None] = TokenBucket(10, 2, clock=clock)
     throttled: Any = ThrottledRunner(run, bucket, clock=clock)

@@ -18,7 +18,7 @@ from tests.background import DEADLINE, background
 from tests.manager.stage import Scripted, Stage
 
 
-def test_each_starts_an_interval_after_the_one_before_or_a_bit_later() -> None:
+def test_each_controller_starts_an_interval_or_slightly_more_after_the_previous_one() -> None:
     controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(4)]
     after = [each._start_after for each in watched(controllers, 10.0, Random(1))]
     gaps = [later - earlier for earlier, later in itertools.pairwise(after)]
@@ -27,12 +27,12 @@ def test_each_starts_an_interval_after_the_one_before_or_a_bit_later() -> None:
     assert len(set(gaps)) == 3
 
 
-def test_without_an_interval_all_start_at_once() -> None:
+def test_without_an_interval_all_controllers_start_at_once() -> None:
     controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(3)]
     assert [each._start_after for each in watched(controllers, 0.0, Random(1))] == [0, 0, 0]
 
 
-def test_one_that_is_stopped_before_its_turn_never_runs() -> None:
+def test_a_controller_stopped_before_its_start_never_runs() -> None:
     class Unwanted:
         name = "unwanted"
 
@@ -47,7 +47,7 @@ def test_one_that_is_stopped_before_its_turn_never_runs() -> None:
     assert last.problem() == "unwanted is not running"
 
 
-def test_its_health_tells_a_controller_that_failed_from_one_whose_term_is_over() -> None:
+def test_health_distinguishes_a_failed_controller_from_an_ended_term() -> None:
     class Failing:
         name = "failing"
         error: Exception = Fenced("term 1 is over")

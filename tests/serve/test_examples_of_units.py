@@ -41,19 +41,19 @@ def started_by_the_container() -> list[str]:
 
 
 @pytest.mark.parametrize("words", [started_by_the_unit(), started_by_the_container()], ids=["unit", "container"])
-def test_what_is_started_is_a_command_line_of_ours(words: list[str]) -> None:
+def test_the_units_command_line_is_valid(words: list[str]) -> None:
     assert Path(words[0]).name == "ctrlmgr"
     command = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), words[1])
     assert command is not None
     assert command.make_context("serve", words[2:]).params["flag_server_listen"] == "0.0.0.0:6443"
 
 
-def test_the_unit_waits_for_what_the_process_tells() -> None:
+def test_the_unit_waits_for_the_ready_notification() -> None:
     service = unit()
     assert service["Type"] == "notify"
     assert service["ExecReload"].startswith("/bin/kill -HUP")
     assert float(service["WatchdogSec"]) / 2 > 10, "the event loop may stand still for ten seconds"
 
 
-def test_the_container_is_stopped_by_a_signal_that_stops_in_order() -> None:
+def test_the_container_is_stopped_by_a_signal_for_a_graceful_shutdown() -> None:
     assert re.search(r"^STOPSIGNAL SIGTERM$", block("dockerfile"), re.MULTILINE)

@@ -16,5 +16,5 @@ from ctrlmgr.serve.front import reachable
         ("https://ctrlmgr.example.com:6443", "192.0.2.7", "https://ctrlmgr.example.com:6443"),
     ],
 )
-def test_an_address_that_means_all_interfaces_is_none_to_connect_to(url: str, advertised: str, wanted: str) -> None:
+def test_a_wildcard_address_is_replaced_for_connections(url: str, advertised: str, wanted: str) -> None:
     assert reachable(url, advertised) == wanted

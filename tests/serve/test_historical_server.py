@@ -30,14 +30,14 @@ def found(url: str, text: str) -> Moment:
         return find_moment(database, text, now=NOW)
 
 
-def test_a_moment_is_a_revision_or_a_time(url: str) -> None:
+def test_a_past_revision_is_given_as_a_revision_or_a_time(url: str) -> None:
     moment = found(url, "12")
     assert (moment.revision, moment.lost, moment.known) == (12, [], None)
     assert found(url, "2026-01-02T03:04:14.000001Z") == moment
     assert found(url, "head") == found(url, "1m")
 
 
-def test_what_was_compacted_by_itself_is_left_out(url: str) -> None:
+def test_separately_compacted_resources_are_omitted(url: str) -> None:
     with closing(open_log(url, clock=FakeClock(), random=random.Random(1))) as log:
         log.compact(14, resource=LEASES)
     moment = found(url, "12")
@@ -48,7 +48,7 @@ def test_what_was_compacted_by_itself_is_left_out(url: str) -> None:
     assert found(url, "14").known is None
 
 
-def test_what_was_compacted_whole_is_gone(url: str) -> None:
+def test_a_compacted_revision_is_refused(url: str) -> None:
     with closing(open_log(url, clock=FakeClock(), random=random.Random(1))) as log:
         log.compact(13)
     with pytest.raises(Expired):

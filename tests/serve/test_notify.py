@@ -48,7 +48,7 @@ def systemd() -> Iterator[Systemd]:
         systemd.close()
 
 
-def test_it_is_told_of_being_ready_when_that_is_so(systemd: Systemd) -> None:
+def test_readiness_is_notified_when_the_process_is_ready(systemd: Systemd) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": systemd.address})
     answers = iter([False, False, True])
     manager.is_ready = lambda: next(answers)
@@ -62,7 +62,7 @@ def test_it_is_told_of_being_ready_when_that_is_so(systemd: Systemd) -> None:
     running.result(DEADLINE)
 
 
-def test_the_watchdog_is_fed_only_while_the_process_is_alive(systemd: Systemd) -> None:
+def test_the_watchdog_is_notified_only_while_the_process_is_alive(systemd: Systemd) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "20000"})
     assert manager.watchdog == 0.02
     alive = threading.Event()
@@ -116,7 +116,7 @@ def hangs_up() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("hangs_up")
-def test_a_process_tells_systemd_and_takes_up_its_log_level_on_sighup(tmp_path: Path, systemd: Systemd) -> None:
+def test_a_process_notifies_systemd_and_reloads_its_log_level_on_sighup(tmp_path: Path, systemd: Systemd) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('[log]\nformat = "json"\nlevel = "error"\n')
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", "--settings", str(settings)]

@@ -28,7 +28,7 @@ def settings(**said: Any) -> Settings:
     return Settings(oidc=OpenIdSettings(**{**NAMED, **said}))
 
 
-def test_without_flags_there_is_none() -> None:
+def test_without_flags_there_is_no_issuer() -> None:
     assert issuer_of(Settings()) is None
 
 
@@ -42,13 +42,13 @@ def test_without_flags_there_is_none() -> None:
         ({"username_prefix": "oidc:"}, Mapping("sub", "oidc:")),
     ],
 )
-def test_non_email_username_gets_the_issuer_prefix(said: dict[str, Any], username: Mapping) -> None:
+def test_a_username_claim_other_than_email_gets_the_issuer_prefix(said: dict[str, Any], username: Mapping) -> None:
     issuer = issuer_of(settings(**said))
     assert issuer is not None
     assert issuer.username == username
 
 
-def test_an_issuer_is_as_a_file_would_name_it() -> None:
+def test_flags_configure_the_same_issuer_as_a_file() -> None:
     issuer = issuer_of(settings(groups_claim="roles", groups_prefix="g:", required_claim=("hd=example.com", "a=b=c")))
     assert issuer is not None
     assert issuer.discovery_url == f"{URL}/.well-known/openid-configuration"
@@ -69,13 +69,13 @@ def test_an_issuer_is_as_a_file_would_name_it() -> None:
         ({"ca_file": "/none"}, "oidc.ca_file: /none cannot be used: No such file or directory"),
     ],
 )
-def test_what_cannot_be_used_is_refused(said: dict[str, Any], problem: str) -> None:
+def test_invalid_flags_are_refused(said: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError) as refused:
         issuer_of(settings(**said))
     assert problem in str(refused.value)
 
 
-def test_it_is_named_by_flags_or_by_a_file() -> None:
+def test_an_issuer_is_configured_by_flags_or_a_file() -> None:
     both = Settings(oidc=OpenIdSettings(**NAMED), authentication=AuthenticationSettings(config="a.yaml"))
     with pytest.raises(SettingsError, match=r"these settings and authentication\.config exclude each other"):
         issuer_of(both)
@@ -91,7 +91,7 @@ def issuer(tmp_path: Path) -> Iterator[Issuer]:
     made.stop()
 
 
-def test_its_tokens_are_good_if_signed_as_they_must_be(tmp_path: Path, issuer: Issuer) -> None:
+def test_correctly_signed_tokens_are_accepted(tmp_path: Path, issuer: Issuer) -> None:
     authority = tmp_path / "issuer.crt"
     authority.write_text(issuer.authority)
     trusted = issuer_of(settings(issuer_url=issuer.url, ca_file=str(authority), username_prefix="oidc:"))

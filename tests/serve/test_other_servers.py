@@ -69,7 +69,7 @@ def site(
         yield Site(server)
 
 
-def test_it_is_asked_only_where_the_others_say_nothing(site: Site, answering: Answering) -> None:
+def test_the_webhook_is_called_only_without_an_earlier_decision(site: Site, answering: Answering) -> None:
     answering.asked.clear()
     assert site.ask("admin", "GET", PODS)[0] == 200
     assert site.ask("ann", "GET", "/version")[0] == 200  # by RBAC
@@ -82,14 +82,14 @@ def test_it_is_asked_only_where_the_others_say_nothing(site: Site, answering: An
     assert review["spec"]["groups"] == ["dev", "system:authenticated"]
 
 
-def test_a_no_is_a_refusal_with_its_reason(site: Site, answering: Answering) -> None:
+def test_a_denial_is_a_refusal_with_its_reason(site: Site, answering: Answering) -> None:
     answering.status = {"allowed": False, "denied": True, "reason": "not on Mondays"}
     code, told = site.ask("bob", "GET", PODS)
     assert code == 403
     assert told["message"].endswith('in the namespace "default": not on Mondays')
 
 
-def test_without_an_answer_nothing_is_done_and_it_is_no_refusal(site: Site, answering: Answering) -> None:
+def test_without_a_response_a_request_fails_without_a_denial(site: Site, answering: Answering) -> None:
     answering.status = "nonsense"
     code, told = site.ask("bob", "GET", f"{PODS}?limit=1")
     assert code == 500
@@ -102,7 +102,7 @@ def test_without_an_answer_nothing_is_done_and_it_is_no_refusal(site: Site, answ
     assert told["status"]["evaluationError"]
 
 
-def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
+def test_controllers_do_not_depend_on_the_webhook(site: Site, answering: Answering) -> None:
     """Controllers have the permissions of their roles: a namespace gets its ServiceAccount although the authorization
     webhook sends invalid responses.
     """
@@ -112,7 +112,7 @@ def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
     wait_until(lambda: site.ask("admin", "GET", "/api/v1/namespaces/made/serviceaccounts/default")[0] == 200)
 
 
-def test_tokens_that_others_know_are_good(site: Site, answering: Answering, issuer: Issuer) -> None:
+def test_tokens_known_to_the_webhook_are_accepted(site: Site, answering: Answering, issuer: Issuer) -> None:
     """Each request uses a new connection, so nothing was cached before the webhook is called."""
     answering.status = {"allowed": False}
     token = issuer.token(exp=int(time.time()) + 600)
@@ -125,6 +125,6 @@ def test_tokens_that_others_know_are_good(site: Site, answering: Answering, issu
 
 
 @pytest.mark.parametrize(("mode", "file"), [("Webhook", ""), ("RBAC", "some.kubeconfig")])
-def test_the_mode_and_its_file_come_together(mode: str, file: str) -> None:
+def test_the_mode_and_its_file_require_each_other(mode: str, file: str) -> None:
     with pytest.raises(SettingsError, match="webhook_config_file"):
         ServingAuthorization(AuthorizationSettings(mode=(mode,), webhook_config_file=file), clock=SystemClock())

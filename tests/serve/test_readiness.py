@@ -18,7 +18,7 @@ from ctrlmgr.testing import FakeClock
 TIMEOUT = 10.0
 
 
-def test_a_script_that_waits_for_the_file_finds_the_servers_url(tmp_path: Path) -> None:
+def test_a_script_that_waits_for_the_file_reads_the_servers_url(tmp_path: Path) -> None:
     file = tmp_path / "ready"
     file.write_text("left behind")
     asked, is_up, stop = threading.Event(), threading.Event(), threading.Event()
@@ -42,7 +42,7 @@ def test_a_script_that_waits_for_the_file_finds_the_servers_url(tmp_path: Path) 
     assert [entry["event"] for entry in logs] == ["ready"]
 
 
-def test_ready_is_said_after_the_address_is_published_but_is_not_held_back_for_ever() -> None:
+def test_readiness_follows_the_published_address_within_a_time_limit() -> None:
     asked, is_published, stop, clock = threading.Event(), threading.Event(), threading.Event(), FakeClock()
 
     def published() -> bool:
@@ -69,13 +69,13 @@ def test_ready_is_said_after_the_address_is_published_but_is_not_held_back_for_e
     assert [entry["event"] for entry in logs] == ["ready", "ready"]
 
 
-def test_a_file_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "ready").mkdir()
     with pytest.raises(SettingsError, match=r"server.ready_file: .*/ready cannot be written"):
         Readiness(lambda: True, "", tmp_path / "ready", clock=FakeClock())
 
 
-def test_checks_that_fail_while_it_starts_do_not_fill_the_log() -> None:
+def test_failing_checks_during_the_start_are_not_logged() -> None:
     problems: dict[str, str | None] = {f"controller/{number}": f"{number} is not running" for number in range(60)}
     health = Health("readyz", [Check(name, partial(problems.get, name)) for name in problems])
     with capture_logs() as logs:

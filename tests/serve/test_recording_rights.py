@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCluster]:
         ("GET", "/ui/api/status"),
     ],
 )
-def test_it_takes_the_right_to_the_path(
+def test_recording_requires_the_right_to_the_path(
     server: MockCluster, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
     assert server.request(method, path)[0] == 200

@@ -16,13 +16,13 @@ def token(folder: Path) -> str:
     return shared_token(folder, random.Random(1))
 
 
-def test_a_token_is_made_once(tmp_path: Path) -> None:
+def test_a_token_is_created_once(tmp_path: Path) -> None:
     made = token(tmp_path)
     assert shared_token(tmp_path, random.Random(2)) == made
     assert (tmp_path / "admin.token").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_token_readable_by_others_is_refused(tmp_path: Path) -> None:
     token(tmp_path)
     (tmp_path / "admin.token").chmod(0o644)
     with pytest.raises(SettingsError, match="other users can read"):
@@ -30,14 +30,14 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "two words\n"])
-def test_what_is_no_token_is_refused(tmp_path: Path, content: str) -> None:
+def test_an_invalid_token_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "admin.token").write_text(content)
     (tmp_path / "admin.token").chmod(0o600)
     with pytest.raises(SettingsError, match="contains no token"):
         token(tmp_path)
 
 
-def test_what_cannot_be_written_is_good_when_nothing_is_missing(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_accepted_if_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "identity"
     folder.mkdir()
     (folder / ".lock").mkdir()  # this has the effect of a read-only file system: the file cannot be opened for writing
@@ -51,7 +51,7 @@ def test_what_cannot_be_written_is_good_when_nothing_is_missing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("url", ["k8s.example.com", "http://k8s.example.com", "https://", "https://[::1"])
-def test_what_clients_cannot_reach_is_refused(url: str) -> None:
+def test_an_unreachable_advertised_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is not a URL"):
         public_host(url)
 

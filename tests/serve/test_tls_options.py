@@ -13,7 +13,7 @@ from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.settings import load
 
 
-def test_without_settings_the_server_uses_its_own_certificate() -> None:
+def test_without_settings_the_server_uses_its_generated_certificate() -> None:
     options = tls_options(load({}, {}).settings)
     assert (options.default, options.named, options.minimum) == (None, [], ssl.TLSVersion.TLSv1_2)
 
@@ -42,6 +42,6 @@ def test_files_names_and_version_are_read() -> None:
         ({"tls.cipher_suites": "TLS_RSA_WITH_RC4_128_SHA"}, "TLS_RSA_WITH_RC4_128_SHA is not supported; choose from"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given: dict[str, str], problem: str) -> None:
+def test_unusable_files_are_refused(given: dict[str, str], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem.replace("(", r"\(")):
         tls_options(load(given, {}).settings)

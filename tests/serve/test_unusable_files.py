@@ -72,7 +72,7 @@ def serve(run: Run, folder: Path, flag: str, file: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("flag", "text", "problem"), UNUSABLE)
-def test_a_file_that_cannot_be_used_is_refused(run: Run, tmp_path: Path, flag: str, text: str, problem: str) -> None:
+def test_an_unusable_file_is_refused(run: Run, tmp_path: Path, flag: str, text: str, problem: str) -> None:
     file = tmp_path / "unusable"
     file.write_text(text)
     file.chmod(0o600)
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_used_is_refused(run: Run, tmp_path: Path, flag: s
 
 
 @pytest.mark.parametrize("flag", sorted({flag for flag, _, _ in UNUSABLE}))
-def test_a_file_that_is_not_there_is_refused(run: Run, tmp_path: Path, flag: str) -> None:
+def test_a_missing_file_is_refused(run: Run, tmp_path: Path, flag: str) -> None:
     code, said = serve(run, tmp_path, flag, tmp_path / "none")
     assert code == ExitCode.USAGE
     assert said.startswith("error: ")

@@ -76,7 +76,7 @@ RULES: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("rule", "messages"), RULES)
-def test_a_rule_is_told_what_is_wrong_with_it(rule: dict[str, Any], messages: list[str]) -> None:
+def test_an_invalid_rule_has_kubernetes_errors(rule: dict[str, Any], messages: list[str]) -> None:
     spec = {**VALIDATING, "matchConstraints": {"resourceRules": [{**RULE, **rule}]}}
     path = "spec.matchConstraints.resourceRules[0]"
     assert _create(ValidatingPolicyStrategy(), spec).messages == [f"{path}.{message}" for message in messages]
@@ -191,13 +191,13 @@ SPECS: list[tuple[Strategy, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("strategy", "spec", "messages"), SPECS)
-def test_a_policy_or_binding_is_told_what_is_wrong_with_it(
+def test_an_invalid_policy_or_binding_has_kubernetes_errors(
     strategy: Strategy, spec: dict[str, Any], messages: list[str]
 ) -> None:
     assert sorted(_create(strategy, spec).messages) == sorted(messages)
 
 
-def test_a_binding_s_restriction_is_defaulted() -> None:
+def test_the_match_resources_of_a_binding_are_defaulted() -> None:
     written = _create(BindingStrategy(mutates=False), {**BINDING, "matchResources": {}})
     assert written.messages == []
     assert written.object["spec"]["matchResources"] == {
@@ -225,7 +225,7 @@ def test_a_binding_s_restriction_is_defaulted() -> None:
         ),
     ],
 )
-def test_the_table_shows_which_parameters_a_binding_names(reference: dict[str, Any] | None, cell: str) -> None:
+def test_the_table_shows_the_parameters_of_a_binding(reference: dict[str, Any] | None, cell: str) -> None:
     fields = {"metadata": {"name": "x"}, "spec": {"policyName": "p", "paramRef": reference}}
     assert list(ADMISSION_POLICY_BINDING.row(fields, ages_at(0)))[1] == cell
 
@@ -258,7 +258,7 @@ REFUSED_EXPRESSIONS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "told"), REFUSED_EXPRESSIONS)
-def test_expressions_of_a_policy_compile_or_the_policy_is_refused(fields: dict[str, Any], told: str) -> None:
+def test_a_policy_with_an_invalid_expression_is_refused(fields: dict[str, Any], told: str) -> None:
     (message,) = _create(ValidatingPolicyStrategy(), {**VALIDATING, **fields}).messages
     path, _, problem = told.partition(": ")
     expression, _, problem = problem.partition(": ")
@@ -266,7 +266,7 @@ def test_expressions_of_a_policy_compile_or_the_policy_is_refused(fields: dict[s
     assert problem in message
 
 
-def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
+def test_expressions_of_a_policy_can_use_parameters_and_variables() -> None:
     spec = {
         **VALIDATING,
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -293,14 +293,14 @@ def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
         ("JSONPatch{op: 'add', nope: object.x}", ""),
     ],
 )
-def test_a_json_patch_takes_unknown_fields_of_no_type(patch: str, told: str) -> None:
+def test_a_json_patch_expression_accepts_unknown_fields(patch: str, told: str) -> None:
     """The CEL type `JSONPatch` reports that every field name exists (apiserver `JSONPatchType.Field`)."""
     mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}
     messages = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [mutation]}).messages
     assert [told in each for each in messages] == [True] * bool(told)
 
 
-def test_expressions_of_mutations_and_conditions_are_told_of_without_the_space_around_them() -> None:
+def test_invalid_expressions_are_reported_trimmed() -> None:
     patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": " x"}, "applyConfiguration": {"expression": ""}}
     conditions = [{"name": "c", "expression": "\ty "}]
     found = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [patch], "matchConditions": conditions})
@@ -344,7 +344,7 @@ def test_the_status_of_a_policy_is_checked() -> None:
     ]
 
 
-def test_annotations_are_shown_as_structs() -> None:
+def test_annotations_are_formatted_as_structs() -> None:
     annotations = [{"key": f"k{at}", "valueExpression": "'v'"} for at in range(21)]
     (error,) = _create(ValidatingPolicyStrategy(), {**VALIDATING, "auditAnnotations": annotations}).errors
     assert error.body.startswith('Invalid value: [{"Key":"k0","ValueExpression":"\'v\'"},{"Key":"k1",')

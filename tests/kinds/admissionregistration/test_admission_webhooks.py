@@ -32,7 +32,7 @@ def kept(before: dict[str, Any], **change: Any) -> list[str]:
     return update(VALIDATING, hooks(before), {"webhooks": [{**HOOK, **before, **change}]}, namespaced=False).messages
 
 
-def test_an_empty_hook_is_told_of_in_this_order() -> None:
+def test_the_errors_of_an_empty_hook_have_this_order() -> None:
     empty = create(MUTATING, {"metadata": {"name": "w"}, "webhooks": [{}]}, namespaced=False)
     assert empty.messages == [
         "webhooks[0].name: Required value",
@@ -68,11 +68,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("hook", "messages"), REFUSED)
-def test_what_is_wrong_with_a_hook(hook: dict[str, Any], messages: list[str]) -> None:
+def test_an_invalid_hook_has_kubernetes_errors(hook: dict[str, Any], messages: list[str]) -> None:
     assert told(hook) == [f"webhooks[0].{each}" for each in messages]
 
 
-def test_names_are_told_apart() -> None:
+def test_names_of_hooks_must_differ() -> None:
     assert told({}, {}) == ['webhooks[1].name: Duplicate value: "a.b.c"']
 
 
@@ -85,12 +85,12 @@ STAYS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("before", "change"), STAYS)
-def test_what_was_wrong_before_may_stay_so(before: dict[str, Any], change: dict[str, Any]) -> None:
+def test_existing_errors_are_tolerated(before: dict[str, Any], change: dict[str, Any]) -> None:
     assert told(before) != []
     assert kept(before, **change) == []
 
 
-def test_changed_conditions_are_looked_at() -> None:
+def test_changed_match_conditions_are_checked() -> None:
     conditions = [{"name": "c", "expression": "x"}]
     assert (
         len(kept({"matchConditions": conditions}, matchConditions=[*conditions, {"name": "d", "expression": "y"}])) == 2

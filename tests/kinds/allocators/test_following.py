@@ -87,7 +87,7 @@ def probes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @RANGES
 @pytest.mark.usefixtures("probes")
-def test_what_is_found_is_always_free_and_found_as_long_as_anything_is(range_: Range) -> None:
+def test_a_found_value_is_free_and_found_while_any_exists(range_: Range) -> None:
     cluster, source = Cluster(), random.Random(3)
     searcher = Searcher(range_)
     held = list(range(20, 240))
@@ -109,7 +109,7 @@ def test_what_is_found_is_always_free_and_found_as_long_as_anything_is(range_: R
 
 @RANGES
 @pytest.mark.usefixtures("probes")
-def test_the_preferred_band_is_used_up_first_and_everything_is_found(range_: Range) -> None:
+def test_the_preferred_band_is_used_first_and_everything_is_found(range_: Range) -> None:
     cluster, source, searcher = Cluster(), random.Random(1), Searcher(range_)
     found = []
     while (index := searcher.find(cluster.state, source)) is not None:
@@ -123,7 +123,7 @@ def test_the_preferred_band_is_used_up_first_and_everything_is_found(range_: Ran
     assert searcher.find(cluster.state, source) == 77
 
 
-def test_claims_are_listed_once_and_only_when_probing_does_not_help() -> None:
+def test_claims_are_listed_once_and_only_after_probing_fails() -> None:
     cluster, searcher, source = Cluster(), Searcher(FOUR), random.Random(1)
     cluster.state.gets = cluster.state.lists = 0
     found: list[int] = []
@@ -138,7 +138,7 @@ def test_claims_are_listed_once_and_only_when_probing_does_not_help() -> None:
 
 
 @pytest.mark.usefixtures("probes")
-def test_what_the_write_has_taken_already_is_not_found_and_not_remembered() -> None:
+def test_values_taken_in_the_same_write_are_not_found_and_not_remembered() -> None:
     cluster, searcher = Cluster(), Searcher(PORTS)
     cluster.claim(PORTS, *range(298))
     assert searcher.find(cluster.state, random.Random(1), {298}) == 299
@@ -149,7 +149,7 @@ def test_what_the_write_has_taken_already_is_not_found_and_not_remembered() -> N
 
 
 @pytest.mark.usefixtures("probes")
-def test_claims_on_what_is_not_in_the_range_do_not_matter() -> None:
+def test_claims_outside_the_range_are_ignored() -> None:
     cluster, searcher = Cluster(), Searcher(FOUR)
     names = ["10.96.1.1", "10.96.0.0", "10.96.0.255", "fd00:10:96::1", "fd00:10:96::ffff"]
     cluster.append(EventType.ADDED, FOUR.claims, names)
@@ -170,7 +170,7 @@ def nothing(cluster: Cluster) -> None:
 @pytest.mark.usefixtures("probes")
 @pytest.mark.parametrize("between", [lost_window, nothing])
 @pytest.mark.parametrize("most", [2, 10_000])
-def test_however_much_happens_in_between_nothing_is_missed(
+def test_concurrent_changes_are_never_missed(
     between: Callable[[Cluster], None], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_MOST_CHANGES", most)
@@ -184,7 +184,7 @@ def test_however_much_happens_in_between_nothing_is_missed(
 
 
 @pytest.mark.usefixtures("probes")
-def test_views_do_not_see_each_others_state() -> None:
+def test_views_have_separate_states() -> None:
     cluster, searcher = Cluster(), Searcher(FOUR)
     behind = cluster.another()
     cluster.claim(FOUR, *range(FOUR.count))
@@ -196,7 +196,7 @@ def test_views_do_not_see_each_others_state() -> None:
 
 
 @pytest.mark.usefixtures("probes")
-def test_the_same_random_numbers_find_the_same_however_the_index_came_to_be() -> None:
+def test_equal_random_numbers_find_equal_values_for_any_index_history() -> None:
     cluster, followed = Cluster(), Searcher(FOUR)
     assert followed.find(cluster.state, random.Random(1)) is not None
     cluster.claim(FOUR, *range(0, 200, 3))
@@ -206,7 +206,7 @@ def test_the_same_random_numbers_find_the_same_however_the_index_came_to_be() ->
         assert followed.find(cluster.state, random.Random(seed)) == fresh.find(cluster.state, random.Random(seed))
 
 
-def test_the_largest_ranges_are_asked_value_by_value() -> None:
+def test_the_largest_ranges_are_probed_value_by_value() -> None:
     six = AddressRange(ip_network("fd00:10:96::/64"))
     assert six.count > LARGEST_INDEX
     cluster, searcher = Cluster(), Searcher(six)
@@ -225,7 +225,7 @@ class Silent:
         self.get, self.list = state.get, state.list
 
 
-def test_other_views_are_asked_value_by_value() -> None:
+def test_other_views_are_probed_value_by_value() -> None:
     cluster, searcher = Cluster(), Searcher(FOUR)
     cluster.claim(FOUR, *range(16, FOUR.count))
     assert searcher.find(Silent(cluster.state), random.Random(1), {1, 2, 3, 4, 5}) in range(6, 16)

@@ -19,20 +19,20 @@ class Looking:
         return candidate not in self.taken
 
 
-def test_probes_are_of_the_whole_band_and_nothing_else() -> None:
+def test_probes_cover_exactly_the_band() -> None:
     source = random.Random(1)
     found = {probe(100, 110, Looking(set()), source) for _ in range(500)}
     assert found == set(range(100, 110))
 
 
-def test_probing_ends_after_so_many() -> None:
+def test_the_number_of_probes_is_limited() -> None:
     for size, asked in ((1000, PROBES), (5, 5)):
         looking = Looking(set(range(size)))
         assert probe(0, size, looking, random.Random(1)) is None
         assert looking.asked == asked
 
 
-def test_the_cost_is_what_the_free_share_says_not_the_size() -> None:
+def test_the_cost_depends_on_the_free_share_and_not_on_the_size() -> None:
     for size in (1 << 10, 1 << 20, 1 << 64):
         looking = Looking(set())
         source = random.Random(1)
@@ -42,13 +42,13 @@ def test_the_cost_is_what_the_free_share_says_not_the_size() -> None:
         assert 8 < looking.asked / 500 < 12
 
 
-def test_the_same_random_numbers_find_the_same() -> None:
+def test_equal_random_numbers_find_equal_values() -> None:
     first, second = (probe(100, 1100, Looking(set()), random.Random(5)) for _ in range(2))
     assert first == second
 
 
 @pytest.mark.parametrize("start", [100, 150, 199])
-def test_a_walk_finds_everything_once_wherever_it_starts(start: int) -> None:
+def test_a_walk_finds_every_value_once_from_any_start(start: int) -> None:
     looking = Looking(set())
     found: list[int] = []
     while (candidate := walk(100, 200, start, looking)) is not None:

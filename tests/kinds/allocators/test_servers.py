@@ -25,7 +25,7 @@ def held(response: Response) -> tuple[str, int]:
     return spec["clusterIP"], spec["ports"][0]["nodePort"]
 
 
-def test_servers_that_draw_the_same_numbers_give_different_values() -> None:
+def test_servers_with_equal_random_numbers_allocate_different_values() -> None:
     first = Stage(seed=1)
     first.namespace("ns")
     second = Stage(log=first.log, seed=1)
@@ -41,7 +41,7 @@ def test_servers_that_draw_the_same_numbers_give_different_values() -> None:
     assert len({(claim.resource, claim.view(Claim).parent) for claim in claims}) == 80
 
 
-def test_a_server_that_is_behind_refuses_and_allows_what_is_true_now() -> None:
+def test_a_stale_server_decides_by_the_current_state() -> None:
     first = Stage()
     first.namespace("ns")
     second = Stage(log=first.log)
@@ -52,7 +52,7 @@ def test_a_server_that_is_behind_refuses_and_allows_what_is_true_now() -> None:
     assert second.send("POST", SERVICES, service("b", clusterIP="10.96.0.9")).code == 201
 
 
-def test_a_service_takes_its_claims_along_when_its_last_finalizer_lets_it_go() -> None:
+def test_a_service_releases_its_claims_with_its_last_finalizer() -> None:
     stage = Stage()
     stage.namespace("ns")
     body = service("a", type="NodePort")

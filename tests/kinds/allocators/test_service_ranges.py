@@ -25,7 +25,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize(("cidr", "first", "last", "static"), ADDRESSES)
-def test_what_a_range_has(cidr: str, first: str, last: str, static: int) -> None:
+def test_the_size_and_bands_of_a_range(cidr: str, first: str, last: str, static: int) -> None:
     (addresses,) = Ranges.parse(cidr, PORTS).addresses
     assert (addresses[0], addresses[addresses.count - 1]) == (first, last)
     assert ip_address(first) in addresses
@@ -40,20 +40,20 @@ CIDRS = ["10.96.0.0/29", "10.95.255.0/24", "fd00:10:96::/121", "fd00:0:0:1:1:1:0
 
 
 @pytest.mark.parametrize("cidr", CIDRS)
-def test_addresses_are_written_as_python_writes_them(cidr: str) -> None:
+def test_addresses_are_formatted_like_python(cidr: str) -> None:
     network = ip_network(cidr)
     addresses = AddressRange(network)
     for index in [*range(min(addresses.count, 300)), addresses.count - 1]:
         assert addresses[index] == str(network[index + 1])
 
 
-def test_addresses_are_written_alike_on_both_sides_of_the_last_group() -> None:
+def test_addresses_are_formatted_alike_across_the_last_group() -> None:
     network = ip_network("fd00:10:96::/108")
     for index in (0, 0xFFFD, 0xFFFE, 0xFFFF, 0x10000, 0xFFFFE):
         assert AddressRange(network)[index] == str(network[index + 1])
 
 
-def test_ranges_of_one_family_do_not_contain_the_others_addresses() -> None:
+def test_ranges_of_one_family_exclude_addresses_of_the_other() -> None:
     four, six = Ranges.parse("0.0.0.0/8,::/104", PORTS).addresses
     assert ip_address("0.0.0.9") in four
     assert ip_address("::9") not in four
@@ -71,7 +71,7 @@ PORT_RANGES = [
 
 
 @pytest.mark.parametrize(("text", "ends", "static"), PORT_RANGES)
-def test_ports_are_ranges_with_both_ends(text: str, ends: tuple[int, int], static: int) -> None:
+def test_ports_are_ranges_including_both_ends(text: str, ends: tuple[int, int], static: int) -> None:
     ports = Ranges.parse("10.96.0.0/16", text).ports
     assert (ports.first, ports.last) == ends
     assert ports.bands == ((static, ports.count), (0, static))
@@ -84,7 +84,7 @@ def test_ports_are_ranges_with_both_ends(text: str, ends: tuple[int, int], stati
 
 
 @pytest.mark.parametrize("cidr", [*CIDRS, "fd00:10:96::/108", "::/112"])
-def test_addresses_are_found_again_by_what_they_are_written_as(cidr: str) -> None:
+def test_addresses_are_parsed_back_from_their_text(cidr: str) -> None:
     addresses = AddressRange(ip_network(cidr))
     last = addresses.count - 1
     for index in [*range(min(addresses.count, 300)), min(0xFFFE, last), min(0xFFFF, last), last]:
@@ -95,7 +95,7 @@ OTHERS = ["10.96.0.0", "10.96.0.255", "10.95.255.255", "fd00::1", "::1", "x", ""
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_is_no_address_of_the_range_is_at_no_index(name: str) -> None:
+def test_an_invalid_address_has_no_index(name: str) -> None:
     assert AddressRange(ip_network("10.96.0.0/24")).index(name) is None
 
 
@@ -113,17 +113,17 @@ OTHERS_THAN_IPV6 = [
 
 
 @pytest.mark.parametrize("name", OTHERS_THAN_IPV6)
-def test_what_is_no_ipv6_address_of_the_range_is_at_no_index(name: str) -> None:
+def test_an_invalid_ipv6_address_has_no_index(name: str) -> None:
     assert AddressRange(ip_network("fd00:10:96::/112")).index(name) is None
 
 
-def test_ports_are_found_again_by_what_they_are_written_as() -> None:
+def test_ports_are_parsed_back_from_their_text() -> None:
     ports = PortRange(30000, 30009)
     assert [ports.index(ports[index]) for index in range(10)] == list(range(10))
     assert [ports.index(name) for name in ("29999", "30010", "x", "", "-1")] == [None] * 5
 
 
-def test_the_first_range_is_the_default_familys() -> None:
+def test_the_first_range_determines_the_default_family() -> None:
     ranges = Ranges.parse("fd00:10:96::/112, 10.96.0.0/16", PORTS)
     assert ranges.families == ("IPv6", "IPv4")
     assert str(ranges.of("IPv4")) == "10.96.0.0/16"
@@ -147,6 +147,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("cidrs", "ports", "words"), WRONG)
-def test_what_is_wrong_is_said(cidrs: str, ports: str, words: str) -> None:
+def test_invalid_ranges_are_refused(cidrs: str, ports: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         Ranges.parse(cidrs, ports)

@@ -27,7 +27,7 @@ def _create(definition: dict[str, Any]) -> Written:
     return create(STRATEGY, definition, namespaced=False)
 
 
-def test_a_new_definition_is_defaulted_and_its_status_is_the_server_s() -> None:
+def test_a_new_definition_is_defaulted_and_gets_the_servers_status() -> None:
     written = _create(_definition({"type": "object"}))
     assert written.messages == []
     assert written.object["spec"]["names"]["listKind"] == "ThingList"
@@ -42,7 +42,7 @@ def test_a_definition_is_refused_with_its_causes() -> None:
     ]
 
 
-def test_a_changed_definition_keeps_its_status_and_notes_what_is_stored() -> None:
+def test_a_changed_definition_keeps_its_status_and_records_stored_versions() -> None:
     old = _definition({"type": "object"})
     version = {"name": "v2", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     both = [{**old["spec"]["versions"][0], "storage": False}, version]
@@ -56,20 +56,20 @@ def test_a_changed_definition_keeps_its_status_and_notes_what_is_stored() -> Non
     assert written.object["status"] == {"storedVersions": ["v1", "v2"]}
 
 
-def test_rules_that_compile_are_accepted_without_a_warning() -> None:
+def test_valid_rules_cause_no_warning() -> None:
     rules = {"x-kubernetes-validations": [{"rule": "self.a > 0"}]}
     spec = {"type": "object", "properties": {"a": {"type": "integer"}}, **rules}
     schema = {"type": "object", "properties": {"spec": spec}}
     assert _create(_definition(schema)).warnings == []
 
 
-def test_what_cannot_be_decoded_below_items_is_a_bad_request() -> None:
+def test_undecodable_values_below_items_are_a_bad_request() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": 5}}}}
     with pytest.raises(BadRequest, match="cannot be handled as a CustomResourceDefinition: json: cannot unmarshal"):
         _create(_definition(schema))
 
 
-def test_what_the_control_plane_keeps_for_itself_cannot_be_served() -> None:
+def test_reserved_groups_cannot_be_served() -> None:
     definition = _definition({"type": "object"}, group="internal.ctrlmgr.io")
     definition["metadata"]["name"] = "things.internal.ctrlmgr.io"
     assert _create(definition).messages == [

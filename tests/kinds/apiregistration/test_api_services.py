@@ -60,16 +60,16 @@ def service(name: str = "v1.example.com", **spec: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_refused(obj: dict[str, Any], messages: list[str]) -> None:
+def test_invalid_api_services_are_refused(obj: dict[str, Any], messages: list[str]) -> None:
     assert create(STRATEGY, obj).messages == messages
 
 
-def test_versions_and_groups_are_names() -> None:
+def test_versions_and_groups_must_be_valid_names() -> None:
     fields = [error.field for error in create(STRATEGY, service("V1.Bad_", group="Bad_", version="V1")).errors]
     assert fields == ["spec.group", "spec.version"]
 
 
-def test_a_service_has_a_port_and_what_is_served_here_is_available() -> None:
+def test_a_service_has_a_default_port_and_a_local_version_is_available() -> None:
     assert create(STRATEGY, service()).object["spec"]["service"]["port"] == 443
     (condition,) = create(STRATEGY, service(service=None)).object["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "True", "Local")

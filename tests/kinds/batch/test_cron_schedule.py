@@ -30,7 +30,7 @@ def _next(schedule: str, after: str) -> str:
 
 
 @pytest.mark.parametrize("window", range(WINDOWS))
-def test_runs_are_those_that_a_clock_on_the_wall_shows(window: int) -> None:
+def test_runs_follow_the_wall_clock(window: int) -> None:
     random = Random(window)
     zone = ZONES[window % len(ZONES)]
     start = int(datetime(random.randrange(2005, 2037), random.randrange(1, 13), 1, tzinfo=UTC).timestamp())
@@ -80,17 +80,17 @@ def test_the_next_run(schedule: str, after: str, expected: str) -> None:
     assert _next(schedule, after) == expected
 
 
-def test_parts_of_a_second_are_dropped() -> None:
+def test_fractions_of_a_second_are_dropped() -> None:
     after = _at("2026-01-01T00:00:59Z") + 999_999
     assert next_run(parse_schedule("* * * * *"))(after) == _at("2026-01-01T00:01:00Z")
     assert next_run(parse_schedule("@every 10s"))(after) == _at("2026-01-01T00:01:09Z")
 
 
-def test_a_day_that_no_month_has_never_comes() -> None:
+def test_an_impossible_day_has_no_run() -> None:
     assert next_run(parse_schedule("59 23 31 2 *"))(_at("2026-01-01T00:00:00Z")) == NEVER
 
 
-def test_a_leap_day_that_is_eight_years_away_never_comes() -> None:
+def test_a_leap_day_eight_years_away_has_no_run() -> None:
     assert next_run(parse_schedule("0 0 29 2 *"))(_at("2096-03-01T00:00:00Z")) == NEVER
 
 
@@ -102,7 +102,7 @@ def test_a_leap_day_that_is_eight_years_away_never_comes() -> None:
         ("TZ=Mars/Base 0 0 * * *", "provided bad location Mars/Base: unknown time zone Mars/Base"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_the_words_of_the_library(schedule: str, problem: str) -> None:
+def test_an_invalid_schedule_has_the_librarys_error(schedule: str, problem: str) -> None:
     with pytest.raises(MalformedSchedule) as refusal:
         parse_schedule(schedule)
     assert str(refusal.value) == problem

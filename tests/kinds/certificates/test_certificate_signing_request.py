@@ -40,7 +40,7 @@ def updated(subresource: str = "", **change: Any) -> dict[str, Any]:
     return written.object
 
 
-def test_request_names_its_requester_and_is_not_approved() -> None:
+def test_a_request_names_its_requester_and_is_not_approved() -> None:
     written = created(username="root", uid="0", groups=["system:masters"], extra={"a": ["b"]})
     assert written.errors == []
     assert written.object["spec"] == {**SPEC, "username": "alice"}
@@ -95,7 +95,7 @@ def test_requests(spec: dict[str, Any], messages: list[str]) -> None:
 
 
 @pytest.mark.parametrize("headers", ["", "Comment: a\n\n"])
-def test_a_request_may_stand_among_other_things(headers: str) -> None:
+def test_a_request_can_follow_other_pem_blocks(headers: str) -> None:
     dressed = REQUEST.replace("-----\n", f"-----\n{headers}", 1).replace("\n", "\r\n" if not headers else "\n")
     assert created(request=encoded(f"What I want:\n{dressed}")).messages == []
 
@@ -113,16 +113,16 @@ def test_a_request_may_stand_among_other_things(headers: str) -> None:
         (encoded(REQUEST.replace("7CHI", "8CHI")), "x509: ECDSA verification failure"),
     ],
 )
-def test_a_request_must_be_one_and_signed(request_: str | None, problem: str) -> None:
+def test_a_request_must_be_valid_and_signed(request_: str | None, problem: str) -> None:
     shown = "null" if request_ is None else f'"{request_}"'
     assert created(request=request_).messages == [f"spec.request: Invalid value: {shown}: {problem}"]
 
 
-def test_what_was_asked_for_stays() -> None:
+def test_the_spec_is_immutable() -> None:
     assert updated(spec={**SPEC, "request": "x"})["spec"] == SPEC
 
 
-def test_approval_changes_conditions_alone() -> None:
+def test_approval_changes_only_conditions() -> None:
     status = updated("approval", status={**APPROVED, "certificate": "new"})["status"]
     assert status["certificate"] == "old"
     assert [each["type"] for each in status["conditions"]] == ["Approved"]

@@ -65,7 +65,7 @@ def test_a_decision_has_its_times(type_: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "transition"), [("True", THEN), ("False", NOW)])
-def test_the_time_of_a_transition_is_kept_where_there_was_none(status: str, transition: str) -> None:
+def test_a_missing_transition_time_is_kept(status: str, transition: str) -> None:
     written = updated(
         "approval",
         {"conditions": [old_condition("Mine")]},
@@ -129,7 +129,7 @@ def test_conditions(
     assert updated(subresource, {"conditions": old}, {"conditions": new}).messages == messages
 
 
-def test_what_is_denied_is_not_approved() -> None:
+def test_a_denied_request_cannot_be_approved() -> None:
     denied = {"conditions": [old_condition("Denied")]}
     both = {"conditions": [old_condition("Denied"), condition("Approved")]}
     message = f'status.conditions: Invalid value: "Approved": {EXCLUSIVE}'
@@ -138,7 +138,7 @@ def test_what_is_denied_is_not_approved() -> None:
 
 
 @pytest.mark.parametrize("type_", ["Approved", "Denied"])
-def test_only_approval_decides(type_: str) -> None:
+def test_only_the_approval_subresource_sets_decisions(type_: str) -> None:
     message = f'status.conditions: Forbidden: updates may not add a condition of type "{type_}"'
     assert updated("status", {}, {"conditions": [condition(type_)]}).messages == [message]
     before = old_condition(type_, reason="before")
@@ -147,7 +147,7 @@ def test_only_approval_decides(type_: str) -> None:
     assert written.object["status"]["conditions"] == [before]
 
 
-def test_a_certificate_is_given_once() -> None:
+def test_a_certificate_is_immutable() -> None:
     given = {"certificate": encoded(f"Here it is:\n{certificate()}{certificate()}")}
     written = updated("status", {}, given)
     assert (written.messages, written.object["status"]) == ([], given)
@@ -183,11 +183,11 @@ def test_a_certificate_is_given_once() -> None:
         ),
     ],
 )
-def test_a_certificate_must_be_one(text: str, problem: str) -> None:
+def test_a_certificate_must_be_valid(text: str, problem: str) -> None:
     message = f'status.certificate: Invalid value: "<certificate data>": {problem}'
     assert updated("status", {}, {"certificate": encoded(text)}).messages == ([message] if problem else [])
 
 
-def test_what_was_no_certificate_may_stay() -> None:
+def test_an_existing_invalid_certificate_is_tolerated() -> None:
     stored = {"certificate": encoded("please")}
     assert updated("status", stored, {**stored, "conditions": [condition("Failed")]}).messages == []

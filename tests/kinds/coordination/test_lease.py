@@ -22,11 +22,11 @@ def test_counts(spec: dict[str, Any], messages: list[str]) -> None:
     assert update(STRATEGY, LEASE, {"spec": spec}).messages == messages
 
 
-def test_a_lease_may_have_any_finalizer() -> None:
+def test_a_lease_can_have_any_finalizer() -> None:
     """Tests the case crud-leases-026 of the conformance corpus."""
     assert create(STRATEGY, {"metadata": {**LEASE["metadata"], "finalizers": ["nodomain"]}}).errors == []
 
 
-def test_a_lease_is_put_into_place_but_not_overwritten_blindly() -> None:
+def test_a_lease_is_created_by_a_put_but_not_overwritten_without_a_version() -> None:
     assert STRATEGY.allow_create_on_update
     assert not STRATEGY.allow_unconditional_update

@@ -31,7 +31,7 @@ FROZEN = "field is immutable when `immutable` is set"
         ({"binaryData": {"..": ""}}, ["binaryData[..]: Invalid value: \"..\": must not be '..'"]),
     ],
 )
-def test_what_a_config_map_may_hold(fields: dict[str, Any], messages: list[str]) -> None:
+def test_valid_data_of_a_config_map(fields: dict[str, Any], messages: list[str]) -> None:
     assert create(STRATEGY, {"metadata": METADATA, **fields}).messages == messages
 
 
@@ -45,13 +45,13 @@ def test_what_a_config_map_may_hold(fields: dict[str, Any], messages: list[str])
         ({"data": {"a": "x" * (MAX_DATA_SIZE - 1)}, "binaryData": {"b": "MTI="}}, False),
     ],
 )
-def test_its_values_have_a_mebibyte_together(fields: dict[str, Any], fits: bool) -> None:
+def test_all_values_together_have_at_most_a_mebibyte(fields: dict[str, Any], fits: bool) -> None:
     messages = create(STRATEGY, {"metadata": METADATA, **fields}).messages
     assert messages == ([] if fits else ["[]: Too long: may not be more than 1048576 bytes"])
 
 
 @pytest.mark.parametrize(("encoded", "length"), [("", 0), ("MQ==", 1), ("MTI=", 2), ("MTIz", 3), ("MTIzNA==", 4)])
-def test_the_length_of_what_is_encoded(encoded: str, length: int) -> None:
+def test_the_length_of_encoded_data_counts(encoded: str, length: int) -> None:
     assert decoded_length(encoded) == length
 
 
@@ -65,11 +65,11 @@ def test_the_length_of_what_is_encoded(encoded: str, length: int) -> None:
         ({"immutable": None, "data": None}, [f"immutable: Forbidden: {FROZEN}", f"data: Forbidden: {FROZEN}"]),
     ],
 )
-def test_an_immutable_one_stays_as_it_is(change: dict[str, Any], messages: list[str]) -> None:
+def test_an_immutable_config_map_cannot_change(change: dict[str, Any], messages: list[str]) -> None:
     old = {"metadata": METADATA, "data": {"x": "y"}, "immutable": True}
     assert update(STRATEGY, old, change).messages == messages
 
 
-def test_any_other_can_be_made_immutable() -> None:
+def test_a_mutable_config_map_can_be_made_immutable() -> None:
     old = {"metadata": METADATA, "data": {"x": "y"}, "immutable": False}
     assert update(STRATEGY, old, {"data": {"x": "z"}, "immutable": True}).messages == []

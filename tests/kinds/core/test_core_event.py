@@ -46,7 +46,7 @@ def about(namespace: str) -> dict[str, Any]:
     ("namespace", "involved", "fits"),
     [("ns", "ns", True), ("ns", "other", False), ("ns", "", False), ("default", "", True), ("kube-system", "", False)],
 )
-def test_an_old_style_event_is_where_its_object_is(namespace: str, involved: str, fits: bool) -> None:
+def test_a_core_event_has_the_namespace_of_its_object(namespace: str, involved: str, fits: bool) -> None:
     event = {**OLD_STYLE, "metadata": {**METADATA, "namespace": namespace}, **about(involved)}
     expected = [] if fits else [f'involvedObject.namespace: Invalid value: "{involved}": {MISMATCH}']
     assert create(LEGACY, event).messages == expected
@@ -73,7 +73,9 @@ def test_an_old_style_event_is_where_its_object_is(namespace: str, involved: str
         ({"message": "m" * 1025}, ['message: Invalid value: "": can have at most 1024 characters']),
     ],
 )
-def test_a_new_style_event_is_complete(strategy: EventStrategy, change: dict[str, Any], messages: list[str]) -> None:
+def test_an_events_v1_event_must_be_complete(
+    strategy: EventStrategy, change: dict[str, Any], messages: list[str]
+) -> None:
     called = [each.replace("reportingComponent:", f"{strategy.controller_field}:") for each in messages]
     assert create(strategy, {**NEW_STYLE, **change}).messages == called
 
@@ -96,12 +98,12 @@ def test_a_new_style_event_is_complete(strategy: EventStrategy, change: dict[str
         ({"series": {"count": 2, "lastObservedTime": "2024-01-01T00:00:00.000000Z"}}, []),
     ],
 )
-def test_what_only_the_new_api_checks(change: dict[str, Any], messages: list[str]) -> None:
+def test_checks_of_events_v1_only(change: dict[str, Any], messages: list[str]) -> None:
     assert create(STRICT, {**NEW_STYLE, **change}).messages == messages
     assert create(LEGACY, {**NEW_STYLE, **change}).messages == []
 
 
-def test_the_new_api_wants_a_time() -> None:
+def test_events_v1_requires_a_time() -> None:
     assert "eventTime: Required value" in create(STRICT, OLD_STYLE).messages
 
 
@@ -123,22 +125,22 @@ def test_the_new_api_wants_a_time() -> None:
         ({"count": 7}, ["count: Invalid value: 7: field is immutable"]),
     ],
 )
-def test_the_new_api_changes_a_series_only(change: dict[str, Any], messages: list[str]) -> None:
+def test_events_v1_updates_only_the_series(change: dict[str, Any], messages: list[str]) -> None:
     assert update(STRICT, NEW_STYLE, change).messages == messages
 
 
-def test_the_old_api_changes_anything() -> None:
+def test_core_v1_updates_any_field() -> None:
     assert update(LEGACY, OLD_STYLE, {"reason": "S", "count": 3}).errors == []
 
 
 @pytest.mark.parametrize("name", ["UPPER.17a", "a_b"])
-def test_the_old_api_takes_names_that_the_new_one_does_not(name: str) -> None:
+def test_core_v1_accepts_names_that_events_v1_refuses(name: str) -> None:
     event = {**NEW_STYLE, "metadata": {**METADATA, "name": name}}
     assert create(LEGACY, event).errors == []
     assert create(STRICT, event).errors != []
 
 
-def test_what_events_are_selected_by() -> None:
+def test_selectable_fields_of_events() -> None:
     event = stored("v1", "Event", OLD_STYLE)
     assert LEGACY.selectable(event) == {
         "involvedObject.kind": "Pod",
@@ -156,7 +158,7 @@ def test_what_events_are_selected_by() -> None:
     assert LEGACY.selectable(stored("v1", "Event", NEW_STYLE))["source"] == "example.com/controller"
 
 
-def test_the_new_api_calls_the_fields_by_its_own_names() -> None:
+def test_events_v1_uses_its_field_names() -> None:
     fields = STRICT.selectable(stored("v1", "Event", NEW_STYLE))
     assert (fields["regarding.name"], fields["reportingController"]) == ("p", "example.com/controller")
     assert set(STRICT.fields) <= set(fields)

@@ -16,7 +16,7 @@ def endpoints(*subsets: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {"metadata": {**METADATA, **metadata}, "subsets": list(subsets)}
 
 
-def test_ports_are_tcp_unless_they_say() -> None:
+def test_ports_default_to_tcp() -> None:
     subset = {
         "addresses": [ADDRESS],
         "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 53, "protocol": "UDP"}],
@@ -80,14 +80,14 @@ def test_subsets(subset: dict[str, Any], messages: list[str]) -> None:
     assert update(STRATEGY, endpoints(), {"subsets": [subset]}).messages == expected
 
 
-def test_old_subsets_stay_however_strict_rules_become() -> None:
+def test_unchanged_subsets_are_tolerated() -> None:
     old = endpoints({"addresses": [{"ip": "010.0.0.1"}]})
     labels = {"metadata": {**METADATA, "labels": {"a": "b"}, "uid": "u", "resourceVersion": "5"}}
     assert update(STRATEGY, old, labels).errors == []
     assert len(update(STRATEGY, old, {"subsets": [*old["subsets"], {"addresses": [ADDRESS]}]}).errors) == 1
 
 
-def test_odd_addresses_are_warned_of_unless_the_controller_writes_them() -> None:
+def test_non_canonical_addresses_cause_warnings_unless_the_controller_writes_them() -> None:
     odd = {"addresses": [ADDRESS], "notReadyAddresses": [{"ip": "2001:DB8::1"}]}
     words = 'IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")'
     assert create(STRATEGY, endpoints(odd)).warnings == [f"subsets[0].notReadyAddresses[0].ip: {words}"]
@@ -95,5 +95,5 @@ def test_odd_addresses_are_warned_of_unless_the_controller_writes_them() -> None
     assert create(STRATEGY, endpoints(odd, labels=labels)).warnings == []
 
 
-def test_endpoints_are_put_into_place() -> None:
+def test_endpoints_are_created_by_a_put() -> None:
     assert STRATEGY.allow_create_on_update

@@ -23,7 +23,7 @@ def limited(*limits: dict[str, Any]) -> dict[str, Any]:
         ({"min": {"cpu": "1"}, "max": {"cpu": "2", "memory": "1Gi"}}, *[{"cpu": "2", "memory": "1Gi"}] * 2),
     ],
 )
-def test_a_containers_defaults_follow(
+def test_a_containers_defaults_are_derived(
     limit: dict[str, Any], default: dict[str, str] | None, asked: dict[str, str]
 ) -> None:
     (found,) = create(STRATEGY, limited({"type": "Container", **limit})).object["spec"]["limits"]
@@ -35,7 +35,7 @@ def test_other_types_have_no_defaults() -> None:
     assert create(STRATEGY, limited(limit)).object["spec"]["limits"] == [limit]
 
 
-def test_one_without_a_name_gets_one() -> None:
+def test_a_nameless_limit_range_gets_a_name() -> None:
     name = create(STRATEGY, {"spec": {"limits": []}}).object["metadata"]["name"]
     assert len(name) == 36
     assert STRATEGY.allow_create_on_update
@@ -118,12 +118,12 @@ def test_limits(limit: dict[str, Any], messages: list[str]) -> None:
     assert create(STRATEGY, limited(limit)).messages == [f"spec.limits[0].{each}" for each in messages]
 
 
-def test_there_is_one_of_a_type() -> None:
+def test_types_must_be_unique() -> None:
     limit = {"type": "Pod", "max": {"cpu": "2"}}
     assert create(STRATEGY, limited(limit, limit)).messages == ['spec.limits[1].type: Duplicate value: "Pod"']
 
 
-def test_ratios_of_very_much_are_counted_in_units() -> None:
+def test_ratios_of_very_large_amounts_are_computed_in_units() -> None:
     limit = {"type": "Container", "min": {"cpu": "100m"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "1e18"}}
     (message,) = create(STRATEGY, limited(limit)).messages
     assert message.endswith("ratio 1e18 is greater than max/min = 2.000000")

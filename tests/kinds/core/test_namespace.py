@@ -27,11 +27,11 @@ def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> Writte
     return update(STRATEGY, old, change, namespaced=False, subresource=subresource)
 
 
-def test_a_new_namespace_is_active_labelled_and_held() -> None:
+def test_a_new_namespace_is_active_labelled_and_has_a_finalizer() -> None:
     assert created(metadata={"name": "one"}).object == ACTIVE
 
 
-def test_a_creation_cannot_say_otherwise() -> None:
+def test_a_creation_cannot_set_the_status() -> None:
     written = created(
         metadata={"name": "one", "labels": {"kubernetes.io/metadata.name": "two", "l": "1"}},
         spec={"finalizers": ["example.com/hold"]},
@@ -43,7 +43,7 @@ def test_a_creation_cannot_say_otherwise() -> None:
     assert written.object["status"] == {"phase": "Active"}
 
 
-def test_a_generated_name_becomes_the_label_too() -> None:
+def test_a_generated_name_becomes_the_label() -> None:
     metadata = created(metadata={"generateName": "gen-"}).object["metadata"]
     assert metadata["labels"] == {"kubernetes.io/metadata.name": metadata["name"]}
 
@@ -59,7 +59,7 @@ def test_a_generated_name_becomes_the_label_too() -> None:
         ("9a", [], []),
     ],
 )
-def test_the_name_is_a_label(name: str, label_problems: list[str], name_problems: list[str]) -> None:
+def test_the_name_is_a_dns_label(name: str, label_problems: list[str], name_problems: list[str]) -> None:
     expected = [f'metadata.name: Invalid value: "{name}": {each}' for each in name_problems]
     expected += [f'metadata.labels: Invalid value: "{name}": {each}' for each in label_problems]
     assert created(metadata={"name": name}).messages == expected
@@ -73,7 +73,7 @@ def test_the_finalizers_of_the_spec_are_checked() -> None:
     ]
 
 
-def test_an_update_changes_neither_finalizers_nor_status_nor_the_label() -> None:
+def test_an_update_keeps_finalizers_status_and_the_label() -> None:
     metadata = {**ACTIVE["metadata"], "labels": {"l": "4"}, "uid": "u", "resourceVersion": "5"}
     written = updated(ACTIVE, metadata=metadata, spec=None, status={"phase": "Terminating"})
     assert written.errors == []
@@ -82,7 +82,7 @@ def test_an_update_changes_neither_finalizers_nor_status_nor_the_label() -> None
     assert written.object["metadata"]["labels"] == {"l": "4", "kubernetes.io/metadata.name": "one"}
 
 
-def test_finalize_changes_the_finalizers_alone() -> None:
+def test_finalize_changes_only_the_finalizers() -> None:
     written = updated(GOING, "finalize", spec={}, status={"phase": "Active"})
     assert written.errors == []
     assert written.object["spec"] == {}
@@ -110,19 +110,19 @@ def test_finalize_changes_the_finalizers_alone() -> None:
         ),
     ],
 )
-def test_the_phase_fits_the_deletion_timestamp(old: dict[str, Any], phase: str, messages: list[str]) -> None:
+def test_the_phase_must_match_the_deletion_timestamp(old: dict[str, Any], phase: str, messages: list[str]) -> None:
     written = updated(old, "status", spec={"finalizers": []}, status={"phase": phase})
     assert written.messages == messages
     assert written.object["spec"] == old["spec"]
 
 
-def test_a_deleted_namespace_says_so_and_has_no_grace_period() -> None:
+def test_a_deleted_namespace_is_terminating_without_a_grace_period() -> None:
     obj = {**ACTIVE, "metadata": {**GOING["metadata"], "deletionGracePeriodSeconds": 0}}
     STRATEGY.begin_termination(context(), obj)
     assert obj == GOING
 
 
-def test_what_a_stored_namespace_says() -> None:
+def test_the_finalizers_of_a_stored_namespace_are_kept() -> None:
     obj = stored("v1", "Namespace", GOING)
     assert STRATEGY.finalizers(obj) == ["kubernetes"]
     assert STRATEGY.selectable(obj) == {"status.phase": "Terminating"}

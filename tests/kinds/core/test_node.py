@@ -23,7 +23,7 @@ def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> Writte
     return update(STRATEGY, {**NODE, **old}, change, namespaced=False, subresource=subresource)
 
 
-def test_what_is_not_said_to_be_reserved_is_allocatable() -> None:
+def test_allocatable_defaults_to_capacity() -> None:
     assert created(status={"capacity": {"cpu": "4"}}).object["status"]["allocatable"] == {"cpu": "4"}
     both = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}
     assert created(status=both).object["status"] == both
@@ -38,7 +38,7 @@ def test_what_is_not_said_to_be_reserved_is_allocatable() -> None:
         ({"podCIDR": "10.0.1.0/24", "podCIDRs": ["10.0.0.0/24", "fd00::/64"]}, ("10.0.1.0/24", ["10.0.1.0/24"])),
     ],
 )
-def test_the_pod_cidrs_agree(given: dict[str, Any], agreed: tuple[str, list[str]]) -> None:
+def test_pod_cidr_and_pod_cidrs_are_synchronized(given: dict[str, Any], agreed: tuple[str, list[str]]) -> None:
     spec = created(spec=given).object["spec"]
     assert (spec["podCIDR"], spec["podCIDRs"]) == agreed
 
@@ -88,7 +88,7 @@ def test_taints(taint: dict[str, str], messages: list[str]) -> None:
     assert created(spec={"taints": [{"key": "a", **taint}]}).messages == [f"metadata.taints[0]{e}" for e in messages]
 
 
-def test_a_taint_is_there_once() -> None:
+def test_taints_must_be_unique() -> None:
     taints = [{"key": "a", "effect": "NoExecute", "value": each} for each in "xy"]
     assert created(spec={"taints": taints}).messages == [
         'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"y","Effect":"NoExecute","TimeAdded":null}: '
@@ -96,7 +96,7 @@ def test_a_taint_is_there_once() -> None:
     ]
 
 
-def test_amounts_are_checked_on_status_too() -> None:
+def test_amounts_are_checked_in_the_status() -> None:
     message = 'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0'
     status = {"capacity": {"cpu": "-1"}, "allocatable": {}}
     assert created(status=status).messages == [message]
@@ -120,16 +120,16 @@ def test_amounts_are_checked_on_status_too() -> None:
         ({}, {"externalID": "x"}, ["spec.externalID: Forbidden: may not be updated"]),
     ],
 )
-def test_what_is_set_once_stays(before: dict[str, Any], after: dict[str, Any], messages: list[str]) -> None:
+def test_a_set_provider_id_is_immutable(before: dict[str, Any], after: dict[str, Any], messages: list[str]) -> None:
     assert updated({"spec": before}, spec=after).messages == messages
 
 
-def test_a_wrong_cidr_that_is_there_may_stay() -> None:
+def test_an_existing_invalid_cidr_is_tolerated() -> None:
     spec = {"podCIDR": "10.0.0.1/24", "podCIDRs": ["10.0.0.1/24"]}
     assert updated({"spec": spec}, spec={**spec, "unschedulable": True}).errors == []
 
 
-def test_addresses_are_listed_once() -> None:
+def test_addresses_must_be_unique() -> None:
     address = {"type": "InternalIP", "address": "10.0.0.1"}
     status = {"addresses": [address, {**address, "address": "10.0.0.2"}, address]}
     assert updated({}, "status", status=status).messages == [
@@ -137,7 +137,7 @@ def test_addresses_are_listed_once() -> None:
     ]
 
 
-def test_dynamic_kubelet_configuration_is_no_more() -> None:
+def test_dynamic_kubelet_configuration_is_refused() -> None:
     source = {"configMap": {"name": "c"}}
     written = created(spec={"configSource": source}, status={"config": {"active": source}})
     assert "configSource" not in written.object["spec"]
@@ -148,13 +148,13 @@ def test_dynamic_kubelet_configuration_is_no_more() -> None:
     assert kept.warnings == ["spec.configSource: the feature is removed"]
 
 
-def test_the_external_id_is_warned_of() -> None:
+def test_the_external_id_causes_a_warning() -> None:
     words = "spec.externalID: this field is deprecated, and is unused by Kubernetes"
     assert created(spec={"externalID": "x"}).warnings == [words]
 
 
 @pytest.mark.parametrize(("spec", "value"), [({}, "false"), ({"unschedulable": True}, "true")])
-def test_a_node_is_selected_by_whether_it_takes_pods(spec: dict[str, Any], value: str) -> None:
+def test_a_node_is_selected_by_its_schedulability(spec: dict[str, Any], value: str) -> None:
     assert STRATEGY.selectable(stored("v1", "Node", {**NODE, "spec": spec})) == {"spec.unschedulable": value}
 
 
@@ -174,19 +174,19 @@ def test_a_node_is_selected_by_whether_it_takes_pods(spec: dict[str, Any], value
         ),
     ],
 )
-def test_declared_features_are_names_in_order(features: list[str], messages: list[str]) -> None:
+def test_declared_features_are_sorted_names(features: list[str], messages: list[str]) -> None:
     node = {"metadata": {"name": "n"}, "status": {"declaredFeatures": features}}
     assert create(STRATEGY, node, namespaced=False).messages == messages
 
 
-def test_swap_is_something() -> None:
+def test_swap_capacity_must_be_positive() -> None:
     node = {"metadata": {"name": "n"}, "status": {"nodeInfo": {"swap": {"capacity": 0}}}}
     assert create(STRATEGY, node, namespaced=False).messages == [
         "metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"
     ]
 
 
-def test_networks_in_odd_forms_are_warned_of() -> None:
+def test_non_canonical_networks_cause_warnings() -> None:
     node = {"metadata": {"name": "n"}, "spec": {"podCIDRs": ["10.1.2.3/24"]}}
     (warning,) = create(STRATEGY, node, namespaced=False).warnings
     assert warning.startswith('spec.podCIDRs[0]: CIDR value "10.1.2.3/24" is ambiguous')

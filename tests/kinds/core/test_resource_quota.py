@@ -85,7 +85,7 @@ def test_scope_selectors(requirement: dict[str, Any], messages: list[str]) -> No
     assert written.messages == [f"{SELECTOR}{each}" for each in messages]
 
 
-def test_a_selected_scope_fits_the_resources() -> None:
+def test_a_scope_selector_must_match_the_resources() -> None:
     spec = {"hard": {"cpu": "1"}, **selecting(scopeName="BestEffort", operator="Exists")}
     assert create(STRATEGY, quota(**spec)).messages == [
         f'{SELECTOR}: Invalid value: {{"MatchExpressions":[{{"ScopeName":"BestEffort","Operator":"Exists",'
@@ -93,7 +93,7 @@ def test_a_selected_scope_fits_the_resources() -> None:
     ]
 
 
-def test_scopes_stay_in_whatever_order() -> None:
+def test_scopes_are_immutable_in_any_order() -> None:
     old = quota(scopes=["BestEffort", "Terminating"])
     assert update(STRATEGY, old, {"spec": {"scopes": ["Terminating", "BestEffort"]}}).errors == []
     assert update(STRATEGY, old, {"spec": {"scopes": ["BestEffort"]}}).messages == [
@@ -101,7 +101,7 @@ def test_scopes_stay_in_whatever_order() -> None:
     ]
 
 
-def test_what_is_used_is_checked() -> None:
+def test_the_used_amounts_are_checked() -> None:
     status = {"hard": {"pods": "10"}, "used": {"pods": "500m", "storage": "1"}}
     assert update(STRATEGY, quota(), {"status": status}, subresource="status").messages == [
         'status.used[pods]: Invalid value: "500m": must be an integer',
@@ -123,5 +123,5 @@ def test_what_is_used_is_checked() -> None:
         ({"requests.cpu": "1", "limits.cpu": "1", "ephemeral-storage": "2", "limits.ephemeral-storage": "1"}, []),
     ],
 )
-def test_more_requests_than_limits_are_warned_of(hard: dict[str, str], warnings: list[str]) -> None:
+def test_requests_above_limits_cause_a_warning(hard: dict[str, str], warnings: list[str]) -> None:
     assert create(STRATEGY, {"metadata": {"name": "q"}, "spec": {"hard": hard}}).warnings == warnings

@@ -22,18 +22,18 @@ def created(type_: str | None = None, data: dict[str, str] | None = None, **fiel
     return create(STRATEGY, {**secret, "type": type_} if type_ else secret)
 
 
-def test_a_secret_is_opaque_unless_it_says() -> None:
+def test_a_secret_is_opaque_by_default() -> None:
     assert created().object["type"] == "Opaque"
     assert created("example.com/mine").object["type"] == "example.com/mine"
 
 
-def test_plain_text_becomes_data_and_is_not_kept() -> None:
+def test_string_data_is_encoded_and_not_stored() -> None:
     written = created(data={"a": "old", "b": "kept"}, stringData={"a": "new", "c": "é"})
     assert written.object["data"] == {"a": encoded("new"), "b": encoded("kept"), "c": encoded("é")}
     assert "stringData" not in written.object
 
 
-def test_no_plain_text_leaves_no_trace() -> None:
+def test_empty_string_data_is_ignored() -> None:
     written = create(STRATEGY, {"metadata": METADATA, "stringData": {}})
     assert written.object == {"metadata": METADATA, "type": "Opaque"}
 
@@ -60,7 +60,7 @@ def test_no_plain_text_leaves_no_trace() -> None:
         ),
     ],
 )
-def test_a_type_asks_for_keys(type_: str, data: dict[str, str], messages: list[str]) -> None:
+def test_a_type_requires_keys(type_: str, data: dict[str, str], messages: list[str]) -> None:
     found = created(type_, data).messages
     assert len(found) == len(messages)
     assert all(one.startswith(other) for one, other in zip(found, messages, strict=True))
@@ -90,19 +90,19 @@ def test_a_token_names_its_service_account() -> None:
         ("[" * 200_000, "exceeded max depth"),
     ],
 )
-def test_credentials_of_registries_are_json_objects(text: str, problem: str) -> None:
+def test_registry_credentials_are_json_objects(text: str, problem: str) -> None:
     messages = created("kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}).messages
     assert messages == ([f"data[.dockerconfigjson]: Invalid value: {REDACTED}: {problem}"] if problem else [])
 
 
-def test_its_values_have_a_mebibyte_together() -> None:
+def test_all_values_together_have_at_most_a_mebibyte() -> None:
     assert created(data={"a": "x" * MAX_DATA_SIZE}).errors == []
     assert created(data={"a": "x" * MAX_DATA_SIZE, "b": "x"}).messages == [
         "data: Too long: may not be more than 1048576 bytes"
     ]
 
 
-def test_the_type_stays() -> None:
+def test_the_type_is_immutable() -> None:
     old = {"metadata": METADATA, "type": "Opaque"}
     assert update(STRATEGY, old, {"type": "example.com/mine"}).messages == [
         'type: Invalid value: "example.com/mine": field is immutable'
@@ -110,7 +110,7 @@ def test_the_type_stays() -> None:
     assert update(STRATEGY, old, {"type": None}).errors == []
 
 
-def test_an_immutable_one_stays_as_it_is() -> None:
+def test_an_immutable_secret_cannot_change() -> None:
     old = {"metadata": METADATA, "type": "Opaque", "data": {"a": encoded("1")}, "immutable": True}
     words = "field is immutable when `immutable` is set"
     assert update(STRATEGY, old, {"stringData": {"a": "1"}}).errors == []
@@ -131,7 +131,7 @@ def test_an_immutable_one_stays_as_it_is() -> None:
         ("kubernetes.io/tls", {"tls.crt": PEM, "tls.key": "x"}, ["tls: failed to find any PEM data in key input"]),
     ],
 )
-def test_keys_that_are_none_are_warned_of(type_: str, data: dict[str, str], warnings: list[str]) -> None:
+def test_invalid_keys_cause_warnings(type_: str, data: dict[str, str], warnings: list[str]) -> None:
     assert created(type_, data).warnings == warnings
 
 

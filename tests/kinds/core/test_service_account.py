@@ -19,7 +19,7 @@ def test_references_to_secrets_are_names() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "warned"), [({}, {}, False), ({}, ENFORCE, True), (ENFORCE, ENFORCE, False)]
 )
-def test_the_annotation_is_warned_of_when_it_is_new(
+def test_a_new_deprecated_annotation_causes_a_warning(
     before: dict[str, str], after: dict[str, str], warned: bool
 ) -> None:
     advice = (
@@ -31,5 +31,5 @@ def test_the_annotation_is_warned_of_when_it_is_new(
     assert update(STRATEGY, old, new).warnings == ([advice] if warned else [])
 
 
-def test_a_new_account_with_the_annotation_is_warned_of() -> None:
+def test_a_new_account_with_the_deprecated_annotation_causes_a_warning() -> None:
     assert len(create(STRATEGY, {"metadata": {**ACCOUNT["metadata"], "annotations": ENFORCE}}).warnings) == 1

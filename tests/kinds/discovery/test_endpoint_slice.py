@@ -22,7 +22,7 @@ def zones(*each: str) -> dict[str, Any]:
     return {"forZones": [{"name": name} for name in each]}
 
 
-def test_ports_are_named_and_tcp_unless_they_say() -> None:
+def test_ports_default_to_tcp_and_an_empty_name() -> None:
     written = create(STRATEGY, {**SLICE, "ports": [{"port": 80}, {"name": "b", "protocol": "UDP"}]})
     assert written.errors == []
     assert written.object["ports"] == [
@@ -96,14 +96,14 @@ def test_endpoints(endpoint: dict[str, Any], messages: list[str]) -> None:
         ("FQDN", "-.example", name_formats.dns1123_subdomain("-")[0]),
     ],
 )
-def test_addresses_are_of_the_slices_type(address_type: str, address: str, problem: str) -> None:
+def test_addresses_must_have_the_slices_type(address_type: str, address: str, problem: str) -> None:
     written = create(STRATEGY, {**SLICE, "addressType": address_type, "endpoints": [{"addresses": [address]}]})
     path = "endpoints[0].addresses" if problem.startswith("must be an IPv") else "endpoints[0].addresses[0]"
     expected = [f'{path}: Invalid value: "{address}": {problem}'] if problem else []
     assert written.messages == expected
 
 
-def test_a_domain_name_is_there_and_made_of_labels() -> None:
+def test_a_domain_name_must_exist_and_consist_of_labels() -> None:
     label = "a" * 64
     written = create(STRATEGY, {**SLICE, "addressType": "FQDN", "endpoints": [{"addresses": ["", f"{label}.com"]}]})
     assert written.messages == [
@@ -112,12 +112,12 @@ def test_a_domain_name_is_there_and_made_of_labels() -> None:
     ]
 
 
-def test_the_type_stays() -> None:
+def test_the_type_is_immutable() -> None:
     change = {"addressType": "IPv6", "endpoints": []}
     assert update(STRATEGY, SLICE, change).messages == ['addressType: Invalid value: "IPv6": field is immutable']
 
 
-def test_old_endpoints_stay_however_strict_rules_become() -> None:
+def test_unchanged_endpoints_are_tolerated() -> None:
     old = {**SLICE, "endpoints": [{"addresses": ["010.0.0.1"]}]}
     assert update(STRATEGY, old, {"ports": []}).errors == []
     assert len(update(STRATEGY, old, {"endpoints": [*old["endpoints"], ENDPOINT]}).errors) == 1
@@ -133,7 +133,7 @@ def test_old_endpoints_stay_however_strict_rules_become() -> None:
         ({"ports": []}, 4),
     ],
 )
-def test_changes_are_counted_labels_included(change: dict[str, Any], generation: int) -> None:
+def test_the_generation_counts_changes_including_labels(change: dict[str, Any], generation: int) -> None:
     assert update(STRATEGY, SLICE, change).object["metadata"]["generation"] == generation
 
 
@@ -141,7 +141,7 @@ def test_the_first_generation_is_1() -> None:
     assert create(STRATEGY, {**SLICE, "metadata": {"name": "e", "generation": 9}}).object["metadata"]["generation"] == 1
 
 
-def test_topology_is_dropped_but_a_known_node_kept() -> None:
+def test_deprecated_topology_is_dropped_except_the_node() -> None:
     old_style = {"addresses": ["203.0.113.2"], "deprecatedTopology": {"kubernetes.io/hostname": "n"}}
     assert create(STRATEGY, {**SLICE, "endpoints": [old_style]}).object["endpoints"] == [{"addresses": ["203.0.113.2"]}]
     old = {**SLICE, "endpoints": [old_style]}
@@ -150,7 +150,7 @@ def test_topology_is_dropped_but_a_known_node_kept() -> None:
     assert changed.object["endpoints"] == [{"addresses": ["203.0.113.2"], "nodeName": "n"}, ENDPOINT]
 
 
-def test_what_is_warned_of() -> None:
+def test_slices_that_cause_warnings() -> None:
     domains = {**SLICE, "addressType": "FQDN", "endpoints": [{"addresses": ["a.example"]}]}
     assert create(STRATEGY, domains).warnings == ["spec.addressType: FQDN endpoints are deprecated"]
     assert update(STRATEGY, domains, {"ports": []}).warnings == []

@@ -186,7 +186,7 @@ def test_priority_levels(obj: dict[str, Any], messages: list[str]) -> None:
     assert create(LEVELS, obj).messages == [f"spec.{each}" for each in messages]
 
 
-def test_what_is_left_out_is_filled_in() -> None:
+def test_omitted_fields_are_defaulted() -> None:
     assert create(SCHEMAS, schema(matchingPrecedence=0)).object["spec"]["matchingPrecedence"] == 1000
     limited = create(LEVELS, level({"type": "Queue", "queuing": {"handSize": 1}})).object["spec"]["limited"]
     assert (limited["nominalConcurrencyShares"], limited["lendablePercent"]) == (30, 0)
@@ -194,7 +194,7 @@ def test_what_is_left_out_is_filled_in() -> None:
 
 
 @pytest.mark.parametrize("name", ["exempt", "catch-all"])
-def test_what_every_server_needs_is_fixed(name: str) -> None:
+def test_mandatory_objects_have_a_fixed_spec(name: str) -> None:
     flow = {"metadata": {"name": name}, "spec": FLOW_SCHEMAS[name]}
     assert create(SCHEMAS, flow).messages == []
     (message,) = create(SCHEMAS, {**flow, "spec": {**FLOW_SCHEMAS[name], "matchingPrecedence": 77}}).messages
@@ -203,7 +203,7 @@ def test_what_every_server_needs_is_fixed(name: str) -> None:
     assert create(LEVELS, most).messages == []
 
 
-def test_what_is_exempt_may_lend() -> None:
+def test_exempt_levels_can_lend() -> None:
     def exempt(lends: int) -> list[str]:
         spec = {"type": "Exempt", "exempt": {"lendablePercent": lends}}
         return create(LEVELS, {"metadata": {"name": "exempt"}, "spec": spec}).messages
@@ -212,13 +212,13 @@ def test_what_is_exempt_may_lend() -> None:
     assert exempt(-1) == ["spec.exempt.lendablePercent: Invalid value: -1: must be between 0 and 100, inclusive"]
 
 
-def test_the_annotation_of_another_version_is_forbidden() -> None:
+def test_an_annotation_of_another_version_is_forbidden() -> None:
     metadata = {"name": "l", "annotations": {"flowcontrol.k8s.io/preserve-zero-concurrency-shares": ""}}
     (message,) = create(LEVELS, {**level({"type": "Reject"}), "metadata": metadata}).messages
     assert message.startswith("metadata.annotations: Forbidden: annotation 'flowcontrol.k8s.io/preserve-zero")
 
 
-def test_a_fixed_spec_is_shown_with_every_field() -> None:
+def test_an_error_about_a_fixed_spec_prints_every_field() -> None:
     spec = {"type": "Exempt", "exempt": {"lendablePercent": 1}}
     assert create(LEVELS, {"metadata": {"name": "exempt"}, "spec": spec}).messages == []
     wrong = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
@@ -230,6 +230,6 @@ def test_a_fixed_spec_is_shown_with_every_field() -> None:
     )
 
 
-def test_a_method_is_shown_as_a_struct() -> None:
+def test_a_flow_distinguisher_method_is_formatted_as_a_struct() -> None:
     (message,) = create(SCHEMAS, schema(distinguisherMethod={"type": "x"})).messages
     assert message.startswith('spec.distinguisherMethod.type: Unsupported value: {"Type":"x"}: ')

@@ -37,7 +37,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "problems"), NAMES)
-def test_an_ip_address_is_called_by_its_canonical_form(name: str, problems: list[str]) -> None:
+def test_an_ip_address_is_named_by_its_canonical_form(name: str, problems: list[str]) -> None:
     assert IPAddressStrategy.name_check(name, False) == address_name(name) == problems
 
 
@@ -64,11 +64,11 @@ PARENTS = [
 
 
 @pytest.mark.parametrize(("parent", "errors"), PARENTS)
-def test_ip_address_names_its_owner(parent: dict[str, Any] | None, errors: list[tuple[str, str]]) -> None:
+def test_an_ip_address_names_its_owner(parent: dict[str, Any] | None, errors: list[tuple[str, str]]) -> None:
     assert check(IPAddressStrategy(), {"spec": {"parentRef": parent}}) == errors
 
 
-def test_owner_of_an_ip_address_is_immutable() -> None:
+def test_the_owner_of_an_ip_address_is_immutable() -> None:
     old = {"spec": {"parentRef": PARENT}}
     assert check_change(IPAddressStrategy(), {"spec": {"parentRef": PARENT | {"group": ""}}}, old) == []
     shown = '{"Group":"","Resource":"services","Namespace":"ns","Name":"t"}'
@@ -117,7 +117,7 @@ RANGES = [
 
 
 @pytest.mark.parametrize(("obj", "errors"), RANGES)
-def test_a_service_cidr_is_one_range_or_one_of_each_family(obj: dict[str, Any], errors: list[tuple[str, str]]) -> None:
+def test_a_service_cidr_has_one_range_or_one_per_family(obj: dict[str, Any], errors: list[tuple[str, str]]) -> None:
     assert check(ServiceCIDRStrategy(), obj) == errors
 
 
@@ -153,12 +153,12 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "errors"), CHANGES)
-def test_a_service_cidr_may_only_gain_a_second_range(
+def test_a_service_cidr_can_only_gain_a_second_range(
     old: dict[str, Any], new: dict[str, Any], errors: list[tuple[str, str]]
 ) -> None:
     assert check_change(ServiceCIDRStrategy(), new, old) == errors
 
 
-def test_the_status_of_a_service_cidr_is_anybodys() -> None:
+def test_every_client_can_write_the_status_of_a_service_cidr() -> None:
     ctx = Stage().context(old=cidrs(FOUR), subresource="status")
     assert ServiceCIDRStrategy().validate(ctx, {}) == ServiceCIDRStrategy().validate_update(ctx, {}, cidrs(FOUR)) == []

@@ -37,7 +37,7 @@ def allocated(**more: Any) -> dict[str, Any]:
     ("wanted", "mode", "count"),
     [({}, "ExactCount", 1), ({"count": 3}, "ExactCount", 3), ({"allocationMode": "All"}, "All", None)],
 )
-def test_one_device_is_asked_for_unless_it_says_otherwise(wanted: dict[str, Any], mode: str, count: int | None) -> None:
+def test_a_request_defaults_to_one_device(wanted: dict[str, Any], mode: str, count: int | None) -> None:
     asked = {"deviceClassName": "c", **wanted}
     for request in ({"exactly": asked}, {"firstAvailable": [{"name": "x", **asked}]}):
         (found,) = claims().create({"spec": spec(request)})["spec"]["devices"]["requests"]
@@ -45,13 +45,13 @@ def test_one_device_is_asked_for_unless_it_says_otherwise(wanted: dict[str, Any]
         assert (chosen["allocationMode"], chosen.get("count")) == (mode, count)
 
 
-def test_a_template_asks_so_too() -> None:
+def test_a_template_defaults_to_one_device() -> None:
     on = staged("resource.k8s.io/v1/resourceclaimtemplates")
     template = on.create({"spec": {"spec": spec({"exactly": {"deviceClassName": "c"}})}})
     assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
 
 
-def test_devices_of_others_are_for_namespaces_of_administrators() -> None:
+def test_admin_access_requires_an_admin_namespace() -> None:
     wanted = {"spec": spec({"exactly": {"deviceClassName": "c", "adminAccess": True}})}
     label = "`resource.kubernetes.io/admin-access: true` label on the containing namespace"
     refused = f"Forbidden: admin access to devices requires the {label}"
@@ -62,7 +62,7 @@ def test_devices_of_others_are_for_namespaces_of_administrators() -> None:
     assert on.update_refusal(created(on), allocated(adminAccess=True), "status") == [(path, refused)]
 
 
-def test_what_drivers_say_goes_with_the_devices() -> None:
+def test_device_statuses_are_removed_with_their_devices() -> None:
     on = claims()
     given = allocated()
     given["status"]["devices"] = [{"driver": "d.x", "pool": "p", "device": "g"}]

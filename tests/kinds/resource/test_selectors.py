@@ -30,32 +30,32 @@ def said(expression: str) -> list[str]:
         "device.allowMultipleAllocations",
     ],
 )
-def test_what_a_device_has_can_be_named(expression: str) -> None:
+def test_selectors_can_read_attributes_of_a_device(expression: str) -> None:
     assert said(expression) == []
 
 
-def test_a_name_that_is_bound_is_a_simple_one() -> None:
+def test_a_bound_name_must_be_an_identifier() -> None:
     (body,) = said("cel.bind(a.b, 1, true)")
     assert "1:11: cel.bind() variable names must be simple identifiers" in body
 
 
-def test_it_says_yes_or_no() -> None:
+def test_a_selector_returns_a_boolean() -> None:
     words = "must evaluate to bool or the unknown type, not map(string, google.protobuf.Any)"
     assert said("device.attributes['d.x']") == [f"Invalid value: \"device.attributes['d.x']\": {words}"]
 
 
-def test_it_is_cheap_and_short() -> None:
+def test_the_cost_and_the_length_of_a_selector_are_limited() -> None:
     assert said(DEAR) == ["Forbidden: too complex, exceeds cost limit"]
     assert said(f"{' ' * 10240}true") == ["Too long: may not be more than 10240 bytes"]
 
 
-def test_allocations_of_one_device_are_told_behind_their_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_feature_gate_enables_multiple_allocations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(gates.ENABLED, "DRAConsumableCapacity", False)
     (body,) = said("device.allowMultipleAllocations")
     assert "undefined field 'allowMultipleAllocations'" in body
 
 
-def test_attributes_are_lists_behind_their_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_feature_gate_enables_list_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
     looped, included = (
         "device.attributes['d.x'].models.all(m, m == 'a')",
         "device.attributes['d.x'].models.includes('a')",
@@ -70,7 +70,7 @@ def test_attributes_are_lists_behind_their_gate(monkeypatch: pytest.MonkeyPatch)
     ("attribute", "expected"),
     [(["a", "b"], True), (["a"], False), ("b", True), ("a", False), (["a"] * 48 + ["b"], None)],
 )
-def test_what_an_attribute_includes(attribute: object, expected: bool | None) -> None:
+def test_includes_matches_attributes(attribute: object, expected: bool | None) -> None:
     expression = Environment({"a": DYN}, DEVICE_FUNCTIONS).compile("a.includes('b')")
     if expected is None:
         with pytest.raises(EvalError, match="cannot be applied to lists longer than 48 values"):

@@ -30,14 +30,14 @@ UNSET = (
 ATTACHMENT = {"spec": {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}}
 
 
-def test_what_a_driver_is_unless_it_says() -> None:
+def test_defaults_of_a_csi_driver() -> None:
     drivers = staged(f"{STORAGE}/csidrivers")
     assert drivers.create({})["spec"] == DEFAULTS
     said = {"attachRequired": False, "volumeLifecycleModes": ["Ephemeral"], "fsGroupPolicy": "None"}
     assert drivers.create({"spec": said})["spec"] == {**DEFAULTS, **said}
 
 
-def test_a_driver_says_whether_it_prevents_scheduling_only_with_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_feature_gate_enables_preventing_scheduling(monkeypatch: pytest.MonkeyPatch) -> None:
     drivers, field = staged(f"{STORAGE}/csidrivers"), "preventPodSchedulingIfMissing"
     before = drivers.create({"spec": {field: True}})
     assert field not in before["spec"]
@@ -46,7 +46,7 @@ def test_a_driver_says_whether_it_prevents_scheduling_only_with_the_gate(monkeyp
     assert "generation" not in drivers.update(before, {"metadata": {"labels": {"a": "b"}}})["metadata"]
 
 
-def test_changes_of_a_driver_are_counted_from_none() -> None:
+def test_the_generation_of_a_driver_counts_from_a_missing_one() -> None:
     drivers = staged(f"{STORAGE}/csidrivers")
     made = drivers.create({})
     assert "generation" not in made["metadata"]
@@ -57,13 +57,13 @@ def test_changes_of_a_driver_are_counted_from_none() -> None:
     assert drivers.update(changed, {"spec": {"storageCapacity": None}})["metadata"]["generation"] == 2
 
 
-def test_a_driver_from_before_there_were_defaults_can_change() -> None:
+def test_a_driver_without_defaults_can_be_updated() -> None:
     drivers = staged(f"{STORAGE}/csidrivers")
     old: dict[str, Any] = {**drivers.create({}), "spec": {}}
     assert drivers.update(old, {"metadata": {"labels": {"a": "b"}}})["spec"] == DEFAULTS
 
 
-def test_tokens_in_attributes_are_warned_of_when_they_are_asked_for() -> None:
+def test_requested_tokens_in_attributes_cause_a_warning() -> None:
     drivers = staged(f"{STORAGE}/csidrivers")
     made = drivers.create({"spec": TOKENS})
     assert drivers.warnings == [UNSET]
@@ -75,7 +75,7 @@ def test_tokens_in_attributes_are_warned_of_when_they_are_asked_for() -> None:
     assert drivers.warnings == []
 
 
-def test_old_labels_of_nodes_are_warned_of() -> None:
+def test_deprecated_labels_of_nodes_cause_warnings() -> None:
     old = "beta.kubernetes.io/os"
     words = 'deprecated since v1.14; use "kubernetes.io/os" instead'
     capacities = staged(f"{STORAGE}/csistoragecapacities")
@@ -99,7 +99,7 @@ def test_an_inline_volume_is_defaulted() -> None:
     assert read["spec"]["source"]["inlineVolumeSpec"]["iscsi"]["iscsiInterface"] == "default"
 
 
-def test_what_came_of_an_attachment_may_not_be_too_long() -> None:
+def test_the_error_of_an_attachment_has_a_length_limit() -> None:
     attachments = staged(f"{STORAGE}/volumeattachments")
     made = attachments.create({**ATTACHMENT, "status": {"attached": True}})
     assert "status" not in made or made["status"] == {"attached": False}
@@ -110,7 +110,7 @@ def test_what_came_of_an_attachment_may_not_be_too_long() -> None:
     ]
 
 
-def test_an_empty_list_or_map_is_told_from_none() -> None:
+def test_an_empty_list_or_map_differs_from_a_missing_one() -> None:
     engine, nodes = Engine(), f"/apis/{STORAGE}/csinodes"
     node: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {"drivers": [{"name": "d", "nodeID": "i"}]}}
     node["metadata"]["resourceVersion"] = engine.send("POST", nodes, node).body["metadata"]["resourceVersion"]
@@ -136,7 +136,7 @@ def test_an_empty_list_or_map_is_told_from_none() -> None:
         ("volumeattributesclasses", {"driverName": "p", "parameters": {"a": "b"}}, 4),
     ],
 )
-def test_how_often_an_update_tells_of_metadata(plural: str, fields: dict[str, Any], times: int) -> None:
+def test_an_update_reports_errors_of_metadata_repeatedly(plural: str, fields: dict[str, Any], times: int) -> None:
     engine, path = Engine(), f"/apis/{STORAGE}/{plural}"
     made = engine.send("POST", path, {"metadata": {"name": "n"}, **fields}).body
     made["metadata"]["labels"] = {"a": "b c"}
@@ -144,7 +144,7 @@ def test_how_often_an_update_tells_of_metadata(plural: str, fields: dict[str, An
     assert [each["field"] for each in causes] == ["metadata.labels"] * times
 
 
-def test_driver_replacement_needs_the_current_version() -> None:
+def test_replacing_a_driver_requires_the_current_version() -> None:
     engine = Engine()
     for plural, fields, code in (("csidrivers", {"spec": {}}, 422), ("storageclasses", {"provisioner": "p"}, 200)):
         path = f"/apis/{STORAGE}/{plural}"

@@ -63,7 +63,7 @@ def up_and_down(stage: Scaled) -> None:
         stage.next_period()  # stabilized, and scaled down five minutes later
 
 
-def test_what_was_decided_is_decided_again(
+def test_a_replay_repeats_the_recorded_decisions(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     up_and_down(stage)
@@ -77,7 +77,9 @@ def test_what_was_decided_is_decided_again(
     assert {each.reason for each in report.unjudged} <= {REMEMBERED}
 
 
-def test_a_watch_is_enough(stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path) -> None:
+def test_a_watch_without_audit_events_suffices(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
     up_and_down(stage)
     lines = recorded(stage, tmp_path)
     for line in lines:
@@ -101,7 +103,7 @@ def measurement(status: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("change", [number, reason, measurement])
-def test_another_decision_diverges(
+def test_a_different_decision_diverges(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
     stage.web(2)
@@ -115,9 +117,7 @@ def test_another_decision_diverges(
     assert divergence.checkpoint.startswith("line ")
 
 
-def test_what_was_not_measured_is_counted(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
-) -> None:
+def test_unmeasured_metrics_are_counted(stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path) -> None:
     stage.web(2)
     stage.autoscaler()
     stage.next_period()
@@ -127,7 +127,7 @@ def test_what_was_not_measured_is_counted(
     assert [(each.name, each.reason, each.count) for each in report.unjudged] == [("hpa", UNMEASURED, 1)]
 
 
-def test_pods_that_have_just_started_may_not_have_been_measured(
+def test_newly_started_pods_can_be_unmeasured(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     stage.web(1)
@@ -143,7 +143,7 @@ def test_pods_that_have_just_started_may_not_have_been_measured(
     assert [(each.reason, each.count) for each in report.unjudged] == [(MEASURED, 1)]
 
 
-def test_beyond_its_bounds_nothing_needs_to_be_measured(
+def test_decisions_at_the_bounds_need_no_metrics(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     stage.web(5)
@@ -153,7 +153,7 @@ def test_beyond_its_bounds_nothing_needs_to_be_measured(
     assert (report.divergences, report.decisions_compared) == ((), 1)
 
 
-def test_what_was_before_the_recording_is_not_known(
+def test_decisions_before_the_recording_are_unknown(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     """The autoscaler desires fewer replicas, but it may have made a higher recommendation just before the recording
@@ -189,7 +189,7 @@ def test_what_was_before_the_recording_is_not_known(
     ],
     ids=["pods", "external-average", "external", "object"],
 )  # fmt: skip
-def test_all_kinds_of_metrics_are_told_of(
+def test_all_kinds_of_metrics_are_reported(
     stage: Scaled,
     replay: Callable[[list[Line]], Report],
     tmp_path: Path,

@@ -32,7 +32,7 @@ def definition(revision: int, *served: str, established: bool = True, scope: str
     )
 
 
-def test_a_kind_begins_when_it_is_established_and_ends_with_its_definition() -> None:
+def test_recording_of_a_kind_starts_at_its_establishment_and_ends_with_its_definition() -> None:
     kinds = CustomKinds()
     assert [*kinds.changed(ADDED, definition(1, "v1", established=False))] == []
     assert [*kinds.changed(MODIFIED, definition(2, "v1"))] == [KindServed(WHERE, 2)]
@@ -41,7 +41,7 @@ def test_a_kind_begins_when_it_is_established_and_ends_with_its_definition() -> 
     assert [*kinds.changed(ADDED, definition(5, "v1"))] == [KindServed(WHERE, 5)]
 
 
-def test_another_version_is_asked_for_when_the_one_is_not_served_any_more() -> None:
+def test_another_version_is_watched_when_the_first_is_no_longer_served() -> None:
     kinds = CustomKinds()
     assert [*kinds.changed(ADDED, definition(1, "v1", "v2beta1"))] == [KindServed(WHERE, 1)]
     assert [*kinds.changed(MODIFIED, definition(2, "v2beta1"))] == [
@@ -52,7 +52,7 @@ def test_another_version_is_asked_for_when_the_one_is_not_served_any_more() -> N
     assert [*kinds.changed(MODIFIED, definition(4))] == []
 
 
-def test_a_list_of_definitions_tells_what_was_missed() -> None:
+def test_a_list_of_definitions_reveals_missed_changes() -> None:
     kinds = CustomKinds()
     kinds.known(Served(SERVICES, "/api/v1", True))
     there = definition(7, "v1")
@@ -61,12 +61,12 @@ def test_a_list_of_definitions_tells_what_was_missed() -> None:
     assert [*kinds.listed({}, 12)] == [KindDeleted(WIDGETS, 12)]
 
 
-def test_a_kind_that_is_recorded_from_the_beginning_is_not_begun_again() -> None:
+def test_a_kind_recorded_from_the_beginning_is_not_started_again() -> None:
     kinds, there = CustomKinds(), definition(7, "v1")
     kinds.known(WHERE)
     assert [*kinds.listed({there.key: there}, 9)] == []
     assert [*kinds.changed(DELETED, definition(11, "v1"))] == [KindDeleted(WIDGETS, 11)]
 
 
-def test_in_a_namespace_only_its_kinds_are_recorded() -> None:
+def test_only_kinds_of_the_recorded_namespace_are_recorded() -> None:
     assert [*CustomKinds("shop").changed(ADDED, definition(1, "v1", scope="Cluster"))] == []

@@ -27,7 +27,7 @@ def read(path: Path) -> list[tuple[str, str, int]]:
     return [(each.type.name, each.object.name, each.object.revision) for each in entries]
 
 
-def test_one_file_unless_told_otherwise(tmp_path: Path) -> None:
+def test_one_file_is_written_by_default(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl.gz"
     with Files(path, FakeClock()) as files:
         for number in range(1, 100):
@@ -36,7 +36,7 @@ def test_one_file_unless_told_otherwise(tmp_path: Path) -> None:
     assert len(read(path)) == 99
 
 
-def test_a_further_file_begins_with_what_there_is(tmp_path: Path) -> None:
+def test_a_further_file_begins_with_the_current_state(tmp_path: Path) -> None:
     with Files(tmp_path / "some.jsonl", FakeClock(), limit=1500) as files:
         files.write(recorded(EventType.ADDED, "a", 1))
         files.write(recorded(EventType.ADDED, "b", 2))
@@ -50,7 +50,7 @@ def test_a_further_file_begins_with_what_there_is(tmp_path: Path) -> None:
     assert second == [("ADDED", "a", 3), ("MODIFIED", "a", 5)]
 
 
-def test_what_was_written_a_second_ago_can_be_read(tmp_path: Path) -> None:
+def test_lines_written_a_second_ago_can_be_read(tmp_path: Path) -> None:
     clock = FakeClock()
     files = Files(tmp_path / "a.jsonl", clock)
     files.write(recorded(EventType.ADDED, "a", 1))
@@ -63,7 +63,7 @@ def test_what_was_written_a_second_ago_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["some.jsonl", "some.jsonl.gz"])
-def test_a_file_goes_on_where_it_ended(tmp_path: Path, name: str) -> None:
+def test_an_existing_file_is_continued(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with Files(path, FakeClock()) as files:
         files.write(recorded(EventType.ADDED, "a", 1))
@@ -77,7 +77,7 @@ def test_a_file_goes_on_where_it_ended(tmp_path: Path, name: str) -> None:
     assert read(path) == [("ADDED", "a", 1), ("ADDED", "b", 2), ("DELETED", "a", 3), ("MODIFIED", "b", 4)]
 
 
-def test_a_further_file_of_one_that_goes_on_begins_with_what_that_had(tmp_path: Path) -> None:
+def test_a_further_file_of_a_continued_one_begins_with_its_state(tmp_path: Path) -> None:
     path = tmp_path / "some.jsonl"
     with Files(path, FakeClock()) as files:
         files.write(recorded(EventType.ADDED, "a", 1))
@@ -89,7 +89,7 @@ def test_a_further_file_of_one_that_goes_on_begins_with_what_that_had(tmp_path: 
     assert (tmp_path / "some.2.jsonl").read_text() == "of another recording"
 
 
-def test_a_file_that_is_cut_short_does_not_go_on(tmp_path: Path) -> None:
+def test_a_truncated_file_is_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     with Files(path, FakeClock()) as files:
         files.write(recorded(EventType.ADDED, "a", 1))
@@ -106,7 +106,7 @@ def test_a_file_that_is_cut_short_does_not_go_on(tmp_path: Path) -> None:
         ([Resource("", "configmaps")], "shop", "also contains objects of no namespace"),
     ],
 )
-def test_what_would_not_be_followed_any_more_is_refused(
+def test_a_continuation_that_drops_resources_is_refused(
     tmp_path: Path, chosen: list[Resource], namespace: str, problem: str
 ) -> None:
     path = tmp_path / "some.jsonl"

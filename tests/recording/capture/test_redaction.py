@@ -29,11 +29,11 @@ def test_the_data_of_secrets_is_replaced_by_default() -> None:
     assert "aHVudGVyMg" not in str(shown)
 
 
-def test_other_kinds_are_left_alone() -> None:
+def test_other_kinds_are_not_redacted() -> None:
     assert redacted(DEFAULT, "ConfigMap", {"data": {"a": "b"}})["data"] == {"a": "b"}
 
 
-def test_a_rule_leads_through_lists() -> None:
+def test_a_rule_descends_into_lists() -> None:
     containers = [{"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"x": "y"}}]}]
     shown = redacted(("pods:spec.containers.env.value",), "Pod", {"spec": {"containers": containers}})
     assert shown["spec"]["containers"][0]["env"] == [
@@ -42,7 +42,7 @@ def test_a_rule_leads_through_lists() -> None:
     ]
 
 
-def test_a_rule_about_a_map_or_a_list_keeps_its_shape() -> None:
+def test_a_rule_for_a_map_or_a_list_keeps_its_shape() -> None:
     fields = {"data": {"a": "b"}, "binaryData": {"c": "AA=="}, "list": [1, None, {"d": True}]}
     shown = redacted(("configmaps:data", "configmaps:binaryData", "configmaps:list"), "ConfigMap", fields)
     assert shown["data"] == {"a": REDACTED}
@@ -51,6 +51,6 @@ def test_a_rule_about_a_map_or_a_list_keeps_its_shape() -> None:
 
 
 @pytest.mark.parametrize("rule", ["", "pods", "pods:", ":data", "pods:spec..x", "pods:.spec"])
-def test_what_is_no_rule_is_refused(rule: str) -> None:
+def test_an_invalid_rule_is_refused(rule: str) -> None:
     with pytest.raises(SettingsError, match="is not a rule"):
         Redaction([rule])

@@ -46,7 +46,7 @@ def test_nothing_is_emitted_before_all_streams_have_listed() -> None:
     assert told(merger) == [("ADDED", 12, "r")]
 
 
-def test_a_slower_watch_holds_up_the_others() -> None:
+def test_a_slower_watch_delays_the_others() -> None:
     merger = listed()
     merger.changed(PODS, ADDED, thing(PODS, "p", 15), 0)
     assert told(merger) == []
@@ -56,7 +56,7 @@ def test_a_slower_watch_holds_up_the_others() -> None:
     assert told(merger) == [("ADDED", 15, "p")]
 
 
-def test_what_a_resumed_watch_repeats_is_left_out() -> None:
+def test_repetitions_of_a_resumed_watch_are_dropped() -> None:
     merger = listed([PODS])
     for _ in range(2):
         merger.changed(PODS, ADDED, thing(PODS, "p", 11), 0)
@@ -64,7 +64,7 @@ def test_what_a_resumed_watch_repeats_is_left_out() -> None:
     assert told(merger) == [("ADDED", 11, "p"), ("MODIFIED", 12, "p")]
 
 
-def test_what_was_there_before_the_watch_is_added_first() -> None:
+def test_existing_objects_are_added_first() -> None:
     merger = Merger([PODS])
     merger.listed(PODS, 10, [thing(PODS, "p", 4)], 7)
     merger.changed(PODS, MODIFIED, thing(PODS, "p", 11), 8)
@@ -77,7 +77,7 @@ def test_what_was_there_before_the_watch_is_added_first() -> None:
     ]
 
 
-def test_a_new_list_is_told_as_the_changes_that_were_missed() -> None:
+def test_a_new_list_emits_the_missed_changes() -> None:
     merger = Merger([PODS])
     merger.listed(PODS, 10, [thing(PODS, name, 1 + at) for at, name in enumerate("abcd")], 0)
     assert len(told(merger)) == 4
@@ -104,7 +104,7 @@ def ending(*objects: Object, revision: int) -> RecordingEnd:
     return RecordingEnd(Path("earlier.jsonl"), revision, found)
 
 
-def test_what_goes_on_tells_how_things_differ_from_what_an_earlier_recording_ended_with() -> None:
+def test_a_continuation_emits_differences_to_the_previous_recording() -> None:
     merger = Merger([PODS, SERVICES])
     kept, changed, gone = (thing(PODS, name, 3) for name in ("kept", "changed", "gone"))
     again = thing(PODS, "again", 2)
@@ -129,7 +129,7 @@ def test_what_goes_on_tells_how_things_differ_from_what_an_earlier_recording_end
         (20, "two", "whose namespace kube-system has another uid"),
     ],
 )
-def test_another_cluster_is_no_continuation(revision: int, uid: str, problem: str) -> None:
+def test_a_recording_of_another_cluster_is_not_continued(revision: int, uid: str, problem: str) -> None:
     def system(uid: str) -> Object:
         metadata = {"name": "kube-system", "uid": uid, "resourceVersion": "1"}
         return Object.from_dict({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})
@@ -140,7 +140,7 @@ def test_another_cluster_is_no_continuation(revision: int, uid: str, problem: st
         merger.listed(NAMESPACES, revision, [system(uid)], 0)
 
 
-def test_there_is_no_room_for_more_than_there_are_revisions() -> None:
+def test_generated_revisions_are_limited_by_the_gap() -> None:
     merger = Merger([PODS])
     merger.resume(ending(revision=10))
     merger.listed(PODS, 11, [thing(PODS, "a", 1), thing(PODS, "b", 2)], 0)
@@ -148,7 +148,7 @@ def test_there_is_no_room_for_more_than_there_are_revisions() -> None:
         list(merger.ready())
 
 
-def test_a_watch_that_begins_later_holds_up_the_others_from_where_it_begins() -> None:
+def test_a_watch_that_starts_later_delays_the_others_from_its_start() -> None:
     merger = listed([PODS])
     merger.changed(PODS, ADDED, thing(PODS, "p", 12), 0)
     merger.begin(SERVICES, 12)
@@ -159,7 +159,7 @@ def test_a_watch_that_begins_later_holds_up_the_others_from_where_it_begins() ->
     assert told(merger) == [("ADDED", 14, "s"), ("MODIFIED", 15, "p")]
 
 
-def test_what_is_found_late_comes_after_what_has_come_out() -> None:
+def test_a_late_event_follows_already_emitted_ones() -> None:
     merger = listed([PODS])
     merger.progressed(PODS, 20)
     assert told(merger) == []
@@ -169,7 +169,7 @@ def test_what_is_found_late_comes_after_what_has_come_out() -> None:
     assert told(merger) == [("ADDED", 21, "old"), ("ADDED", 22, "new")]
 
 
-def test_what_is_left_of_a_watch_that_ends_was_deleted_before() -> None:
+def test_an_ended_watch_emits_deletions_of_its_objects() -> None:
     merger = listed()
     merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 12), 0)
     merger.changed(PODS, ADDED, thing(PODS, "p", 20), 0)
@@ -198,7 +198,9 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[Resource, EventType, Object]]
 
 
 @given(histories())
-def test_two_watches_make_the_one_history(drawn: tuple[list[tuple[Resource, EventType, Object]], list[Any]]) -> None:
+def test_two_watches_are_merged_into_one_history(
+    drawn: tuple[list[tuple[Resource, EventType, Object]], list[Any]],
+) -> None:
     history, turns = drawn
     merger = listed(revision=0)
     streams = {each: [change for change in history if change[0] == each] for each in KINDS}

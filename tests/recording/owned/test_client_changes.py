@@ -38,19 +38,19 @@ def carried(old: dict[str, Any], new: dict[str, Any], ours: dict[str, Any]) -> d
         ({"f": [1, 2]}, {"f": [3]}, {"f": [4]}, {"f": [3]}),
     ],
 )  # fmt: skip
-def test_a_clients_change_is_carried_over(
+def test_a_clients_change_is_transferred(
     old: dict[str, Any], new: dict[str, Any], ours: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     assert carried(old, new, ours) == wanted
 
 
-def test_where_ours_was_as_the_recorded_one_it_is_so_afterwards() -> None:
+def test_an_object_equal_to_the_recorded_one_stays_equal() -> None:
     old = {"metadata": {"generation": 1}, "spec": {"a": [1], "b": {"c": "d"}}, "status": {"conditions": [READY]}}
     new = {"metadata": {"generation": 2}, "spec": {"a": [], "e": None}, "status": {"conditions": [SCHEDULED, READY]}}
     assert carried_over(old, new, old) == new
 
 
-def test_generations_are_each_sides_own() -> None:
+def test_generations_are_counted_separately() -> None:
     ours = {"metadata": {"generation": 7, "resourceVersion": "70"}}
     old, new = {"metadata": {"generation": 2, "resourceVersion": "20"}}, {"metadata": {"generation": 3}}
     assert carried_over(old, new, ours) == {"metadata": {"generation": 8, "resourceVersion": "70"}}

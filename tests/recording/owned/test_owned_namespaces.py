@@ -147,11 +147,11 @@ def held_by_a_client_and_made_anew() -> Script:
         ),
     ],
 )  # fmt: skip
-def test_a_true_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
+def test_an_accurate_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
     assert replayed(history(), tmp_path).divergences == ()
 
 
-def test_the_address_of_a_service_goes_with_it(tmp_path: Path) -> None:
+def test_the_address_of_a_service_is_deleted_with_it(tmp_path: Path) -> None:
     claim = {
         "kind": "IPAddress",
         "apiVersion": "networking.k8s.io/v1",
@@ -193,7 +193,7 @@ def test_a_false_history_diverges(tmp_path: Path, history: Callable[[], Script])
     assert [(each.verdict, each.name) for each in found] == [(Verdict.MISSING, "shop")]
 
 
-def test_conditions_are_compared_word_by_word(tmp_path: Path) -> None:
+def test_conditions_are_compared_exactly(tmp_path: Path) -> None:
     wrong = [dict(each) for each in CONFIG_MAP_LEFT]
     wrong[2]["reason"] = "Wrong"
     [divergence] = replayed(emptied().event("MODIFIED", namespace(ending=True, conditions=wrong)), tmp_path).divergences

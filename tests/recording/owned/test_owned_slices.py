@@ -106,7 +106,7 @@ def lost_its_selector() -> Script:
         ),
     ],
 )
-def test_a_true_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
+def test_an_accurate_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
     report = replayed(history().checkpoint("end").write(tmp_path))
     assert report.divergences == ()
 
@@ -155,7 +155,7 @@ def test_a_false_history_diverges(tmp_path: Path, history: Callable[[], Script],
     assert all(path in difference.path for difference in found[0].differences)
 
 
-def test_one_doctored_endpoint_is_the_one_divergence(tmp_path: Path) -> None:
+def test_one_forged_endpoint_is_the_only_divergence(tmp_path: Path) -> None:
     lines = small_lines()
     index = max(
         number

@@ -32,14 +32,16 @@ BEFORE = {"pods": "1", "cpu": "100m"}
         ({"pods": "2", "cpu": "100m"}, {"pods": "9", "cpu": "1"}, False),
     ],
 )
-def test_a_rise_alone_comes_of_a_creation(used: dict[str, str], hard: dict[str, str] | None, is_theirs: bool) -> None:
+def test_an_increase_is_caused_by_a_creation(
+    used: dict[str, str], hard: dict[str, str] | None, is_theirs: bool
+) -> None:
     usage = Usage()
     usage.created(created(9), is_theirs=True)
     assert usage.is_of_theirs(quota(8, BEFORE), quota(10, used, hard)) is is_theirs
 
 
 @pytest.mark.parametrize(("revision", "is_theirs"), [(11, True), (14, True), (18, False), (19, False), (21, True)])
-def test_it_is_the_closest_creation_s(revision: int, is_theirs: bool) -> None:
+def test_the_increase_belongs_to_the_closest_creation(revision: int, is_theirs: bool) -> None:
     usage = Usage()
     usage.created(created(10), is_theirs=True)
     usage.created(created(12, "b"), is_theirs=False)
@@ -63,12 +65,12 @@ def test_it_is_the_closest_creation_s(revision: int, is_theirs: bool) -> None:
         ("count/jobs.batch", "Pod", False),
     ],
 )
-def test_it_is_of_a_kind_that_is_counted(name: str, kind: str, is_theirs: bool) -> None:
+def test_the_creation_has_a_counted_kind(name: str, kind: str, is_theirs: bool) -> None:
     usage = Usage()
     metadata = {"name": "x", "namespace": "a", "resourceVersion": "9"}
     usage.created(Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": metadata}), is_theirs=True)
     assert usage.is_of_theirs(quota(8, {name: "1"}), quota(10, {name: "2"})) is is_theirs
 
 
-def test_without_any_creation_it_is_an_input() -> None:
+def test_an_increase_without_a_creation_is_an_input() -> None:
     assert not Usage().is_of_theirs(quota(1, BEFORE), quota(2, {"pods": "2", "cpu": "100m"}))

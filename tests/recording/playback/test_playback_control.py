@@ -32,7 +32,7 @@ def running(player: Playback, clock: FakeClock) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-def test_time_passes() -> None:
+def test_time_advances() -> None:
     clock = FakeClock()
     player = playback(clock)
     with running(player, clock):
@@ -45,7 +45,7 @@ def test_time_passes() -> None:
         assert player.log.revision == 90_000_000
 
 
-def test_a_command_holds_at_once_without_anything_running() -> None:
+def test_a_command_takes_effect_at_once_without_a_running_loop() -> None:
     clock = FakeClock()
     player = playback(clock, paused=True)
     assert player.step(2).revision == player.log.revision == 251
@@ -57,7 +57,7 @@ def test_a_command_holds_at_once_without_anything_running() -> None:
     assert player.log.revision == 90_000_000
 
 
-def test_to_go_back_is_to_begin_with_another_log() -> None:
+def test_a_rewind_starts_another_log() -> None:
     clock = FakeClock()
     player, rewound = playback(clock, paused=True), list[PlayedLog]()
     player.on_rewind(rewound.append)
@@ -71,7 +71,7 @@ def test_to_go_back_is_to_begin_with_another_log() -> None:
     assert versions(before) == {"a": 251}
 
 
-def test_it_says_where_it_is() -> None:
+def test_the_control_returns_the_position() -> None:
     clock = FakeClock()
     player = playback(clock)
     clock.step(2.5)
@@ -98,7 +98,7 @@ def test_it_says_where_it_is() -> None:
     assert player.state().revision == 5000
 
 
-def test_it_tells_now_and_then_where_it_is_and_once_that_it_is_over() -> None:
+def test_the_control_logs_the_position_periodically_and_the_end_once() -> None:
     clock, told, ended = FakeClock(), list[State](), threading.Event()
     player = playback(clock)
     player.on_move(told.append)

@@ -21,7 +21,7 @@ from tests.recording.playback.stage import CONFIG_MAPS, A, B, config_map, played
 from tests.recording.samples import SMALL
 
 
-def test_it_is_a_log() -> None:
+def test_a_played_log_implements_the_log_interface() -> None:
     log: EventLog = played()
     assert log.head().revision == log.peek() == 100
 
@@ -36,13 +36,13 @@ def test_it_is_a_log() -> None:
         (6, {"a": 251, "b": 90_000_000}),
     ],
 )
-def test_it_holds_what_there_was_at_every_point(position: int, config_maps: dict[str, int]) -> None:
+def test_the_log_contains_the_recorded_state_at_every_position(position: int, config_maps: dict[str, int]) -> None:
     log = played(position)
     assert versions(log) == config_maps
     assert [log.get(CONFIG_MAPS, key) is not None for key in (A, B)] == ["a" in config_maps, "b" in config_maps]
 
 
-def test_its_past_can_be_asked_for_and_its_future_cannot() -> None:
+def test_the_past_can_be_read_and_the_future_cannot() -> None:
     log = played(5)
     assert {obj.name for obj in log.snapshot(CONFIG_MAPS, at=250).objects} == {"a", "b"}
     assert {obj.name for obj in log.snapshot(CONFIG_MAPS, at=4999).objects} == {"a", "b"}
@@ -60,7 +60,7 @@ def test_its_past_can_be_asked_for_and_its_future_cannot() -> None:
             ask()
 
 
-def test_events_come_in_order_and_only_those_that_have_happened() -> None:
+def test_past_events_are_returned_in_order() -> None:
     log = played(5)
     assert [(event.type.name, event.key.name) for event in log.events_after(100)] == [
         ("ADDED", "b"),
@@ -74,7 +74,7 @@ def test_events_come_in_order_and_only_those_that_have_happened() -> None:
     assert log.revision_at(log.events_after(250)[0].recorded_at) == 251
 
 
-def test_it_grows_and_tells_its_cache() -> None:
+def test_the_log_grows_and_notifies_its_cache() -> None:
     log, heads = played(2), list[int]()
     log.feed.on_advance(heads.append)
     cacher = Cacher(log, log.feed, window=10**9)
@@ -92,13 +92,13 @@ def test_it_grows_and_tells_its_cache() -> None:
     assert log.revision == 90_000_000
 
 
-def test_namespaces_that_were_not_recorded_are_stood_in_for() -> None:
+def test_namespaces_outside_the_recording_are_substituted() -> None:
     log = played(2)
     (namespace,) = log.snapshot(NAMESPACES).objects
     assert (namespace.name, namespace.metadata.creation_timestamp) == ("shop", "2026-01-01T00:00:00Z")
 
 
-def test_nothing_can_be_written() -> None:
+def test_writes_are_refused() -> None:
     log = played(2)
     with pytest.raises(MethodNotAllowed, match="--writes pretend"):
         log.append([Proposal(EventType.ADDED, config_map("c", 0), 0)], author=Author("me"))
@@ -106,7 +106,7 @@ def test_nothing_can_be_written() -> None:
         log.import_events([])
 
 
-def test_closed_it_answers_nobody() -> None:
+def test_a_closed_log_refuses_calls() -> None:
     log = played(2)
     log.close()
     with pytest.raises(LogClosed):
@@ -115,7 +115,7 @@ def test_closed_it_answers_nobody() -> None:
         log.wait(100, 1)
 
 
-def test_a_real_recording_becomes_at_every_point_what_its_lines_say() -> None:
+def test_a_real_recording_has_at_every_position_the_state_of_its_lines() -> None:
     tape = load(SMALL)
     timetable = tape.timetable
     log = PlayedLog(tape, timetable.opening, RefusedWrites(), clock=FakeClock(), random=Random(1))

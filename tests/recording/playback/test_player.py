@@ -39,18 +39,18 @@ def timetables(draw: st.DrawFn) -> Timetable:
     return Timetable.of(revisions, times, opening, max_gap=max_gap)
 
 
-def test_what_was_there_from_the_beginning_is_there_before_anything_is_due() -> None:
+def test_initial_objects_exist_before_any_event_is_due() -> None:
     player = Player(table(0, 0, 1, 2, opening=2), 100.0, paused=True)
     assert (player.position, player.revision, player.time) == (2, 20, BEGAN)
 
 
 @pytest.mark.parametrize(("speed", "now", "position"), [(1, 100.99, 2), (1, 101, 3), (10, 100.1, 3), (10, 100.2, 4)])
-def test_events_happen_when_their_time_has_come(speed: float, now: float, position: int) -> None:
+def test_events_happen_at_their_time(speed: float, now: float, position: int) -> None:
     player = Player(table(0, 0, 1, 2, opening=2), 100.0, speed=speed)
     assert player.advance(now) == position
 
 
-def test_it_tells_how_long_to_wait() -> None:
+def test_the_player_returns_the_time_to_wait() -> None:
     player = Player(table(0, 1, 11), 100.0, speed=2)
     assert player.wait(100.0) == 0.5
     assert player.wait(100.5) == 5.0
@@ -58,7 +58,7 @@ def test_it_tells_how_long_to_wait() -> None:
     assert player.has_ended
 
 
-def test_a_silence_is_cut_short() -> None:
+def test_a_silence_is_shortened() -> None:
     player = Player(table(0, 3600, 3601, max_gap=5), 0.0)
     assert player.advance(4.9) == 1
     assert player.advance(5.0) == 2
@@ -66,7 +66,7 @@ def test_a_silence_is_cut_short() -> None:
     assert player.advance(6.0) == 3
 
 
-def test_a_speed_holds_from_when_it_is_set() -> None:
+def test_a_speed_applies_from_its_setting() -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     player.set_speed(10, 5.0)  # half way to the first event
     assert player.wait(5.0) == 0.5
@@ -75,14 +75,14 @@ def test_a_speed_holds_from_when_it_is_set() -> None:
 
 
 @pytest.mark.parametrize("speed", [0, -1, float("inf"), float("nan"), FASTEST + 1])
-def test_what_is_no_speed_is_refused_and_changes_nothing(speed: float) -> None:
+def test_an_invalid_speed_is_refused_without_effect(speed: float) -> None:
     player = Player(table(0, 10), 0.0)
     with pytest.raises(BadRequest, match="speed"):
         player.set_speed(speed, 5.0)
     assert player.wait(5.0) == 5.0
 
 
-def test_steps_stand_still_and_stay_within_the_recording() -> None:
+def test_steps_pause_and_stay_within_the_recording() -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     player.step(2, 1.0)
     assert (player.position, player.paused, player.time) == (3, True, BEGAN + 20 * SECOND)
@@ -116,13 +116,13 @@ def test_steps_stand_still_and_stay_within_the_recording() -> None:
         ("-1m", 1, 0),
     ],
 )
-def test_places_to_go_to(place: str, position: int, second: float) -> None:
+def test_valid_positions(place: str, position: int, second: float) -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     recording_positions.seek(player, place, 15.0)  # the time of the clock, and the time of the recording
     assert (player.position, player.time) == (position, BEGAN + second * SECOND)
 
 
-def test_after_going_somewhere_it_goes_on_from_there() -> None:
+def test_playback_continues_from_the_new_position() -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     recording_positions.seek(player, "2026-01-01T00:00:15Z", 1.0)
     assert player.wait(1.0) == 5.0
@@ -130,7 +130,7 @@ def test_after_going_somewhere_it_goes_on_from_there() -> None:
 
 
 @pytest.mark.parametrize("place", ["", "9", "41", "yesterday", "+", "-5", "+1x", "2026-01-01", "٣"])
-def test_places_that_are_none(place: str) -> None:
+def test_invalid_positions(place: str) -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     with pytest.raises(BadRequest):
         recording_positions.seek(player, place, 15.0)
@@ -138,7 +138,7 @@ def test_places_that_are_none(place: str) -> None:
 
 
 @given(timetables(), st.lists(st.floats(min_value=0, max_value=30), max_size=10), st.floats(0.1, 100))
-def test_how_often_it_is_asked_changes_nothing(timetable: Timetable, waits: list[float], speed: float) -> None:
+def test_the_number_of_calls_does_not_matter(timetable: Timetable, waits: list[float], speed: float) -> None:
     asked, not_asked = Player(timetable, 0.0, speed=speed), Player(timetable, 0.0, speed=speed)
     now, position = 0.0, timetable.opening
     for wait in waits:
@@ -169,7 +169,7 @@ COMMANDS = st.sampled_from(["pause", "resume", "step", "back", "seek", "time", "
 
 
 @given(timetables(), st.lists(st.tuples(COMMANDS, st.integers(0, 400)), max_size=20))
-def test_whatever_is_done_time_and_revision_fit(timetable: Timetable, commands: list[tuple[str, int]]) -> None:
+def test_time_and_revision_match_after_any_commands(timetable: Timetable, commands: list[tuple[str, int]]) -> None:
     player, now = Player(timetable, 0.0), 0.0
     for command, number in commands:
         before = player.advance(now)

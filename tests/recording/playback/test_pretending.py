@@ -25,7 +25,7 @@ def new() -> PretendedWrites:
     ("type_", "name", "expected", "answered"),
     [(ADDED, "new", 0, 251), (MODIFIED, "b", 250, 250), (MODIFIED, "b", None, 250), (DELETED, "a", 251, 251)],
 )
-def test_a_write_is_answered_as_if_it_were_done(
+def test_a_simulated_write_is_answered_like_a_real_one(
     type_: EventType, name: str, expected: int | None, answered: int
 ) -> None:
     log = played(4, new())
@@ -46,7 +46,7 @@ def test_a_write_is_answered_as_if_it_were_done(
         (DELETED, "a", 100, Conflict),
     ],
 )
-def test_what_would_have_been_refused_is_refused(
+def test_an_invalid_write_is_refused(
     type_: EventType, name: str, expected: int | None, refusal: type[Exception]
 ) -> None:
     writes = new()
@@ -55,7 +55,7 @@ def test_what_would_have_been_refused_is_refused(
     assert writes.count == 0
 
 
-def test_writes_are_remembered_but_for_what_the_log_keeps_for_itself() -> None:
+def test_writes_are_remembered_except_internal_ones() -> None:
     writes = new()
     log = played(4, writes)
     internal = Object.from_dict({"kind": "Claim", "apiVersion": INTERNAL_API_VERSION, "metadata": {"name": "30000"}})
@@ -77,7 +77,7 @@ def test_writes_are_remembered_but_for_what_the_log_keeps_for_itself() -> None:
     assert writes.after(0, 1) == [first]
 
 
-def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_writes_are_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretended_writes, "KEPT", 2)
     writes = new()
     log = played(4, writes)

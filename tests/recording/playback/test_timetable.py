@@ -52,7 +52,7 @@ def day(time: str) -> str:
         pytest.param([change(ADDED, at="10:00:00"), change(ADDED, at="10:00:00")], 2, id="objects without times"),
     ],
 )
-def test_what_there_was_at_the_beginning(changes: list[Change], opening: int) -> None:
+def test_the_initial_state_of_a_recording(changes: list[Change], opening: int) -> None:
     assert opening_of(changes) == opening
 
 
@@ -93,22 +93,22 @@ def test_what_there_was_at_the_beginning(changes: list[Change], opening: int) ->
         ),
     ],
 )
-def test_when_things_happened(changes: list[Change], opening: int, times: list[str]) -> None:
+def test_times_of_events(changes: list[Change], opening: int, times: list[str]) -> None:
     assert times_of(changes, opening) == [parse_time(day(time)) for time in times]
 
 
-def test_without_any_times_they_are_a_second_apart() -> None:
+def test_without_times_events_are_a_second_apart() -> None:
     times = times_of([change(ADDED), change(MODIFIED), change(DELETED)], 1)
     assert [format_time(time) for time in times] == [f"1970-01-01T00:00:0{second}.000000Z" for second in range(3)]
 
 
-def test_a_time_that_is_none_is_passed_over() -> None:
+def test_an_invalid_time_is_ignored() -> None:
     metadata = {"name": "a", "creationTimestamp": "yesterday"}
     odd = Change(1, ADDED, Object.from_dict({"kind": "Node", "apiVersion": "v1", "metadata": metadata}))
     assert times_of([change(ADDED, created="10:00:00"), odd], 1) == [parse_time(day("10:00:00"))] * 2
 
 
-def test_a_silence_is_no_longer_than_asked_for() -> None:
+def test_a_silence_has_at_most_the_requested_length() -> None:
     times = [0, 0, 3_000_000, 3_000_000, 90_000_000]
     assert Timetable.of([1, 2, 3, 4, 5], times, 2, max_gap=5_000_000).due == [0, 0, 3_000_000, 3_000_000, 8_000_000]
     assert Timetable.of([1, 2, 3, 4, 5], times, 2).due == times

@@ -125,7 +125,7 @@ def hooked(
         pytest.param(serves_a_page, 1, "json parse error", id="serves a page"),
     ],
 )
-def test_what_a_webhook_does_wrong_is_told_within_its_timeout(
+def test_a_failing_webhook_is_reported_within_its_timeout(
     server: Server, tmp_path: Path, handler: Handler, days: int, told: str
 ) -> None:
     def send() -> tuple[int, Any, float]:
@@ -142,7 +142,7 @@ def test_what_a_webhook_does_wrong_is_told_within_its_timeout(
     assert server.request("GET", f"{MAPS}/m")[0] == 404
 
 
-def test_a_connection_is_asked_about_before_it_is_made(server: Server, tmp_path: Path) -> None:
+def test_admission_is_called_before_a_connection_is_made(server: Server, tmp_path: Path) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     server.request("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     server.create("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})

@@ -156,7 +156,7 @@ def all_events(log: EventLog) -> Iterator[Event]:
 
 
 @pytest.mark.slow
-def test_many_callers_at_a_limit(servers: list[Server], url: str) -> None:
+def test_many_clients_create_objects_at_the_quota(servers: list[Server], url: str) -> None:
     begin(*servers)
     counts, seen = Counts(), list[int]()
     with ThreadPoolExecutor(CALLERS) as pool:
@@ -173,7 +173,7 @@ def test_many_callers_at_a_limit(servers: list[Server], url: str) -> None:
 # ssl raises this when a handshake is cut off
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
-def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server], url: str) -> None:
+def test_a_process_killed_during_a_write_leaves_no_charge_without_its_object(servers: list[Server], url: str) -> None:
     first, second = servers
     begin(second, first)
     stop = threading.Event()

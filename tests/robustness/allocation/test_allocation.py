@@ -28,13 +28,13 @@ def assert_sound(setting: Setting) -> None:
 
 
 @pytest.mark.slow
-def test_two_servers_on_one_file(tmp_path: Path) -> None:
+def test_two_servers_on_one_file_allocate_uniquely(tmp_path: Path) -> None:
     assert_sound(on_sqlite(tmp_path)._replace(servers=2))
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+def test_two_servers_on_one_postgresql_allocate_uniquely(tmp_path: Path, cluster: PostgresCluster) -> None:
     with on_postgres(tmp_path, cluster, servers=2) as setting:
         assert_sound(setting)
 
@@ -55,7 +55,7 @@ def cluster_of_two() -> RepairCluster:
     return cluster
 
 
-def test_what_is_right_is_not_complained_of(cluster_of_two: RepairCluster) -> None:
+def test_correct_histories_are_accepted(cluster_of_two: RepairCluster) -> None:
     cluster_of_two.send("DELETE", "/api/v1/namespaces/b/services/two")
     found = ledger(cluster_of_two)
     assert found.wrong == []
@@ -88,12 +88,14 @@ def _leave_a_claim(cluster: RepairCluster) -> None:
         (_leave_a_claim, "10.96.0.6 is claimed by ('b', 'two'), held by []"),
     ],
 )
-def test_what_is_wrong_is(harm: Callable[[RepairCluster], None], complaint: str, cluster_of_two: RepairCluster) -> None:
+def test_wrong_histories_are_rejected(
+    harm: Callable[[RepairCluster], None], complaint: str, cluster_of_two: RepairCluster
+) -> None:
     harm(cluster_of_two)
     assert any(complaint in each for each in ledger(cluster_of_two).wrong)
 
 
-def test_a_repair_is_not_taken_for_an_allocation(cluster_of_two: RepairCluster) -> None:
+def test_a_repair_is_not_mistaken_for_an_allocation(cluster_of_two: RepairCluster) -> None:
     cluster_of_two.remove(cluster_of_two.get(NODE_PORTS, "30005"))
     cluster_of_two.repair_ports()
     found = ledger(cluster_of_two)
@@ -101,7 +103,7 @@ def test_a_repair_is_not_taken_for_an_allocation(cluster_of_two: RepairCluster) 
     assert sum("no Service with it" in each for each in found.wrong) == 2
 
 
-def test_what_was_acknowledged_must_be_in_the_log(cluster_of_two: RepairCluster) -> None:
+def test_acknowledged_writes_must_be_in_the_log(cluster_of_two: RepairCluster) -> None:
     found = ledger(cluster_of_two)
     revision = cluster_of_two.get(SERVICES, "two", "b").revision
     right = Granted(revision, "two", frozenset({(ADDRESSES, "10.96.0.6")}))

@@ -85,13 +85,13 @@ def test_a_weakness_is_reached(name: str) -> None:
     assert any(map(WEAKNESSES[name], made()))
 
 
-def test_every_caller_and_every_way_is_among_them() -> None:
+def test_every_caller_and_every_route_is_included() -> None:
     assert {each.caller for each in made()} == set(CALLERS)
     shapes = {each.shape for each in made()}
     assert {each.name for each in (*HTTP1, *HTTP2)} <= shapes
 
 
-def test_forged_certificates_are_as_many_as_they_say() -> None:
+def test_forged_certificates_have_their_declared_number() -> None:
     for shape in ("self-issued", "chain", "circle", "copies"):
         assert len(forged(shape, 5)) == 6
     assert len({each.certificate.subject for each in forged("self-issued", 5)[1:]}) == 1

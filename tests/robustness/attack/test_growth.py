@@ -327,7 +327,7 @@ def test_work_grows_no_faster_than_its_input(name: str) -> None:
     assert growth(make, work, size) <= WORST
 
 
-def test_growth_is_noticed_where_there_is_some() -> None:
+def test_superlinear_growth_is_detected() -> None:
     def quadratic(given: list[int]) -> int:
         return sum(1 for one in given for other in given if one == other)
 
@@ -335,7 +335,7 @@ def test_growth_is_noticed_where_there_is_some() -> None:
     assert growth(lambda size: list(range(size)), sum, 50_000) <= WORST
 
 
-def test_a_refusal_tells_of_so_many_errors_and_of_how_many_more() -> None:
+def test_a_refusal_lists_a_limited_number_of_errors_and_counts_the_rest() -> None:
     error = refuse("Pod", "", "p", [invalid(f"a{at}", "x", "bad") for at in range(100_000)])
     assert error.details is not None
     assert len(error.details.causes) == MOST_ERRORS
@@ -343,7 +343,7 @@ def test_a_refusal_tells_of_so_many_errors_and_of_how_many_more() -> None:
     assert len(str(error)) < 64 * 1024
 
 
-def test_no_more_errors_are_looked_for_than_are_worth_it() -> None:
+def test_the_search_for_errors_ends_at_the_limit() -> None:
     looked_at = itertools.count()
 
     def find() -> list[FieldError]:
@@ -355,7 +355,7 @@ def test_no_more_errors_are_looked_for_than_are_worth_it() -> None:
     assert len(find()) == 100_000  # a position at which no search continues
 
 
-def test_errors_that_decide_something_are_not_counted() -> None:
+def test_errors_that_affect_a_decision_are_not_counted() -> None:
     def find() -> list[FieldError]:
         assert len(tentatively(lambda: [invalid("a", at, "bad") for at in range(2 * MOST_FOUND)])) == 2 * MOST_FOUND
         return [invalid("b", "x", "bad")]
@@ -363,36 +363,36 @@ def test_errors_that_decide_something_are_not_counted() -> None:
     assert [error.field for error in errors_of(find)] == ["b"]
 
 
-def test_large_errors_are_not_made_over_and_over() -> None:
+def test_large_errors_are_formatted_once() -> None:
     made = itertools.count()
     errors = errors_of(lambda: [invalid("a", "x" * LONGEST_VALUE, str(next(made))) for _ in range(1000)])
     assert 1 < len(errors) == next(made) < 50
 
 
-def test_a_change_that_may_not_be_made_is_told_up_to_a_point() -> None:
+def test_a_forbidden_change_is_printed_up_to_a_limit() -> None:
     before: dict[str, Any] = {"containers": [{"name": "c", "env": []}]}
     after = {"containers": [{"name": "c", "env": [{"name": f"A{at}"} for at in range(50_000)]}]}
     assert difference("PodSpec", before, after).count("\n") < 20_000
     assert "... and 48000 more" in difference("PodSpec", before, after)
 
 
-def test_an_error_says_no_more_than_helps() -> None:
+def test_the_text_of_an_error_is_limited() -> None:
     assert len(forbidden("spec", "x" * 1_000_000).body) < 100_000
 
 
-def test_no_more_warnings_are_looked_for_than_a_client_is_told_of() -> None:
+def test_the_search_for_warnings_ends_at_the_limit() -> None:
     assert 10 < len(pod_warnings(overlapping(10_000), ROOT)) < 1000
     assert pod_warnings(on_host_ports(100), ROOT) == []
 
 
-def test_an_apply_is_told_of_so_many_problems() -> None:
+def test_an_apply_lists_a_limited_number_of_problems() -> None:
     finalizers = {"name": "a", "finalizers": ["example.com/a"] * 10_000}
     assert len(applied(finalizers).message) < 100_000
     assert applied(finalizers).message.endswith("and more")
     assert len(applied({"name": "a", "labels": ["x" * 1_000_000]}).message) < 100_000
 
 
-def test_a_refusal_is_not_much_larger_than_its_bounds() -> None:
+def test_the_size_of_a_refusal_is_bounded() -> None:
     owned = validate_owner_references(owners(1600), ROOT)
     error = refuse("Pod", "", "p", owned)
     assert error.details is not None
@@ -401,19 +401,19 @@ def test_a_refusal_is_not_much_larger_than_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 1_000_000, ["é" * 10] * 100_000])
-def test_an_error_shows_no_more_of_a_value_than_helps(value: Any) -> None:
+def test_an_error_shows_a_limited_part_of_a_value(value: Any) -> None:
     shown = invalid("a", value, "bad").body
     assert len(shown) < 8 * LONGEST_VALUE
     assert shown.endswith(" more: bad")
 
 
 @pytest.mark.parametrize("parse", [LabelSelector.parse, FieldSelector.parse])
-def test_a_selector_has_a_longest_length(parse: Callable[[str], object]) -> None:
+def test_the_length_of_a_selector_is_limited(parse: Callable[[str], object]) -> None:
     with pytest.raises(BadRequest, match=f"at most {LONGEST_SELECTOR}"):
         parse("a=b," * LONGEST_SELECTOR)
 
 
-def test_a_logged_value_is_cut() -> None:
+def test_a_logged_value_is_truncated() -> None:
     written = io.StringIO()
     configure(level="info", format="json", stream=written)
     structlog.get_logger("attack").warning("request failed", path="/" + "a" * 1_000_000)
@@ -432,5 +432,5 @@ def test_a_logged_value_is_cut() -> None:
         "..",
     ],
 )
-def test_a_token_that_cannot_be_read_is_none(token: str) -> None:
+def test_an_unreadable_token_is_refused(token: str) -> None:
     assert jwt.parse(token) is None

@@ -124,7 +124,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
         yield attacked
 
 
-def test_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
+def test_a_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
     told = attacked.told(certificate("front-proxy", attacked.proxies), ANN)
     assert told == (201, "ann", ("dev", "system:authenticated"), ("scopes",))
 
@@ -151,7 +151,7 @@ def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
         *("another authority of the same name", "the authority itself", "a client's"),
     ],
 )
-def test_no_one_else_does(attacked: Attacked, which: str) -> None:
+def test_other_clients_cannot_determine_the_user(attacked: Attacked, which: str) -> None:
     made, code = strangers(attacked)[which]
     told = attacked.told(made, ANN)
     assert (told.code, told.name) == (code, "front-proxy" if code == http.HTTPStatus.CREATED else "")
@@ -168,11 +168,11 @@ def test_no_one_else_does(attacked: Attacked, which: str) -> None:
         [("Impersonate-User", "ann")],
     ],
 )
-def test_what_is_no_name_makes_no_user(attacked: Attacked, headers: Headers) -> None:
+def test_invalid_names_make_no_user(attacked: Attacked, headers: Headers) -> None:
     assert attacked.told(certificate("front-proxy", attacked.proxies), headers).code in (400, 401, 403)
 
 
-def test_of_several_names_the_first_counts(attacked: Attacked) -> None:
+def test_the_first_of_several_names_counts(attacked: Attacked) -> None:
     proxy = certificate("front-proxy", attacked.proxies)
     assert attacked.told(proxy, [("x-remote-user", "ann"), ("X-Remote-User", "system:admin")]).name == "ann"
 
@@ -184,12 +184,12 @@ def test_proxy_headers_do_not_override_credentials(attacked: Attacked) -> None:
     assert attacked.told(jane, ANN) == (201, "jane", ("system:authenticated",), CREDENTIAL)
 
 
-def test_a_proxy_is_no_user(attacked: Attacked) -> None:
+def test_a_proxy_itself_is_no_user(attacked: Attacked) -> None:
     assert attacked.told(certificate("front-proxy", attacked.proxies)).code == 401
     assert attacked.told(certificate("system:admin", attacked.proxies)).code == 401
 
 
-def test_without_credentials_only_the_paths_that_are_named_are_open(attacked: Attacked) -> None:
+def test_unauthenticated_clients_can_read_only_the_named_paths(attacked: Attacked) -> None:
     assert [attacked.code(path) for path in ("/livez", "/readyz", "/livez?verbose")] == [200, 200, 200]
     closed = ["/version", "/livez/", "/livez/ping", "//livez", "/livez/../api", "/api", "/healthz", "/%6civez/"]
     assert [path for path in closed if attacked.code(path) != 401] == []
@@ -203,7 +203,7 @@ def test_without_credentials_only_the_paths_that_are_named_are_open(attacked: At
     until(lambda: attacked.code("/livez") == 200)
 
 
-def test_a_certificate_ends_with_its_authority_on_a_connection_that_stays(attacked: Attacked) -> None:
+def test_a_certificate_expires_with_its_authority_on_an_open_connection(attacked: Attacked) -> None:
     jane, file = certificate("jane", attacked.clients), attacked.folder / "clients.crt"
     joe = certificate("joe", attacked.proxies)
     with closing(attacked.connect(jane)) as connection:

@@ -217,7 +217,7 @@ KINDS = {kind.gvk.kind: kind for kind in Stage().kinds if kind.gvk.kind in SPECS
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_no_number_and_no_time_poisons_an_object(name: str, cluster: Cluster) -> None:
+def test_no_number_or_time_corrupts_an_object(name: str, cluster: Cluster) -> None:
     kind = KINDS[name]
     stored = tried = 0
     for place, of in dict.fromkeys(places(kind.schema)):
@@ -233,14 +233,14 @@ def test_no_number_and_no_time_poisons_an_object(name: str, cluster: Cluster) ->
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_no_number_and_no_time_poisons_a_change(name: str, cluster: Cluster) -> None:
+def test_no_number_or_time_corrupts_an_update(name: str, cluster: Cluster) -> None:
     kind = KINDS[name]
     taken = cluster.change_through(kind, f"{kind.resource.plural}-changed")
     assert taken, "no value was taken: the specimen is wrong"
 
 
 @pytest.mark.parametrize("value", LIMITS)
-def test_options_take_any_number(value: int, cluster: Cluster) -> None:
+def test_options_accept_any_number(value: int, cluster: Cluster) -> None:
     kind = KINDS["Pod"]
     for option in ("gracePeriodSeconds", "limit", "timeoutSeconds"):
         fields = specimen(kind, f"option-{abs(value)}-{option.lower()}")
@@ -263,6 +263,6 @@ def test_options_take_any_number(value: int, cluster: Cluster) -> None:
         (0, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
     ],
 )
-def test_a_time_beyond_what_can_be_said_is_the_last_that_can(microseconds: int, seconds: str, micros: str) -> None:
+def test_a_time_out_of_range_becomes_the_latest_valid_one(microseconds: int, seconds: str, micros: str) -> None:
     assert (format_time_seconds(microseconds), format_time(microseconds)) == (seconds, micros)
     assert parse_time(seconds) // 1_000_000 == parse_time(micros) // 1_000_000

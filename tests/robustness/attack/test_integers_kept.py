@@ -64,12 +64,12 @@ def url(recording: Path) -> str:
     return url
 
 
-def test_a_recording_holds_them_as_they_were(log: Log, url: str) -> None:
+def test_a_recording_keeps_large_numbers(log: Log, url: str) -> None:
     with closing(open_log(url, clock=SystemClock(), random=Random(1))) as other:
         assert exported(other) == exported(log)
 
 
-def test_the_page_shows_each(log: Log, url: str) -> None:
+def test_the_page_shows_each_number(log: Log, url: str) -> None:
     last = {(event.resource, event.key): event.revision for event in log.scan()}
     with closing(Reader(url)) as reader:
         for (resource, key), revision in last.items():
@@ -87,7 +87,7 @@ def asked(resource: Resource, key: Key, revision: int) -> Parameters:
     return Parameters({name: [value] for name, value in {**place, **moment}.items()})
 
 
-def test_controllers_come_to_an_end_with_them(recording: Path, tmp_path: Path) -> None:
+def test_controllers_finish_with_extreme_numbers(recording: Path, tmp_path: Path) -> None:
     lines = recording.read_text().splitlines()
     (tmp_path / "few.jsonl").write_text("".join(f"{line}\n" for line in lines if not wants_many(json.loads(line))))
     with capture_logs() as told, Replayer(tmp_path) as replay:

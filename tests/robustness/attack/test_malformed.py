@@ -52,20 +52,20 @@ def token(data: bytes) -> str:
         "\x00",
     ],
 )
-def test_a_continue_token_that_is_none_is_a_bad_request(given: str, stage: Stage) -> None:
+def test_an_invalid_continue_token_is_a_bad_request(given: str, stage: Stage) -> None:
     with pytest.raises(BadRequest):
         decode_continue(given)
     assert stage.send("GET", PODS, query={"continue": given, "limit": "1"}).code == 400
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b'"\xff"', b"[" * 100_000, b"{", b'{"a":"\xff"}'])
-def test_json_within_protobuf_that_is_none_is_a_bad_request(raw: bytes) -> None:
+def test_invalid_json_in_protobuf_is_a_bad_request(raw: bytes) -> None:
     with pytest.raises(BadRequest):
         message._json(raw, 0, len(raw), 0)
 
 
 @pytest.mark.parametrize("depth", [500, 3000])
-def test_operations_of_a_patch_cannot_nest_what_no_document_may(depth: int, stage: Stage) -> None:
+def test_patch_operations_cannot_exceed_the_maximum_depth(depth: int, stage: Stage) -> None:
     operations: list[dict[str, Any]] = [{"op": "add", "path": "/x", "value": {}}]
     for _ in range(depth):
         operations += [{"op": "add", "path": "/y", "value": {}}, {"op": "move", "from": "/x", "path": "/y/x"}]
@@ -75,7 +75,7 @@ def test_operations_of_a_patch_cannot_nest_what_no_document_may(depth: int, stag
 
 
 @pytest.mark.parametrize("value", ["9" * 400, "-" + "9" * 400, "9" * 1025, "a\x00b", "٣"])
-def test_a_number_in_the_page_that_is_none_is_a_bad_request(value: str) -> None:
+def test_an_invalid_number_of_the_page_is_a_bad_request(value: str) -> None:
     with pytest.raises(BadRequest):
         Parameters({"at": [value]}).number("at")
 
@@ -91,7 +91,7 @@ def changed(count: int) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_a_difference_of_long_lists_takes_time_in_proportion(named: bool) -> None:
+def test_the_difference_of_long_lists_takes_linear_time(named: bool) -> None:
     def make(count: int) -> tuple[list[Any], list[Any]]:
         if not named:
             return changed(count)
@@ -101,7 +101,7 @@ def test_a_difference_of_long_lists_takes_time_in_proportion(named: bool) -> Non
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 90, 300])
-def test_a_difference_is_whole_however_long_the_lists_are(size: int) -> None:
+def test_the_difference_of_long_lists_is_complete(size: int) -> None:
     before, after = changed(size)
     after = before[: size // 3] + after[size // 3 :] + ["last"]
     shown = list(differences(before, after))
@@ -145,7 +145,7 @@ ODD = [
 
 @pytest.mark.parametrize("revision", ODD)
 @pytest.mark.parametrize("make", [line, bookmark])
-def test_a_revision_that_no_log_could_go_on_from_is_refused(revision: Any, make: Any, tmp_path: Path) -> None:
+def test_a_revision_at_the_maximum_is_refused(revision: Any, make: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(make(revision) + b"\n")
     with pytest.raises(RecordingError):
@@ -169,14 +169,14 @@ def test_a_revision_that_no_log_could_go_on_from_is_refused(revision: Any, make:
         b"\xff\xfe",
     ],
 )
-def test_a_line_that_is_no_event_is_refused(data: bytes, tmp_path: Path) -> None:
+def test_an_invalid_event_line_is_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(data + b"\n")
     with pytest.raises(RecordingError):
         list(RecordingReader(path))
 
 
-def test_a_packed_recording_does_not_unpack_into_memory(tmp_path: Path) -> None:
+def test_a_compressed_recording_is_not_expanded_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(b" " * (8 * LONGEST), 9))
     assert path.stat().st_size < LONGEST // 50
@@ -184,7 +184,7 @@ def test_a_packed_recording_does_not_unpack_into_memory(tmp_path: Path) -> None:
         list(RecordingReader(path))
 
 
-def test_errors_of_the_engine_are_statuses(stage: Stage) -> None:
+def test_errors_of_the_engine_become_statuses(stage: Stage) -> None:
     answer = stage.send("POST", PODS, b"\xff")
     assert answer.code == 400
     assert issubclass(BadRequest, ApiError)

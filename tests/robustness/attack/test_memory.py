@@ -53,7 +53,7 @@ def kept_after(run: Callable[[Callable[[], int]], Coroutine[object, object, int]
     return asyncio.run(main())
 
 
-def test_a_thread_lets_go_of_the_last_that_it_worked_on() -> None:
+def test_a_thread_releases_its_last_object() -> None:
     workers = Workers(1)
 
     async def run(call: Callable[[], int]) -> int:
@@ -85,7 +85,7 @@ REMEMBERING: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("name", REMEMBERING)
-def test_long_texts_are_not_remembered(name: str) -> None:
+def test_long_texts_are_not_cached(name: str) -> None:
     def twice(number: int) -> None:
         for _ in range(2):
             with suppress(ValueError, BadRequest):
@@ -94,7 +94,7 @@ def test_long_texts_are_not_remembered(name: str) -> None:
     assert left_by(twice) < LONG
 
 
-def test_the_head_of_an_answer_with_many_warnings_is_not_remembered() -> None:
+def test_headers_with_many_warnings_are_not_cached() -> None:
     def answer(number: int) -> None:
         many = [(b"warning", b'299 - "%d %d"' % (each, number)) for each in range(LONG // 100)]
         beginning(200, (b"date", b"now"), many, keep_alive=True, chunked=False)
@@ -132,7 +132,7 @@ MADE_UP: dict[str, tuple[Callable[[bytes], object], bytes]] = {
 
 
 @pytest.mark.parametrize("name", MADE_UP)
-def test_what_takes_no_body_makes_little_of_much(name: str) -> None:
+def test_endpoints_without_a_body_limit_expansion(name: str) -> None:
     """The server decodes the body on a thread for which other threads wait, and stores it among permanent objects in
     memory.
     """

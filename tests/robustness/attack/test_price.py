@@ -125,7 +125,7 @@ def test_a_byte_of_a_list_of_numbers_costs_less(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_byte_costs_so_much_and_no_more(name: str) -> None:
+def test_the_cost_per_byte_is_bounded(name: str) -> None:
     path, fields = BODIES[name]()
     body = json.dumps(fields, separators=(",", ":")).encode()
     assert len(body) > SIZE * 0.8

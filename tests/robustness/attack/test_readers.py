@@ -77,7 +77,7 @@ def status(server: Served, user: str) -> int:
         return int(connection.recv(100).split()[1])
 
 
-def test_slow_reader_holds_little_memory_and_others_are_served(server: Served) -> None:
+def test_a_slow_reader_holds_little_memory_and_others_are_served(server: Served) -> None:
     with reader(server, "ann", MAPS) as connection:
         read(connection, LIST)
     before = server.resident()
@@ -93,7 +93,7 @@ def test_slow_reader_holds_little_memory_and_others_are_served(server: Served) -
     until(lambda: status(server, "ann") == 200)
 
 
-def test_a_connection_does_not_keep_what_its_largest_answer_took(server: Served) -> None:
+def test_a_connection_releases_the_memory_of_its_largest_response(server: Served) -> None:
     before, count = server.resident(), 50
     with ExitStack() as connections:
         for _ in range(count):

@@ -91,7 +91,7 @@ def questions(reader: Reader) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_answer_of_the_page_holds_a_value_of_a_secret(seed: int, tmp_path: Path) -> None:
+def test_no_response_of_the_page_contains_a_secrets_value(seed: int, tmp_path: Path) -> None:
     story = Story(Random(seed))
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=SystemClock(), random=Random(seed), migrate=True)
@@ -117,7 +117,7 @@ def test_no_answer_of_the_page_holds_a_value_of_a_secret(seed: int, tmp_path: Pa
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_recording_holds_a_value_of_a_secret(seed: int) -> None:
+def test_no_recording_contains_a_secrets_value(seed: int) -> None:
     story = Story(Random(seed))
     redaction = Redaction(DEFAULT)
     for revision in range(1, 20):
@@ -125,7 +125,7 @@ def test_no_recording_holds_a_value_of_a_secret(seed: int) -> None:
         assert not [value for value in story.values if value.encode() in written]
 
 
-def test_that_a_value_was_changed_is_told(tmp_path: Path) -> None:
+def test_a_change_of_a_value_is_reported(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=SystemClock(), random=Random(1), migrate=True)
     metadata = {"name": "s", "namespace": "n", "uid": "u"}
@@ -143,7 +143,7 @@ def test_that_a_value_was_changed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_no_command_that_tells_of_changes_holds_a_value_of_a_secret(seed: int, tmp_path: Path, run: Run) -> None:
+def test_no_command_prints_a_secrets_value(seed: int, tmp_path: Path, run: Run) -> None:
     story = Story(Random(seed))
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=SystemClock(), random=Random(seed), migrate=True)

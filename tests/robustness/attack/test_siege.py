@@ -16,11 +16,11 @@ INPUTS = 3_000
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_server_holds_out(tmp_path: Path) -> None:
+def test_a_server_survives_random_attacks(tmp_path: Path) -> None:
     assert not besiege(tmp_path, 1, INPUTS)
 
 
-def test_inputs_are_the_same_for_the_same_seed_and_of_many_kinds() -> None:
+def test_inputs_are_equal_for_equal_seeds_and_of_many_kinds() -> None:
     first, again, other = (list(islice(Inputs(SPECIMENS, seed), 300)) for seed in (1, 1, 2))
     assert first == again
     assert first != other

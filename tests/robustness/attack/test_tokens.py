@@ -100,7 +100,7 @@ def forged(token: str, sign: Callable[[bytes], str], header: dict[str, str], **c
     return f"{signed}.{sign(signed.encode())}"
 
 
-def test_what_a_token_stands_for_may_go_while_its_connection_stays(server: Server) -> None:
+def test_a_tokens_user_can_be_deleted_during_a_connection(server: Server) -> None:
     account(server, "going")
     with closing(Line(server, token_of(server, "going"))) as line:
         assert line.who() == (201, "system:serviceaccount:default:going")
@@ -117,7 +117,7 @@ def test_what_a_token_stands_for_may_go_while_its_connection_stays(server: Serve
         ("Secret", SECRETS, {}),
     ],
 )
-def test_what_a_token_is_bound_to_may_go_and_come_again(server: Server, kind: str, place: str, body: Any) -> None:
+def test_a_tokens_bound_object_can_be_recreated(server: Server, kind: str, place: str, body: Any) -> None:
     if server.request("GET", f"{ACCOUNTS}/binding")[0] == 404:
         account(server, "binding")
     made = {"metadata": {"name": "bound"}, **body}
@@ -135,7 +135,7 @@ def test_what_a_token_is_bound_to_may_go_and_come_again(server: Server, kind: st
     assert (code, answer["reason"]) == (409, "Conflict")
 
 
-def test_a_token_in_a_secret_is_worth_what_the_secret_says_while_its_connection_stays(server: Server) -> None:
+def test_a_token_in_a_secret_follows_the_secret_during_a_connection(server: Server) -> None:
     account(server, "keeping")
     about = {"name": "kept", "annotations": {"kubernetes.io/service-account.name": "keeping"}}
     server.create(SECRETS, {"metadata": about, "type": "kubernetes.io/service-account-token"})
@@ -152,7 +152,7 @@ def test_a_token_in_a_secret_is_worth_what_the_secret_says_while_its_connection_
         assert line.who()[0] == 401
 
 
-def test_forged_tokens(server: Server, folder: Path) -> None:
+def test_forged_tokens_are_refused(server: Server, folder: Path) -> None:
     account(server, "forged")
     token = token_of(server, "forged")
     own = read_private_key((folder / "pki" / "sa.key").read_bytes())
@@ -196,7 +196,7 @@ def test_forged_tokens(server: Server, folder: Path) -> None:
     assert passed == []
 
 
-def test_a_token_for_others_is_none_here(server: Server) -> None:
+def test_a_token_for_another_audience_is_refused(server: Server) -> None:
     account(server, "elsewhere")
     token = token_of(server, "elsewhere", audiences=["https://vault.example.com"])
     assert answered(server, token) == 401
@@ -242,7 +242,7 @@ SECRET_LIST = "GET /api/v1/secrets HTTP/1.1"
         ["Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.{encoded}, x"],
     ],
 )
-def test_headers_that_lie(server: Server, headers: list[str]) -> None:
+def test_contradictory_headers_are_refused(server: Server, headers: list[str]) -> None:
     encoded = base64.urlsafe_b64encode(server.token.encode()).rstrip(b"=").decode()
     lines = [each.replace("{admin}", server.token).replace("{encoded}", encoded) for each in headers]
     assert status(raw(server, SECRET_LIST, *lines)) in (400, 401, 403)
@@ -259,14 +259,14 @@ def test_headers_that_lie(server: Server, headers: list[str]) -> None:
         ["Content-Length: +4"],
     ],
 )
-def test_a_request_within_a_request_is_not_answered(server: Server, framing: list[str]) -> None:
+def test_a_smuggled_request_is_not_answered(server: Server, framing: list[str]) -> None:
     hidden = f"GET /api/v1/secrets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     answer = raw(server, "POST /version HTTP/1.1", *framing, body=f"0\r\n\r\n{hidden}")
     assert status(answer) in (400, 401, 403, 405, 501)
     assert b"SecretList" not in answer
 
 
-def test_service_account_cannot_impersonate_others(server: Server) -> None:
+def test_a_service_account_cannot_impersonate_others(server: Server) -> None:
     account(server, "climbing")
     line = Line(server, token_of(server, "climbing"))
     for headers in (
@@ -280,7 +280,7 @@ def test_service_account_cannot_impersonate_others(server: Server) -> None:
     line.close()
 
 
-def test_a_line_taken_out_of_the_token_file_ends_its_connections(folder: Path, server: Server) -> None:
+def test_a_line_removed_from_the_token_file_ends_its_connections(folder: Path, server: Server) -> None:
     file = folder / "tokens.csv"
     file.touch(mode=0o600)
     file.write_text("first-token,jane,7\nsecond-token,joe,8\n")

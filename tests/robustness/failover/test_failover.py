@@ -28,7 +28,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_successor_of_a_killed_leader_does_not_wait_for_the_lease(tmp_path: Path, database: str) -> None:
+def test_the_successor_of_a_killed_leader_does_not_wait_for_the_lease(tmp_path: Path, database: str) -> None:
     ends: list[Callable[[Candidate], None]] = [Candidate.kill, Candidate.stop]
     with Group(tmp_path, database, *LONG) as group:
         for term, end in enumerate(ends, 1):
@@ -44,7 +44,7 @@ def test_successor_of_a_killed_leader_does_not_wait_for_the_lease(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_was_frozen_beyond_its_lease_writes_nothing_of_its_old_term(tmp_path: Path, database: str) -> None:
+def test_a_process_frozen_beyond_its_lease_writes_nothing_in_its_old_term(tmp_path: Path, database: str) -> None:
     with Group(tmp_path, database, *SHORTER) as group:
         leader, before = group.leader(), group.lease()
         other = group.other(leader)
@@ -80,7 +80,7 @@ def test_a_process_that_lost_its_leadership_leads_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_roles_are_split(tmp_path: Path) -> None:
+def test_roles_run_in_separate_processes(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'shared.db'}"
     with Group(tmp_path, database, "--api-only", size=1) as group:
         api = group.servers[0]

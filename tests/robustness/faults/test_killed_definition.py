@@ -46,7 +46,7 @@ def server(url: str, tmp_path: Path) -> Iterator[Server]:
         server.close()
 
 
-def test_nothing_is_left_wherever_it_was_killed(server: Server, url: str) -> None:
+def test_a_killed_deletion_leaves_nothing(server: Server, url: str) -> None:
     waits = [at_step(COUNT // 2)]
     if url.startswith("sqlite"):
         waits += [at_step(COUNT), at_step(0), after(Random(1).uniform(0, LONGEST))]
@@ -55,7 +55,7 @@ def test_nothing_is_left_wherever_it_was_killed(server: Server, url: str) -> Non
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_what_something_holds_is_seen_off_after_a_kill_too(server: Server) -> None:
+def test_instances_with_finalizers_are_deleted_after_a_kill(server: Server) -> None:
     server.create(DEFINITIONS, definition(GROUP))
     until(lambda: is_established(server))
     metadata = {"name": "held", "finalizers": ["example.com/hold"]}

@@ -20,7 +20,7 @@ from tests.robustness.histories.sample import bookmark, moment, sound
 Spoil = Callable[[History], object]
 
 
-def test_a_sound_history_is_found_sound() -> None:
+def test_a_correct_history_is_accepted() -> None:
     assert check(sound()) == []
 
 
@@ -133,17 +133,17 @@ def last_event(history: History, watch: int) -> Delivery:
 @pytest.mark.parametrize(
     ("name", "spoil"), [pytest.param(name, spoil, id=f"{name}: {how}") for name, how, spoil in SPOILT]
 )
-def test_what_is_wrong_is_noticed(name: str, spoil: Spoil) -> None:
+def test_wrong_histories_are_detected(name: str, spoil: Spoil) -> None:
     history = sound()
     spoil(history)
     assert list(CHECKS[name](Evidence(history)))
 
 
-def test_every_check_has_been_seen_to_bite() -> None:
+def test_every_check_has_detected_a_violation() -> None:
     assert {name for name, _, _ in SPOILT} == set(CHECKS)
 
 
-def test_what_faults_explain_is_not_held_against_the_server() -> None:
+def test_effects_of_injected_faults_are_accepted() -> None:
     history = sound()
     given(of(history, "w9"), code=0, returned=NEVER)  # answered or not, because the server was killed
     given(history.watches[8], called=moment(9.45))
@@ -153,7 +153,7 @@ def test_what_faults_explain_is_not_held_against_the_server() -> None:
     assert check(history) == []
 
 
-def test_a_run_in_which_little_happened_proves_nothing() -> None:
+def test_a_run_with_too_few_events_fails() -> None:
     history = sound()
     assert 0.09 < acknowledged_rate(history) < 0.11
     found = list(gaps(history, rate=50))
@@ -163,7 +163,7 @@ def test_a_run_in_which_little_happened_proves_nothing() -> None:
     assert any("no writes" in gap or "only 0" in gap for gap in gaps(History(0, 0), rate=1))
 
 
-def test_a_history_can_be_kept(tmp_path: Path) -> None:
+def test_a_history_can_be_saved(tmp_path: Path) -> None:
     history = sound()
     history.save(tmp_path / "history.json")
     assert History.load(tmp_path / "history.json") == history

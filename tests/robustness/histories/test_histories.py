@@ -55,21 +55,21 @@ def assert_sound(
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_sqlite(tmp_path: Path) -> None:
+def test_sqlite_histories_are_correct(tmp_path: Path) -> None:
     assert_sound(lambda folder: nullcontext(on_sqlite(folder, settings=SMALL_WINDOW)), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.postgres
-def test_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+def test_postgresql_histories_are_correct(tmp_path: Path, cluster: PostgresCluster) -> None:
     assert_sound(lambda folder: on_postgres(folder, cluster, settings=SMALL_WINDOW), tmp_path, ("stop", "database"))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.postgres
-def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+def test_histories_of_two_servers_on_one_postgresql_are_correct(tmp_path: Path, cluster: PostgresCluster) -> None:
     assert_sound(
         lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"), [FORGOTTEN]
     )

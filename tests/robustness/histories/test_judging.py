@@ -33,7 +33,7 @@ def gone(*changes: Change) -> list[Change]:
     return [("DELETED", *change[1:]) for change in changes]
 
 
-def test_nothing_is_said_of_what_is_done() -> None:
+def test_finished_work_is_accepted() -> None:
     assert list(converged(log_of([*NAMESPACE, *SERVICE]))) == []
     assert list(converged(log_of([*NAMESPACE, *SERVICE, *gone(*SERVICE)]))) == []
     assert list(converged(log_of([*NAMESPACE, *gone(*NAMESPACE)]))) == []
@@ -50,5 +50,5 @@ def test_nothing_is_said_of_what_is_done() -> None:
         pytest.param([NAMESPACE[0], NAMESPACE[2]], "serviceaccounts/default", id="a namespace without its account"),
     ],
 )
-def test_what_is_left_undone_is_told(changes: list[Change], said: str) -> None:
+def test_unfinished_work_is_reported(changes: list[Change], said: str) -> None:
     assert any(said in sentence for sentence in converged(log_of(changes)))

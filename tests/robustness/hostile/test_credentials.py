@@ -65,13 +65,13 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_any_user_may_read_health_and_version(target: Served, path: str) -> None:
+def test_every_user_can_read_health_and_version(target: Served, path: str) -> None:
     assert ask(target.site, "GET", path, headers={"authorization": None}).code == 200
     assert ask(target.site, "POST", path, headers={"authorization": None}).code == 403
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_authenticated_users_may_read_nothing_else(target: Served, path: str) -> None:
+def test_authenticated_users_can_read_nothing_else(target: Served, path: str) -> None:
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
         reply = ask(target.site, method, path, headers={"authorization": None})
         assert (reply.code, is_status(reply)) == (403, True), (method, reply)
@@ -79,7 +79,7 @@ def test_authenticated_users_may_read_nothing_else(target: Served, path: str) ->
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_wrong_tokens_are_refused(target: Served, name: str) -> None:
+def test_unknown_tokens_are_refused(target: Served, name: str) -> None:
     real = target.site.token
     token = {"the first half": real[:32], "another case": real.upper()}.get(name, TOKENS[name])
     for path in (MAPS, "/readyz", "/nowhere"):
@@ -92,7 +92,7 @@ def test_invalid_tokens_are_refused(target: Served, value: str) -> None:
     assert ask(target.site, "GET", MAPS, headers={"authorization": value}).code in (401, 403)
 
 
-def test_claimed_identity_without_credentials_is_ignored(target: Served) -> None:
+def test_a_claimed_identity_without_credentials_is_ignored(target: Served) -> None:
     claims = {"impersonate-user": "system:admin", "impersonate-group": "system:masters"}
     headers = {"authorization": None, "x-remote-user": "system:admin", "x-remote-group": "system:masters", **claims}
     assert ask(target.site, "GET", MAPS, headers=headers).code == 403
@@ -105,7 +105,7 @@ def test_claimed_identity_without_credentials_is_ignored(target: Served) -> None
     assert ask(target.site, "GET", "/debug/pprof/profile", headers={"impersonate-user": "jane"}).code == 403
 
 
-def test_no_token_is_ever_logged(target: Served) -> None:
+def test_tokens_are_never_logged(target: Served) -> None:
     ask(target.site, "GET", f"{MAPS}?token={target.site.token[:32]}")
     assert target.site.token[:32] not in target.log
     assert "Bearer" not in target.log
@@ -131,7 +131,9 @@ def answer(target: Served, context: ssl.SSLContext, path: str = MAPS) -> Reply:
         return receive(connection)
 
 
-def test_a_certificate_of_ours_lets_its_user_in(target: Served, files: CertificateFiles, tmp_path: Path) -> None:
+def test_a_certificate_of_the_servers_authority_authenticates(
+    target: Served, files: CertificateFiles, tmp_path: Path
+) -> None:
     jane = issue_client_certificate(files, "jane", [], clock=SystemClock())
     refused = answer(target, trust(target, tmp_path, jane))
     assert refused.code == 403
@@ -154,7 +156,7 @@ def strangers(files: CertificateFiles, folder: Path) -> dict[str, tuple[bytes, b
 
 
 @pytest.mark.parametrize("name", ["of another authority", "expired", "for servers", "another authority itself"])
-def test_other_certificates_identify_no_user(
+def test_other_certificates_do_not_authenticate(
     target: Served, files: CertificateFiles, tmp_path: Path, name: str
 ) -> None:
     assert answer(target, trust(target, tmp_path, strangers(files, tmp_path)[name])).code == 401

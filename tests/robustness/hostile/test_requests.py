@@ -52,7 +52,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_paths_lead_nowhere_else(target: Served, path: str) -> None:
+def test_path_traversal_is_refused(target: Served, path: str) -> None:
     reply = ask(target.site, "GET", path)
     assert reply.code in (400, 404), reply
     assert HIDDEN.encode() not in reply.body
@@ -61,7 +61,7 @@ def test_paths_lead_nowhere_else(target: Served, path: str) -> None:
         assert is_status(reply)
 
 
-def test_doubled_slashes_do_not_make_another_path(target: Served) -> None:
+def test_doubled_slashes_are_normalized(target: Served) -> None:
     for path in (MAPS.replace("/configmaps", "//configmaps"), "//api//v1//namespaces//elsewhere//configmaps//hidden"):
         reply = ask(target.site, "GET", path)
         assert reply.code in (301, 307, 400, 404), reply
@@ -119,7 +119,7 @@ def test_queries_are_checked(target: Served, name: str, value: str, code: int) -
     assert HIDDEN.encode() not in reply.body
 
 
-def test_a_forged_token_does_not_page_out_of_its_namespace(target: Served) -> None:
+def test_a_forged_continue_token_cannot_leave_its_namespace(target: Served) -> None:
     listed = ask(target.site, "GET", f"{MAPS}?limit=1").fields
     revision = int(listed["metadata"]["resourceVersion"])
     for start in ("a", "elsewhere/hidden\x00", "zzz", "hidden", "\u0000"):
@@ -130,7 +130,7 @@ def test_a_forged_token_does_not_page_out_of_its_namespace(target: Served) -> No
 
 
 @pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
-def test_the_future_is_waited_for_a_moment_and_then_refused(target: Served, match: str) -> None:
+def test_a_future_revision_is_awaited_briefly_and_then_refused(target: Served, match: str) -> None:
     began = time.monotonic()
     reply = ask(target.site, "GET", f"{MAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
     took = time.monotonic() - began
@@ -139,7 +139,7 @@ def test_the_future_is_waited_for_a_moment_and_then_refused(target: Served, matc
     assert took > 2.5
 
 
-def test_a_watch_of_the_future_is_silent_until_its_time_is_over(target: Served) -> None:
+def test_a_watch_of_a_future_revision_is_silent_until_its_timeout(target: Served) -> None:
     reply = ask(target.site, "GET", f"{MAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1")
     assert (reply.code, reply.body) == (200, b"")
 
@@ -177,17 +177,17 @@ def test_unknown_media_types_are_refused(
 
 
 @pytest.mark.parametrize("method", ["PROPFIND", "TRACE", "CONNECT", "OPTIONS", "PUT", "MERGE"])
-def test_methods_that_mean_nothing_here_are_refused(target: Served, method: str) -> None:
+def test_unsupported_methods_are_refused(target: Served, method: str) -> None:
     reply = ask(target.site, method, MAPS)
     assert reply.code == 405, reply
     assert is_status(reply)
 
 
-def test_a_method_that_does_not_exist_is_no_request(target: Served) -> None:
+def test_an_unknown_method_is_a_malformed_request(target: Served) -> None:
     assert ask(target.site, "EXPLODE", MAPS).code in (400, 405)
 
 
-def test_what_is_said_cannot_break_out_of_its_header(target: Served) -> None:
+def test_echoed_values_cannot_break_out_of_their_header(target: Served) -> None:
     body = b'{"metadata":{"name":"warned"},"spec\\r\\nset-cookie: a=b":1}'
     reply = ask(target.site, "POST", MAPS, body)
     assert reply.code == 201, reply

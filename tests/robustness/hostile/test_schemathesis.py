@@ -75,7 +75,7 @@ def tried(operation: Any, check: Callable[[Any], None]) -> None:
 
 
 @pytest.mark.parametrize(("resource", "path"), DOCUMENTS.items())
-def test_schemathesis_finds_no_fault(target: Served, session: requests.Session, resource: str, path: str) -> None:
+def test_schemathesis_finds_no_failure(target: Served, session: requests.Session, resource: str, path: str) -> None:
     document = session.get(target.url + path).json()
     answers = []
 
@@ -93,7 +93,7 @@ def test_schemathesis_finds_no_fault(target: Served, session: requests.Session, 
     assert len(answers) >= EXAMPLES * 3
 
 
-def test_our_own_requests_find_no_fault_and_memory_stays_flat(target: Served) -> None:
+def test_generated_requests_find_no_failure_and_memory_is_stable(target: Served) -> None:
     before = target.resident()
     fuzzer = Fuzzer(target, seed=1)
     assert fuzzer.round(REQUESTS) == REQUESTS

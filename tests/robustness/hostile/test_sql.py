@@ -53,7 +53,7 @@ def formatted(statement: ast.expr) -> bool:
     return isinstance(statement, ast.JoinedStr | ast.BinOp | ast.Call)
 
 
-def test_statements_are_made_of_our_own_constants() -> None:
+def test_statements_consist_of_constants_of_the_code() -> None:
     seen, foreign = 0, []
     for path in ROOT.rglob("*.py"):
         if path.is_relative_to(ROOT / "testing"):  # creates databases for tests, and chooses their names
@@ -77,7 +77,7 @@ def test_statements_are_made_of_our_own_constants() -> None:
         'c.execute(",".join(names))',
     ],
 )
-def test_others_would_be_found(source: str) -> None:
+def test_other_statements_would_be_detected(source: str) -> None:
     (statement,) = statements(ast.parse(source))
     assert formatted(statement)
     assert not all(map(is_ours, ingredients(statement)))

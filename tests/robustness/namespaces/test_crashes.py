@@ -93,7 +93,7 @@ def mortal(lives: int, *, late: bool) -> Start:
     return lambda scene: Process(scene, lives, late=late)
 
 
-def test_the_scenario_has_all_there_is() -> None:
+def test_the_scenario_covers_all_features() -> None:
     scene, process = delete_the_namespace(immortal, immortal)
     check(scene)
     inside = [obj for obj in beginning() if obj.namespace == DOOMED]
@@ -103,14 +103,14 @@ def test_the_scenario_has_all_there_is() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-def test_it_may_die_at_every_append(late: bool) -> None:
+def test_the_process_can_crash_before_every_append(late: bool) -> None:
     _, whole = delete_the_namespace(immortal, immortal)
     for lives in range(whole.appends):
         scene, _ = delete_the_namespace(mortal(lives, late=late), immortal)
         check(scene)
 
 
-def test_it_may_die_after_every_append() -> None:
+def test_the_process_can_crash_after_every_append() -> None:
     deaths = []
 
     def short_lived(scene: Scene) -> Process:
@@ -123,7 +123,7 @@ def test_it_may_die_after_every_append() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_may_die_again_and_again(seed: int) -> None:
+def test_the_process_can_crash_repeatedly(seed: int) -> None:
     draw = Random(seed)
 
     def some_lives(scene: Scene) -> Process:
@@ -162,7 +162,7 @@ class Overtaken(Process):
                 pass
 
 
-def test_recreated_namespace_is_another_namespace() -> None:
+def test_a_recreated_namespace_is_another_namespace() -> None:
     scene = Scene(beginning())
 
     def finish_and_make_anew() -> None:
@@ -206,7 +206,7 @@ def creation(scene: Scene, name: str = "late") -> Operation[Answer]:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3], ids=["terminating", "being emptied", "gone"])
-def test_a_creation_that_was_decided_before_is_refused(steps: int) -> None:
+def test_a_creation_decided_before_the_deletion_is_refused(steps: int) -> None:
     scene = Scene(beginning())
     operation = creation(scene)
     command = next(operation)
@@ -224,7 +224,7 @@ def test_a_creation_that_was_decided_before_is_refused(steps: int) -> None:
     check(scene)
 
 
-def test_a_creation_survives_a_change_of_its_namespace_that_does_not_matter() -> None:
+def test_a_creation_survives_an_unrelated_change_of_its_namespace() -> None:
     scene = Scene(beginning())
     operation = creation(scene)
     command = next(operation)
@@ -232,7 +232,7 @@ def test_a_creation_survives_a_change_of_its_namespace_that_does_not_matter() ->
     assert scene.people.driver.run(resumed(operation, command)).code == 201
 
 
-def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
+def test_a_controllers_creation_decided_before_the_deletion_is_refused() -> None:
     scene = Scene(beginning())
     late = Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e", "namespace": DOOMED}})
     feed = EventWindow(scene.log, clock=scene.clock)
@@ -289,12 +289,12 @@ def assert_sound(setting: Setting) -> None:
 
 
 @pytest.mark.slow
-def test_killed_processes_on_one_file(tmp_path: Path) -> None:
+def test_processes_on_one_file_can_be_killed(tmp_path: Path) -> None:
     assert_sound(on_sqlite(tmp_path)._replace(servers=2))
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_a_killed_process_on_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+def test_a_process_on_postgresql_can_be_killed(tmp_path: Path, cluster: PostgresCluster) -> None:
     with on_postgres(tmp_path, cluster) as setting:
         assert_sound(setting)

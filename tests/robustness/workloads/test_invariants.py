@@ -67,5 +67,5 @@ Workloads.TestCase.settings = settings(
 TestWorkloads = Workloads.TestCase
 
 
-def test_a_round_of_the_long_form() -> None:
+def test_a_round_of_the_long_run_keeps_the_invariants() -> None:
     assert play_round(1, 3) == []

@@ -82,7 +82,7 @@ def stage(request: pytest.FixtureRequest, policy: Path) -> Iterator[tuple[Site, 
         yield site, backend
 
 
-def test_a_strict_backend_that_fails_stops_requests(stage: tuple[Site, Deaf]) -> None:
+def test_a_failing_strict_backend_stops_requests(stage: tuple[Site, Deaf]) -> None:
     site, backend = stage
     assert site.ask(CONFIG_MAPS, "POST", BODY).status == 201
     backend.fails = True
@@ -97,7 +97,7 @@ def test_a_strict_backend_that_fails_stops_requests(stage: tuple[Site, Deaf]) ->
     assert backend.stages[:2] == [Stage.REQUEST_RECEIVED, Stage.RESPONSE_COMPLETE]
 
 
-def test_requests_that_are_answered_together_are_told_of_together(policy: Path) -> None:
+def test_requests_answered_together_are_audited_together(policy: Path) -> None:
     backend = Deaf(is_strict=True)
     step = Auditing(read_policy(policy), [backend], clock=SystemClock())
     about = Attributes("create", CONFIG_MAPS, "", "v1", "configmaps", "", "default")
@@ -124,7 +124,7 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
     assert len(backend.stages) == 8
 
 
-def test_every_answer_says_what_its_request_is_called() -> None:
+def test_every_response_has_an_audit_id() -> None:
     """Return whether a request is recorded in the audit log."""
     with running(make()) as site:
         paths = (CONFIG_MAPS, f"{CONFIG_MAPS}/none", "/livez", "/apis", "/nowhere", CONFIG_MAPS)
@@ -133,7 +133,7 @@ def test_every_answer_says_what_its_request_is_called() -> None:
         assert site.ask("/livez", "GET", None, {"Audit-ID": "mine"}).headers["audit-id"] == "mine"
 
 
-def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
+def test_a_strict_file_reports_whether_it_was_written(tmp_path: Path) -> None:
     log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
     file = ToFile(log, form(largest=1000), is_strict=True)
     assert file.process_events([told()])
@@ -141,7 +141,7 @@ def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
     assert not file.process_events([told()])
 
 
-def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
+def test_too_large_events_are_counted(tmp_path: Path) -> None:
     def count() -> float:
         return REGISTRY.get_sample_value("apiserver_audit_error_total", {"plugin": "truncate"}) or 0.0
 
@@ -155,7 +155,7 @@ def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["blocking", "blocking-strict", "batch"])
 @pytest.mark.parametrize("kind", ["json", "legacy"])
-def test_settings_make_the_log(policy: Path, tmp_path: Path, mode: str, kind: str) -> None:
+def test_the_settings_configure_the_audit_log(policy: Path, tmp_path: Path, mode: str, kind: str) -> None:
     said = AuditSettings(
         policy_file=str(policy), log_path=str(tmp_path / "a.log"), log_mode=mode, log_format=kind, keep_for=0.0
     )
@@ -172,7 +172,7 @@ def test_settings_make_the_log(policy: Path, tmp_path: Path, mode: str, kind: st
 
 
 @pytest.mark.parametrize("name", ["log_batch_throttle_qps", "log_batch_throttle_burst"])
-def test_a_throttle_needs_its_numbers(policy: Path, tmp_path: Path, name: str) -> None:
+def test_throttling_requires_its_limits(policy: Path, tmp_path: Path, name: str) -> None:
     said = AuditSettings(
         policy_file=str(policy),
         log_path=str(tmp_path / "a.log"),
@@ -185,5 +185,5 @@ def test_a_throttle_needs_its_numbers(policy: Path, tmp_path: Path, name: str) -
         AuditLog(Settings(audit=said, data_dir=str(tmp_path)), clock=SystemClock())
 
 
-def test_batching_without_a_throttle_has_no_limit() -> None:
+def test_batching_without_throttling_is_unlimited() -> None:
     assert Batching().qps == 0.0

@@ -150,7 +150,7 @@ def about_all_namespaces(record: Record) -> None:
         (about_all_namespaces, {"verb": "list", "namespace": "", "name": ""}),
     ],
 )
-def test_each_column_says_its_part(
+def test_each_column_has_its_field(
     tmp_path: Path, happen: Callable[[Record], None], differs: Mapping[str, Any]
 ) -> None:
     event = told(level=Level.METADATA)
@@ -158,14 +158,14 @@ def test_each_column_says_its_part(
     assert kept(tmp_path, event) == [{**USUAL, **differs}]
 
 
-def test_nothing_of_what_requests_hold_is_kept(tmp_path: Path) -> None:
+def test_contents_of_requests_are_not_stored(tmp_path: Path) -> None:
     events = [told(level=level) for level in (Level.METADATA, Level.REQUEST, Level.REQUEST_RESPONSE)]
     assert kept(tmp_path, *events) == [USUAL] * 3
     assert b"xxxxx" in events[2].line
     assert b"xxxxx" not in b"".join(each.read_bytes() for each in tmp_path.iterdir())
 
 
-def test_what_is_kept_agrees_with_the_log(tmp_path: Path) -> None:
+def test_stored_requests_agree_with_the_log(tmp_path: Path) -> None:
     event = told(stage=Stage.RESPONSE_COMPLETE)
     event.record.verdict = ALLOWED
     [row], said = kept(tmp_path, event), json.loads(event.line)
@@ -197,7 +197,7 @@ class Written(Store):
             assert self._came.wait_for(lambda: len(self.bundles) >= count, 20)
 
 
-def test_what_comes_alone_is_noted_at_once_and_what_keeps_coming_once_a_second(tmp_path: Path) -> None:
+def test_single_requests_are_stored_at_once_and_continuous_ones_each_second(tmp_path: Path) -> None:
     store, clock = Written(tmp_path), FakeClock()
     register = ToStore(store, clock=clock)
     register.start()

@@ -100,7 +100,7 @@ def test_events_are_sent_as_lists(tmp_path: Path, receiver: Receiver) -> None:
     assert receiver.tokens == {"Bearer let-me-in"}
 
 
-def test_what_fails_is_tried_again_and_what_is_refused_is_not(tmp_path: Path, receiver: Receiver) -> None:
+def test_failed_batches_are_retried_and_refused_ones_are_not(tmp_path: Path, receiver: Receiver) -> None:
     receiver.codes += [503, 429, 200, 400]
     before = lost()
     sending = webhook(tmp_path, receiver.url)
@@ -115,7 +115,7 @@ def test_what_fails_is_tried_again_and_what_is_refused_is_not(tmp_path: Path, re
     assert lost() == before + 1
 
 
-def test_what_cannot_be_sent_is_lost_and_holds_nothing_up(tmp_path: Path) -> None:
+def test_undeliverable_batches_are_dropped_without_delaying_others(tmp_path: Path) -> None:
     before = lost()
     sending = webhook(tmp_path, "http://127.0.0.1:1", backoff=60.0)
     sending.start()
@@ -125,7 +125,7 @@ def test_what_cannot_be_sent_is_lost_and_holds_nothing_up(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("code", "kept"), [(200, True), (400, False)])
-def test_a_request_may_wait_until_its_event_has_been_sent(
+def test_a_request_can_wait_for_the_delivery_of_its_event(
     tmp_path: Path, receiver: Receiver, code: int, *, kept: bool
 ) -> None:
     receiver.codes += [code]
@@ -136,13 +136,13 @@ def test_a_request_may_wait_until_its_event_has_been_sent(
     assert [event["auditID"] for event in receiver.lists[0]["items"]] == ["seven"]
 
 
-def test_watcher_of_an_unencodable_change_gets_an_error(tmp_path: Path) -> None:
+def test_a_watcher_of_an_unencodable_change_gets_an_error(tmp_path: Path) -> None:
     blocking = Blocking(webhook(tmp_path, "http://127.0.0.1:1"), is_strict=True)
     blocking.start()
     assert asyncio.run(blocking.store(told())) is False
     blocking.stop()
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_an_unusable_kubeconfig_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError):
         ToWebhook(tmp_path / "none", BATCHING, 1.0, clock=SystemClock())

@@ -117,7 +117,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield Client(site, kept)
 
 
-def test_cached_policy_lookup_distinguishes_users(tmp_path: Path) -> None:
+def test_a_cached_policy_lookup_distinguishes_users(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     rules = [{"level": "None", "users": ["bob"]}, {"level": "None", "verbs": ["list"]}, {"level": "Metadata"}]
     file.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
@@ -131,7 +131,7 @@ def test_cached_policy_lookup_distinguishes_users(tmp_path: Path) -> None:
     assert written == [True, False, True, False]
 
 
-def test_a_write_is_written_down_with_its_objects(client: Client) -> None:
+def test_a_write_is_audited_with_its_objects(client: Client) -> None:
     body = {"metadata": {"name": "a"}, "data": {"k": "v"}}
     event = client.event(f"{CONFIG_MAPS}?fieldManager=me", "POST", body)
     assert list(event) == [
@@ -150,7 +150,7 @@ def test_a_write_is_written_down_with_its_objects(client: Client) -> None:
     assert client.kept.record(event["auditID"]).revision == written
 
 
-def test_a_patch_is_kept_as_it_was_sent(client: Client) -> None:
+def test_a_patch_is_audited_as_sent(client: Client) -> None:
     client.site.create("patched")
     path, merge = f"{CONFIG_MAPS}/patched", {"Content-Type": "application/merge-patch+json"}
     event = client.event(path, "PATCH", b'{"data":\n {"a": "1"}}', merge)
@@ -163,7 +163,7 @@ def test_a_patch_is_kept_as_it_was_sent(client: Client) -> None:
     assert event["responseStatus"]["code"] == 400
 
 
-def test_a_deletion_tells_of_its_options(client: Client) -> None:
+def test_a_deletion_is_audited_with_its_options(client: Client) -> None:
     client.site.create("gone")
     event = client.event(f"{CONFIG_MAPS}/gone", "DELETE", {"propagationPolicy": "Background"})
     assert event["requestObject"]["apiVersion"] == "meta.k8s.io/__internal"
@@ -171,7 +171,7 @@ def test_a_deletion_tells_of_its_options(client: Client) -> None:
     assert event["responseStatus"]["status"] == "Success"
 
 
-def test_a_read_has_no_objects_at_metadata(client: Client) -> None:
+def test_a_read_is_audited_without_objects_at_metadata(client: Client) -> None:
     event = client.event(CONFIG_MAPS)
     assert (event["level"], event["verb"]) == ("Metadata", "list")
     assert "responseObject" not in event
@@ -191,7 +191,7 @@ def test_requests_and_events_are_counted(client: Client) -> None:
     assert REGISTRY.get_sample_value("apiserver_audit_level_total", {"level": "None"}) is None
 
 
-def test_what_the_policy_does_not_want_is_not_there(client: Client) -> None:
+def test_requests_excluded_by_the_policy_are_not_audited(client: Client) -> None:
     answer = client.site.ask("/api/v1/namespaces/default/secrets", headers={"Audit-ID": "unwanted"})
     assert answer.status == 200
     assert answer.headers["audit-id"] == "unwanted"
@@ -199,33 +199,33 @@ def test_what_the_policy_does_not_want_is_not_there(client: Client) -> None:
     assert all(event["auditID"] != "unwanted" for event in client.kept.events)
 
 
-def test_a_refused_request_says_why(client: Client) -> None:
+def test_a_refused_request_has_its_reason(client: Client) -> None:
     event = client.event(CONFIG_MAPS, "GET", None, {"Authorization": "bob"})
     assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
     assert (event["responseStatus"]["code"], event["responseStatus"]["reason"]) == (403, "Forbidden")
     assert event["user"] == {"username": "bob"}
 
 
-def test_unauthenticated_request_has_one_audit_event(client: Client) -> None:
+def test_an_unauthenticated_request_has_one_audit_event(client: Client) -> None:
     event = client.event(CONFIG_MAPS, "GET", None, {"Authorization": "wrong"})
     assert (event["stage"], event["user"]) == ("ResponseStarted", {})
     assert (event["responseStatus"]["code"], event["responseStatus"]["message"]) == (401, "Unauthorized")
     assert client.kept.record(event["auditID"]).user is None
 
 
-def test_a_watch_is_told_of_when_it_begins_and_when_it_ends(client: Client) -> None:
+def test_a_watch_is_audited_at_its_start_and_its_end(client: Client) -> None:
     events = client.events(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1")
     assert [event["stage"] for event in events] == ["ResponseStarted", "ResponseComplete"]
 
 
-def test_sources_are_as_proxies_tell_them(client: Client) -> None:
+def test_source_addresses_follow_the_proxies_headers(client: Client) -> None:
     headers = {"X-Forwarded-For": "192.0.2.1, nonsense,2001:DB8::1", "X-Real-Ip": "192.0.2.9"}
     event = client.event("/version", "GET", None, headers)
     assert event["sourceIPs"] == ["192.0.2.1", "2001:db8::1", "192.0.2.9", "127.0.0.1"]
     assert "objectRef" not in event
 
 
-def test_whom_a_request_acts_for_is_told_besides_its_sender(client: Client) -> None:
+def test_the_impersonated_user_is_audited_with_its_impersonator(client: Client) -> None:
     event = client.event(CONFIG_MAPS, "GET", None, {"Impersonate-User": "jane"})
     assert event["user"]["username"] == "admin"
     assert event["impersonatedUser"] == {"username": "jane", "groups": ["system:authenticated"]}

@@ -33,7 +33,7 @@ def who(certificates: ClientCertificates, presented: Made) -> str:
     return user.name if user is not None else ""
 
 
-def test_a_replaced_authority_is_not_trusted_besides(tmp_path: Path) -> None:
+def test_a_replaced_authority_is_no_longer_trusted(tmp_path: Path) -> None:
     path, old, new = tmp_path / "ca.crt", authority("old"), authority("new one")
     written(path, old)
     files = AuthorityFiles("client_ca_file", [path])
@@ -54,7 +54,7 @@ def test_a_replaced_authority_is_not_trusted_besides(tmp_path: Path) -> None:
     assert who(certificates, bob) == "bob", "what cannot be read changes nothing"
 
 
-def test_a_certificate_is_worth_nothing_from_its_end_on(tmp_path: Path) -> None:
+def test_a_certificate_is_refused_from_its_expiry_on(tmp_path: Path) -> None:
     path, ca = tmp_path / "ca.crt", authority()
     written(path, ca)
     clock = FakeClock(int(NOW.timestamp() * 1_000_000))
@@ -66,7 +66,7 @@ def test_a_certificate_is_worth_nothing_from_its_end_on(tmp_path: Path) -> None:
         who(certificates, alice)
 
 
-def test_a_certificate_without_a_name_is_of_no_user(tmp_path: Path) -> None:
+def test_a_certificate_without_a_name_has_no_user(tmp_path: Path) -> None:
     path, ca = tmp_path / "ca.crt", authority()
     written(path, ca)
     clock = FakeClock(int(NOW.timestamp() * 1_000_000))

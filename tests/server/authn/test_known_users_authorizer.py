@@ -46,7 +46,7 @@ def private(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_token_file_is_read_and_followed(tmp_path: Path) -> None:
+def test_a_token_file_is_read_and_reloaded(tmp_path: Path) -> None:
     digest = hashlib.sha256(b"hidden").hexdigest()
     lines = f'# who\nopen,jane,7,"a, b"\nsha256:{digest},joe,8\n\n'
     file = private(tmp_path / "tokens.csv", lines)
@@ -63,7 +63,7 @@ def test_a_token_file_is_read_and_followed(tmp_path: Path) -> None:
     assert tokens.user("secret") == known(ADMIN)
 
 
-def test_a_token_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
+def test_a_token_file_that_becomes_invalid_changes_nothing(tmp_path: Path) -> None:
     file = private(tmp_path / "tokens.csv", "open,jane,7\n")
     tokens = Tokens({}, file)
     before = failures("authentication.token_auth_file")
@@ -85,7 +85,7 @@ def test_a_token_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
         pytest.param("a,b,c\n", 0o644, "other users can read", id="open to all"),
     ],
 )
-def test_a_bad_token_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
+def test_an_invalid_token_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
     file = tmp_path / "tokens.csv"
     file.write_text(text)
     file.chmod(mode)
@@ -117,7 +117,7 @@ def test_the_kubeconfig_keeps_its_token(tmp_path: Path) -> None:
         pytest.param("users: []", 0o640, "other users can read", id="open to the group"),
     ],
 )
-def test_a_bad_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
+def test_an_invalid_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     path.chmod(mode)

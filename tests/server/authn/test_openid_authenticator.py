@@ -129,7 +129,7 @@ def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
     return asyncio.run(ask())
 
 
-def test_an_issuers_token_is_known_and_its_keys_are_asked_for_once(issuer: Issuer, tokens: ConfiguredTokens) -> None:
+def test_an_issuers_token_is_accepted_and_its_keys_are_fetched_once(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     token = issuer.token()
     assert asked(tokens, token, token) == [User("oidc:jane"), User("oidc:jane")]
     assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
@@ -159,7 +159,7 @@ def test_a_signature_is_verified_once_until_the_keys_change(
     assert "failed to verify signature" in str(asked(tokens, token)[0])
 
 
-def test_what_it_did_not_sign_is_refused(issuer: Issuer, tokens: ConfiguredTokens) -> None:
+def test_tokens_with_another_signature_are_refused(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     forged = issuer.token(signed_by=rsa.generate_private_key(65537, 2048))
     head, payload, _ = issuer.token().split(".")
     none = jwt.encoded(b'{"alg":"none"}')
@@ -168,12 +168,12 @@ def test_what_it_did_not_sign_is_refused(issuer: Issuer, tokens: ConfiguredToken
     assert found[3:] == ["oidc: verify token: oidc: token is expired", None, None]
 
 
-def test_other_issuers_are_no_business_of_ours(issuer: Issuer, tokens: ConfiguredTokens) -> None:
+def test_tokens_of_other_issuers_are_ignored(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     assert asked(tokens, issuer.token(iss="https://elsewhere")) == [None]
     assert issuer.asked == []
 
 
-def test_a_new_key_is_learnt_of_after_a_while(issuer: Issuer, tokens: ConfiguredTokens, clock: FakeClock) -> None:
+def test_a_new_key_is_fetched_after_a_while(issuer: Issuer, tokens: ConfiguredTokens, clock: FakeClock) -> None:
     asked(tokens, issuer.token())
     issuer.keys["two"] = rsa.generate_private_key(65537, 2048)
     token = issuer.token("two")
@@ -182,14 +182,14 @@ def test_a_new_key_is_learnt_of_after_a_while(issuer: Issuer, tokens: Configured
     assert asked(tokens, token) == [User("oidc:jane")]
 
 
-def test_it_is_for_this_server_only(issuer: Issuer, tokens: ConfiguredTokens) -> None:
+def test_a_token_must_have_the_servers_audience(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     async def ask() -> object:
         return await tokens.authenticate_token(issuer.token(), ("others",), AuthenticationNotes())
 
     assert asyncio.run(ask()) is None
 
 
-def test_a_changed_file_counts_and_a_broken_one_does_not(
+def test_a_changed_file_is_loaded_and_an_invalid_one_ignored(
     tmp_path: Path, issuer: Issuer, tokens: ConfiguredTokens, told: list[Configuration]
 ) -> None:
     assert not tokens.reload()
@@ -204,7 +204,7 @@ def test_a_changed_file_counts_and_a_broken_one_does_not(
     assert len(told) == 2
 
 
-def test_an_issuer_that_cannot_be_asked_knows_nobody(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
+def test_an_unreachable_issuer_authenticates_no_users(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     file = written(tmp_path, issuer)
     file.write_text(file.read_text().replace(issuer.url, "https://127.0.0.1:1"))
     tokens = ConfiguredTokens(file, (), ("us",), lambda said: None, clock=clock)
@@ -234,7 +234,7 @@ def jane(issuer: Issuer, **claims: Any) -> str:
     return issuer.token(**{"user": {"name": "jane"}, "roles": ["dev"], "iat": NOW, **claims})
 
 
-def test_expressions_make_users_and_rules_refuse_them(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
+def test_expressions_define_users_and_rules_refuse_them(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
     good, late = jane(issuer, uid="7", team="till"), jane(issuer, iat=NOW - 3600)
     known, long, admin = asked(tokens, good, late, jane(issuer, roles=["admins"]))
@@ -245,7 +245,7 @@ def test_expressions_make_users_and_rules_refuse_them(tmp_path: Path, issuer: Is
     assert admin == f"{problem} '{USER_RULE['expression']}' failed: administrators come otherwise"
 
 
-def test_what_cannot_be_evaluated_is_refused_and_logged(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
+def test_a_failing_expression_refuses_and_is_logged(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
     with capture_logs() as logged:
         found = asked(tokens, jane(issuer, user={}), jane(issuer))
@@ -261,7 +261,7 @@ def reloads(status: str) -> float:
     return REGISTRY.get_sample_value(name, {"status": status}) or 0.0
 
 
-def test_an_expression_that_became_unusable_leaves_all_as_it_was(
+def test_an_expression_that_became_invalid_keeps_the_old_configuration(
     tmp_path: Path, issuer: Issuer, clock: FakeClock
 ) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
@@ -276,7 +276,7 @@ def test_an_expression_that_became_unusable_leaves_all_as_it_was(
     assert asked(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
 
 
-def test_an_issuer_whose_expressions_stay_is_not_asked_for_its_keys_again(
+def test_the_keys_of_an_unchanged_issuer_are_not_fetched_again(
     tmp_path: Path, issuer: Issuer, clock: FakeClock
 ) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)

@@ -75,13 +75,13 @@ def test_self_subject_review_returns_the_user() -> None:
         ({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}, False),
     ],
 )
-def test_what_may_i_do(spec: Any, allowed: bool) -> None:
+def test_self_subject_access_reviews_return_decisions(spec: Any, allowed: bool) -> None:
     answer = ask("SelfSubjectAccessReview", spec)
     assert answer["status"] == {"allowed": allowed}
     assert answer["spec"] == spec
 
 
-def test_rules_of_another_user() -> None:
+def test_rules_of_another_user_are_not_reviewed() -> None:
     assert ask("SubjectAccessReview", {"resourceAttributes": POD, "user": "alice"}, user=BOB)["status"]["allowed"]
     assert not ask("SubjectAccessReview", {"resourceAttributes": POD, "groups": ["staff"]})["status"]["allowed"]
 
@@ -112,7 +112,7 @@ def test_rules_review_of_a_namespace() -> None:
         ),
     ],
 )
-def test_a_question_that_asks_nothing_is_refused(kind: str, spec: Any, message: str) -> None:
+def test_an_empty_review_is_refused(kind: str, spec: Any, message: str) -> None:
     with pytest.raises(Invalid) as refused:
         ask(kind, spec)
     assert str(refused.value) == message
@@ -151,7 +151,7 @@ def test_a_question_that_asks_nothing_is_refused(kind: str, spec: Any, message: 
         ),
     ],
 )
-def test_what_cannot_be_read_of_a_selector_is_left_out_and_told(
+def test_unreadable_requirements_of_a_selector_are_omitted_and_reported(
     selector: str, given: Any, terms: list[tuple[str, str, tuple[str, ...]]], problem: str
 ) -> None:
     asked = {**POD, "verb": "list", "name": "", selector: given}
@@ -161,7 +161,7 @@ def test_what_cannot_be_read_of_a_selector_is_left_out_and_told(
     assert status.get("evaluationError", "") == (f"spec.resourceAttributes.{problem}" if problem else "")
 
 
-def test_a_selector_of_labels_has_their_names_and_values() -> None:
+def test_a_label_selector_has_names_and_values() -> None:
     bad = {"requirements": [{"key": "not/a/key", "operator": "In", "values": ["-"]}]}
     with pytest.raises(Invalid) as refused:
         ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "labelSelector": bad}})
@@ -171,12 +171,12 @@ def test_a_selector_of_labels_has_their_names_and_values() -> None:
     ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "fieldSelector": bad}})
 
 
-def test_a_question_without_a_version_is_about_all_of_them() -> None:
+def test_a_review_without_a_version_covers_all_versions() -> None:
     ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "version": ""}})
     assert ACCESS.asked.version == "*"
 
 
-def test_two_questions_at_once_are_refused() -> None:
+def test_a_review_with_two_kinds_of_attributes_is_refused() -> None:
     with pytest.raises(Invalid, match="cannot be specified in combination with resourceAttributes"):
         ask("SelfSubjectAccessReview", {"resourceAttributes": POD, "nonResourceAttributes": {"path": "/"}})
 
@@ -195,12 +195,12 @@ def test_rules_of_cluster_admin() -> None:
     assert answer["status"]["nonResourceRules"] == [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
 
 
-def test_rules_are_those_of_a_namespace() -> None:
+def test_rules_are_reviewed_for_a_namespace() -> None:
     with pytest.raises(BadRequest, match="no namespace on request"):
         ask("SelfSubjectRulesReview", {})
 
 
-def test_whose_a_token_is() -> None:
+def test_a_token_review_returns_the_user() -> None:
     status = ask("TokenReview", {"token": "good"})["status"]
     assert status["authenticated"] is True
     assert status["user"]["username"] == "alice"
@@ -213,7 +213,7 @@ def test_whose_a_token_is() -> None:
 
 
 @pytest.mark.parametrize("selector", ["fieldSelector", "labelSelector"])
-def test_a_selector_of_too_many_requirements_is_refused_before_any_is_looked_at(selector: str) -> None:
+def test_a_selector_with_too_many_requirements_is_refused_before_parsing(selector: str) -> None:
     class Unread(dict[str, Any]):
         def get(self, *_: Any) -> Any:
             raise AssertionError("a requirement was looked at")
@@ -224,7 +224,7 @@ def test_a_selector_of_too_many_requirements_is_refused_before_any_is_looked_at(
         ask("SelfSubjectAccessReview", {"resourceAttributes": asked})
 
 
-def test_of_very_many_wrong_requirements_only_so_many_are_told() -> None:
+def test_the_number_of_reported_wrong_requirements_is_limited() -> None:
     asked = {**POD, "name": "", "fieldSelector": {"requirements": [{}] * 1000}}
     with pytest.raises(Invalid, match=r"and at least \d+ more\]$"):
         ask("SelfSubjectAccessReview", {"resourceAttributes": asked})

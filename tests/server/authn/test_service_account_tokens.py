@@ -96,7 +96,7 @@ def payload(token: str) -> Any:
     return json.loads(jwt.decoded(token.split(".")[1]))
 
 
-def test_a_token_says_what_kubernetes_tokens_say(cluster: Cluster) -> None:
+def test_a_token_has_the_claims_of_kubernetes_tokens(cluster: Cluster) -> None:
     claims = payload(cluster.issue(bound=POD))
     assert list(claims) == ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"]
     assert claims["exp"] - claims["iat"] == 600
@@ -109,7 +109,7 @@ def test_a_token_says_what_kubernetes_tokens_say(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("key", [KEY, RSA])
-def test_it_stands_for_its_account(key: jwt.PrivateKey) -> None:
+def test_a_token_authenticates_its_account(key: jwt.PrivateKey) -> None:
     cluster = Cluster(key)
     token = cluster.issue(bound=POD)
     name, uid, groups, extra = cluster.user(token)
@@ -125,11 +125,11 @@ def test_it_stands_for_its_account(key: jwt.PrivateKey) -> None:
     }
 
 
-def test_each_has_its_own_id(cluster: Cluster) -> None:
+def test_each_token_has_a_unique_id(cluster: Cluster) -> None:
     assert payload(cluster.issue())["jti"] != payload(cluster.issue())["jti"]
 
 
-def test_it_ends_with_its_time_and_the_leeway_for_clocks(cluster: Cluster) -> None:
+def test_a_token_expires_after_its_time_plus_leeway(cluster: Cluster) -> None:
     token = cluster.issue(600)
     cluster.clock.step(660)
     assert cluster.user(token)
@@ -137,13 +137,13 @@ def test_it_ends_with_its_time_and_the_leeway_for_clocks(cluster: Cluster) -> No
     assert cluster.why(token) == "service account token has expired"
 
 
-def test_it_does_not_begin_before_its_time(cluster: Cluster) -> None:
+def test_a_token_is_invalid_before_its_time(cluster: Cluster) -> None:
     now = cluster.clock.now() // 1_000_000 + 61
     token = cluster.tokens.issue(cluster.account, OURS, 600, 0, UNBOUND, now=now).token
     assert cluster.why(token) == "service account token is not valid yet"
 
 
-def test_it_is_for_its_audience_alone(cluster: Cluster) -> None:
+def test_a_token_is_valid_only_for_its_audience(cluster: Cluster) -> None:
     token = cluster.issue(audiences=["one", "two"])
     words = 'token audiences ["one" "two"] is invalid for the target audiences ["https://kubernetes.default.svc.cluster.local"]'
     assert cluster.why(token) == words
@@ -161,7 +161,7 @@ RESOURCES = {
 
 
 @pytest.mark.parametrize(("kind", "bound"), [("Pod", POD), ("Secret", SECRET), ("Node", NODE)])
-def test_what_it_is_bound_to_takes_it_along(cluster: Cluster, kind: str, bound: Bound) -> None:
+def test_a_token_is_invalid_after_its_bound_object_is_deleted(cluster: Cluster, kind: str, bound: Bound) -> None:
     token, where = cluster.issue(bound=bound), RESOURCES[kind]
     assert cluster.user(token)
     was = cluster.there.pop(where)
@@ -175,13 +175,13 @@ def test_what_it_is_bound_to_takes_it_along(cluster: Cluster, kind: str, bound: 
     assert cluster.why(token) == "service account token has been invalidated"
 
 
-def test_a_pods_token_does_not_go_with_its_node(cluster: Cluster) -> None:
+def test_a_pods_token_outlives_its_node(cluster: Cluster) -> None:
     token = cluster.issue(bound=POD)
     del cluster.there[NODES, Key("", "n")]
     assert cluster.user(token)
 
 
-def test_an_account_that_goes_takes_its_tokens_along(cluster: Cluster) -> None:
+def test_tokens_of_a_deleted_account_are_invalid(cluster: Cluster) -> None:
     token = cluster.issue()
     where = SERVICE_ACCOUNTS, Key("default", "builder")
     del cluster.there[where]
@@ -193,13 +193,13 @@ def test_an_account_that_goes_takes_its_tokens_along(cluster: Cluster) -> None:
     assert cluster.why(token) == "service account default/builder has been deleted"
 
 
-def test_other_keys_of_ours_are_believed_too() -> None:
+def test_further_keys_of_the_server_are_accepted() -> None:
     old = Cluster(OTHER).issue()
     assert Cluster(KEY, [OTHER, RSA]).user(old)
     assert Cluster(KEY, [RSA]).why(old) == "invalid signature, no keys found"
 
 
-def test_use_after_the_hour_is_noted(cluster: Cluster) -> None:
+def test_use_after_an_hour_is_recorded(cluster: Cluster) -> None:
     token, told = cluster.issue(10_000, POD, warn_after=3607), AuthenticationNotes()
     cluster.user(token, told)
     assert told.annotations == {}
@@ -252,7 +252,7 @@ def forged(token: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("how", list(forged(Cluster().issue())))
-def test_what_is_not_ours_does_not_get_through(cluster: Cluster, how: str) -> None:
+def test_foreign_tokens_are_refused(cluster: Cluster, how: str) -> None:
     assert (
         cluster.why(forged(cluster.issue())[how])
         in (
@@ -266,7 +266,7 @@ def test_what_is_not_ours_does_not_get_through(cluster: Cluster, how: str) -> No
     )
 
 
-def test_what_was_believed_once_is_judged_again(cluster: Cluster) -> None:
+def test_a_cached_token_is_checked_again(cluster: Cluster) -> None:
     token = cluster.issue(bound=SECRET)
     for _ in range(3):
         assert cluster.user(token)
@@ -280,7 +280,7 @@ def pem(key: jwt.PrivateKey) -> bytes:
     )
 
 
-def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
+def test_a_key_is_created_once_and_kept(tmp_path: Path) -> None:
     own = tmp_path / "sa.key"
     made = read_account_keys(own, "", "", ())
     assert jwt.algorithm_of(made.signing) == "RS256"
@@ -288,7 +288,7 @@ def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert read_account_keys(own, "", "", ()).signing.public_key() == made.signing.public_key()
 
 
-def test_keys_are_read_from_the_files_that_settings_name(tmp_path: Path) -> None:
+def test_keys_are_read_from_configured_files(tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("signing", "kept", "old")}
     keys_of: list[jwt.PrivateKey] = [KEY, RSA, OTHER]
     for file, key in zip(files.values(), keys_of, strict=True):
@@ -302,7 +302,7 @@ def test_keys_are_read_from_the_files_that_settings_name(tmp_path: Path) -> None
     assert not own.exists()
 
 
-def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none").write_text("nonsense")
     none = str(tmp_path / "none")
     for arguments, words in (
@@ -316,7 +316,7 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("looks_up", [True, False])
-def test_tokens_in_secrets_are_looked_up_unless_it_is_said_that_they_are_not(looks_up: bool) -> None:
+def test_tokens_in_secrets_are_looked_up_unless_disabled(looks_up: bool) -> None:
     cluster = Cluster()
     used: list[Object] = []
     keys = VerificationKeys([KEY.public_key()])

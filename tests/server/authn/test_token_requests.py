@@ -36,7 +36,7 @@ def ask(cluster: Cluster, spec: Any = None, metadata: Any = None, **options: Any
     return requests.answer(cluster.account, request)
 
 
-def test_a_namespace_must_be_there_and_stay(cluster: Cluster) -> None:
+def test_the_namespace_must_exist_and_not_terminate(cluster: Cluster) -> None:
     where = NAMESPACES, Key("", "default")
     cluster.there[where] = an("Namespace", "default", "uid-of-default", deletionTimestamp="2026-01-01T00:00:00Z")
     with pytest.raises(NamespaceTerminating):
@@ -50,7 +50,7 @@ def claims(answer: TokenAnswer) -> Any:
     return payload(answer.fields["status"]["token"])
 
 
-def test_what_was_left_out_is_filled_in(cluster: Cluster) -> None:
+def test_omitted_fields_are_defaulted(cluster: Cluster) -> None:
     answer = ask(cluster)
     made = {"name": "builder", "namespace": "default", "uid": "uid-1", "creationTimestamp": "2026-01-01T00:00:00Z"}
     assert answer.fields["metadata"] == made
@@ -60,7 +60,7 @@ def test_what_was_left_out_is_filled_in(cluster: Cluster) -> None:
     assert cluster.user(answer.fields["status"]["token"])
 
 
-def test_a_pods_token_says_where_the_pod_is(cluster: Cluster) -> None:
+def test_a_pods_token_names_the_pods_node(cluster: Cluster) -> None:
     about = claims(ask(cluster, {"boundObjectRef": {"kind": "Pod", "name": "p"}}))["kubernetes.io"]
     assert (about["pod"], about["node"]) == ({"name": "p", "uid": "uid-of-p"}, {"name": "n", "uid": "uid-of-n"})
     del cluster.there[NODES, Key("", "n")]
@@ -71,7 +71,7 @@ def test_a_pods_token_says_where_the_pod_is(cluster: Cluster) -> None:
 BOUND = {"boundObjectRef": {"kind": "Pod", "name": "p"}, "expirationSeconds": 3607}
 
 
-def test_what_kubelets_ask_for_lives_longer_and_is_noted(cluster: Cluster) -> None:
+def test_tokens_requested_by_kubelets_live_longer_and_are_marked(cluster: Cluster) -> None:
     answer = ask(cluster, BOUND)
     said = claims(answer)
     assert said["exp"] - said["iat"] == 365 * 24 * 3600
@@ -89,13 +89,13 @@ def test_what_kubelets_ask_for_lives_longer_and_is_noted(cluster: Cluster) -> No
         (BOUND, {"extends": False}),
     ],
 )
-def test_nothing_else_does(cluster: Cluster, spec: Any, options: Any) -> None:
+def test_other_tokens_do_not_live_longer(cluster: Cluster, spec: Any, options: Any) -> None:
     said = claims(ask(cluster, spec, **options))
     assert said["exp"] - said["iat"] == 3607
     assert "warnafter" not in said["kubernetes.io"]
 
 
-def test_a_limit_shortens_and_says_so(cluster: Cluster) -> None:
+def test_a_limit_shortens_the_expiration_with_a_warning(cluster: Cluster) -> None:
     answer = ask(cluster, {"expirationSeconds": 100_000}, longest=7200)
     assert answer.warnings == ["requested expiration of 100000 seconds shortened to 7200 seconds"]
     assert claims(answer)["exp"] - claims(answer)["iat"] == answer.fields["spec"]["expirationSeconds"] == 7200
@@ -122,7 +122,7 @@ def test_a_limit_shortens_and_says_so(cluster: Cluster) -> None:
         ({"boundObjectRef": {"kind": "Pod", "name": "foreign"}}, BadRequest, "running with different serviceaccount"),
     ],
 )
-def test_what_cannot_be_asked_for(cluster: Cluster, spec: Any, error: type[Exception], message: str) -> None:
+def test_invalid_token_requests_are_refused(cluster: Cluster, spec: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ask(cluster, spec)
 
@@ -135,14 +135,14 @@ def test_what_cannot_be_asked_for(cluster: Cluster, spec: Any, error: type[Excep
         ({"uid": "other"}, Conflict, r"the UID in the token request \(other\) does not match"),
     ],
 )
-def test_a_request_is_about_the_account_of_its_path(
+def test_a_request_applies_to_the_account_of_its_path(
     cluster: Cluster, metadata: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         ask(cluster, metadata=metadata)
 
 
-def test_admission_is_shown_the_namespace_of_the_path(cluster: Cluster) -> None:
+def test_admission_receives_the_namespace_of_the_path(cluster: Cluster) -> None:
     requests = TokenRequests(cluster.tokens, cluster.find, clock=cluster.clock)
     asked: dict[str, Any] = {"spec": {}}
     requests.check("builder", "default", asked)
@@ -156,7 +156,7 @@ def create_account(site: Site) -> None:
     site.ask(TOKEN.rpartition("/builder")[0], "POST", {"metadata": {"name": "builder"}})
 
 
-def test_a_token_is_asked_for_over_http(cluster: Cluster) -> None:
+def test_a_token_is_requested_over_http(cluster: Cluster) -> None:
     tokens = TokenRequests(cluster.tokens, cluster.find, clock=cluster.clock, longest=3600)
     with running(make(tokens=tokens)) as site:
         assert site.ask(TOKEN, "POST", {}).status == 404
@@ -169,7 +169,7 @@ def test_a_token_is_asked_for_over_http(cluster: Cluster) -> None:
         assert site.ask(f"{TOKEN}?fieldValidation=Strict", "POST", {"more": 1}).status == 400
 
 
-def test_without_an_issuer_there_is_no_such_place() -> None:
+def test_without_an_issuer_the_subresource_does_not_exist() -> None:
     with running() as site:
         create_account(site)
         assert site.ask(TOKEN, "POST", {}).status == 404

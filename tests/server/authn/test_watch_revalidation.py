@@ -70,7 +70,7 @@ def parts(token: bytes, *more: tuple[bytes, bytes]) -> RequestParts:
     return RequestParts(HeaderLines([(b"accept", b"*/*"), (b"authorization", token), *more]))
 
 
-def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
+def test_watches_end_with_their_token_and_no_others() -> None:
     tokens = Tokens()
     looked = WatchRevalidation(tokens)
     mine, too, other = Watch(), Watch(), Watch()
@@ -94,7 +94,7 @@ def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
     assert not tokens.asked, "what is over is forgotten"
 
 
-def test_a_token_that_means_another_user_by_now_is_no_longer_good() -> None:
+def test_a_token_that_identifies_another_user_is_refused() -> None:
     tokens = Tokens()
     looked, watch = WatchRevalidation(tokens), Watch()
     with looked.holding(watch, parts(b"Bearer a"), User("alice"), ALL):
@@ -103,7 +103,7 @@ def test_a_token_that_means_another_user_by_now_is_no_longer_good() -> None:
         assert watch.is_cut_off
 
 
-def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() -> None:
+def test_watches_end_with_their_right_and_each_decision_is_made_once() -> None:
     tokens, rights = Tokens(), Rights()
     looked = WatchRevalidation(tokens, RepeatedAuthorization(rights))
     mine, too, other, bobs = (Watch() for _ in range(4))
@@ -124,7 +124,7 @@ def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() 
         assert [watch.is_cut_off for watch in (mine, too, other, bobs)] == [True, True, False, False]
 
 
-def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_to_act_for_them() -> None:
+def test_an_impersonating_watch_ends_with_either_users_right() -> None:
     tokens, rights = Tokens(), Rights()
     looked = WatchRevalidation(tokens, RepeatedAuthorization(rights))
     acting = parts(b"Bearer a", (b"impersonate-user", b"carol"))
@@ -153,7 +153,7 @@ def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_
         assert again.is_cut_off, rights.asked
 
 
-def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_response_ends_when_its_token_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     tokens = Tokens()
     with running(make(access=tokens)) as site:
@@ -176,7 +176,7 @@ class Taken(AllowEverything):
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_a_watch_ends_on_the_wire_when_its_right_is_gone(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+def test_a_watch_response_ends_when_its_right_is_revoked(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
     monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     access = Taken()
     with running(make(access=access, ends_watches=ends)) as site, site.watch() as watch:

@@ -49,9 +49,7 @@ def ask(tokens: WebhookTokens, *audiences: str, times: int = 1) -> Authenticated
     return asyncio.run(asked())
 
 
-def test_the_other_server_is_asked_once_in_a_while(
-    tokens: WebhookTokens, answering: Answering, clock: FakeClock
-) -> None:
+def test_the_webhooks_decisions_are_cached(tokens: WebhookTokens, answering: Answering, clock: FakeClock) -> None:
     assert ask(tokens, times=3) == Authenticated(User("jane", "7", ("dev",), {"a": ("b",)}), ("us",))
     [review] = answering.asked
     assert review["spec"] == {"token": "secret", "audiences": ["us"]}
@@ -62,7 +60,7 @@ def test_the_other_server_is_asked_once_in_a_while(
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_it_is_asked_in_the_version_that_it_knows(
+def test_the_review_has_the_configured_version(
     tmp_path: Path, answering: Answering, clock: FakeClock, version: str
 ) -> None:
     asked = WebhookTokens(kubeconfig(tmp_path, answering.url), ("us",), keep_for=10.0, version=version, clock=clock)
@@ -70,7 +68,7 @@ def test_it_is_asked_in_the_version_that_it_knows(
     assert answering.asked[0]["apiVersion"] == f"authentication.k8s.io/{version}"
 
 
-def test_it_says_for_whom_a_token_is(tokens: WebhookTokens, answering: Answering) -> None:
+def test_the_webhook_returns_the_user_of_a_token(tokens: WebhookTokens, answering: Answering) -> None:
     assert ask(tokens, "others") is None  # the answer has no audiences, and so is valid for ours
     answering.status = {**JANE, "audiences": ["theirs"]}
     found = ask(tokens, "us", "theirs")
@@ -78,20 +76,20 @@ def test_it_says_for_whom_a_token_is(tokens: WebhookTokens, answering: Answering
     assert found.audiences == ("theirs",)
 
 
-def test_what_it_refuses_is_refused_in_its_words(tokens: WebhookTokens, answering: Answering) -> None:
+def test_a_refusal_contains_the_webhooks_error(tokens: WebhookTokens, answering: Answering) -> None:
     answering.status = {"error": "no such token"}
     with pytest.raises(CredentialsRefused) as refused:
         ask(tokens)
     assert refused.value.explanation == "no such token"
 
 
-def test_a_server_that_stumbles_is_asked_again(tokens: WebhookTokens, answering: Answering) -> None:
+def test_a_failing_webhook_is_retried(tokens: WebhookTokens, answering: Answering) -> None:
     answering.failures = 1
     assert ask(tokens) is not None
     assert len(answering.asked) == 2
 
 
-def test_nonsense_is_no_answer(tokens: WebhookTokens, answering: Answering) -> None:
+def test_an_invalid_response_is_an_error(tokens: WebhookTokens, answering: Answering) -> None:
     answering.status = "yes"
     with pytest.raises(CredentialsRefused):
         ask(tokens)

@@ -27,7 +27,7 @@ def create(stage: Stage, spec: dict[str, Any], container: dict[str, Any] | None 
     return stage.create({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": containers, **spec}})
 
 
-def test_the_least_pod(stage: Stage) -> None:
+def test_the_minimal_pod_is_defaulted(stage: Stage) -> None:
     made = create(stage, {})
     container = {
         "name": "c",
@@ -238,7 +238,7 @@ def test_ports_of_the_host(stage: Stage) -> None:
     assert ports == [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
 
 
-def test_a_pods_own_resources_are_its_containers(stage: Stage) -> None:
+def test_pod_level_resources_are_defaulted_from_containers(stage: Stage) -> None:
     """KEP-2837."""
     resources = {"limits": {"cpu": "2", "hugepages-2Mi": "2Mi"}}
     container = {"resources": {"requests": {"memory": "1Gi"}}}
@@ -269,13 +269,13 @@ def test_the_quality_of_service(stage: Stage, resources: list[dict[str, Any]], e
     assert create(stage, {"containers": containers})["status"]["qosClass"] == expected
 
 
-def test_the_quality_of_service_of_a_pods_own_resources(stage: Stage) -> None:
+def test_pod_level_resources_determine_the_quality_of_service(stage: Stage) -> None:
     limits = requests("1", "1Gi")
     assert create(stage, {"resources": {"limits": limits}})["status"]["qosClass"] == "Guaranteed"
     assert create(stage, {"resources": {"requests": limits}})["status"]["qosClass"] == "Burstable"
 
 
-def test_a_gated_pod_says_so(stage: Stage) -> None:
+def test_a_gated_pod_has_a_condition(stage: Stage) -> None:
     made = create(stage, {"schedulingGates": [{"name": "wait"}]})
     assert made["status"]["conditions"] == [
         {
@@ -289,18 +289,18 @@ def test_a_gated_pod_says_so(stage: Stage) -> None:
     ]
 
 
-def test_a_status_is_not_for_its_creator_to_say(stage: Stage) -> None:
+def test_the_status_of_a_new_pod_is_reset(stage: Stage) -> None:
     made = stage.create({"spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}})
     assert made["status"]["phase"] == "Pending"
 
 
-def test_addresses_agree(stage: Stage) -> None:
+def test_pod_ip_and_pod_ips_are_synchronized(stage: Stage) -> None:
     pod = create(stage, {})
     assert stage.update(pod, {"status": {"podIP": "10.0.0.1"}}, "status")["status"]["podIPs"] == [{"ip": "10.0.0.1"}]
     assert stage.update(pod, {"status": {"podIPs": [{"ip": "10.0.0.1"}]}}, "status")["status"]["podIP"] == "10.0.0.1"
 
 
-def test_old_annotations_become_fields(stage: Stage) -> None:
+def test_deprecated_annotations_become_fields(stage: Stage) -> None:
     """KEP-24."""
     annotation = "container.apparmor.security.beta.kubernetes.io/c"
     fields = {

@@ -45,7 +45,7 @@ def create(stage: Stage, spec: dict[str, Any] | None = None, **metadata: Any) ->
         ),
     ],
 )
-def test_a_priority_comes_from_its_class(
+def test_a_priority_is_set_from_its_class(
     classes: tuple[dict[str, Any], ...], spec: dict[str, Any], expected: tuple[int, str, str | None]
 ) -> None:
     made = create(staged("v1/pods", *classes), spec)["spec"]
@@ -68,7 +68,7 @@ def test_a_priority_comes_from_its_class(
         ),
     ],
 )
-def test_a_priority_is_not_for_the_author_to_say(spec: dict[str, Any], problem: str) -> None:
+def test_a_given_priority_must_equal_its_classs(spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(Forbidden) as refused:
         create(staged("v1/pods", LOW), spec)
     assert str(refused.value) == f'pods "x" is forbidden: {problem}'
@@ -81,7 +81,7 @@ def test_an_update_without_a_priority_keeps_it() -> None:
     assert changed["spec"] == pod["spec"]
 
 
-def test_a_pod_is_labelled_as_its_node_is() -> None:
+def test_a_pod_gets_the_topology_labels_of_its_node() -> None:
     stage = staged("v1/pods", NODE)
     assert create(stage, {"nodeName": "n"}, labels={"a": "b"})["metadata"]["labels"] == {"a": "b", ZONE: "z"}
     assert "labels" not in create(stage, {"nodeName": "m"})["metadata"]
@@ -118,7 +118,7 @@ def test_grace_periods(spec: dict[str, Any], phase: str, asked: int | None, expe
     assert PodStrategy().grace_period(Object.from_dict(pod), asked) == expected
 
 
-def test_what_a_pod_can_be_found_by() -> None:
+def test_selectable_fields_of_a_pod() -> None:
     stage = staged("v1/pods")
     pod = create(stage, {"nodeName": "n", "hostNetwork": True, "serviceAccountName": "s", "restartPolicy": "Never"})
     status = {"phase": "Running", "podIP": "10.0.0.1", "nominatedNodeName": "m"}
@@ -138,7 +138,7 @@ def test_what_a_pod_can_be_found_by() -> None:
     assert found.keys() <= set(strategy.fields)
 
 
-def test_ephemeral_containers_change_nothing_else() -> None:
+def test_the_ephemeral_containers_subresource_changes_nothing_else() -> None:
     stage = staged("v1/pods")
     pod = create(stage)
     ephemeral = [{"name": "e", "image": "i:1"}]
@@ -150,7 +150,7 @@ def test_ephemeral_containers_change_nothing_else() -> None:
     assert changed["metadata"]["generation"] == 2
 
 
-def test_a_resize_changes_resources_and_nothing_else() -> None:
+def test_resize_changes_only_resources() -> None:
     stage = staged("v1/pods")
     pod = create(stage, {"containers": [{**CONTAINERS[0], "resources": {"requests": {"cpu": "1"}}}]})
     resized = [{"name": "c", "image": "other", "resources": {"requests": {"cpu": "2"}}}]
@@ -160,7 +160,7 @@ def test_a_resize_changes_resources_and_nothing_else() -> None:
     assert changed["metadata"]["generation"] == 2
 
 
-def test_a_pod_is_resized_as_a_whole() -> None:
+def test_a_pod_with_pod_level_resources_is_resized() -> None:
     stage = staged("v1/pods")
     pod = create(stage, {"containers": CONTAINERS, "resources": {"requests": {"cpu": "1"}}})
     changed = stage.update(pod, {"spec": {"resources": {"requests": {"cpu": "2"}}, "nodeName": "n"}}, "resize")
@@ -284,11 +284,11 @@ ALPHA = "seccomp.security.alpha.kubernetes.io/pod"
         ),
     ],
 )
-def test_templates_are_warned_of(template: dict[str, Any], warnings: list[str]) -> None:
+def test_templates_cause_warnings(template: dict[str, Any], warnings: list[str]) -> None:
     assert pod_warnings(template, Path("template")) == [f"template.spec.{each}" for each in warnings]
 
 
-def test_annotations_of_old_are_warned_of() -> None:
+def test_deprecated_annotations_cause_warnings() -> None:
     profiles = {ALPHA: "x", "container.seccomp.security.alpha.kubernetes.io/c": "x"}
     apparmor = {"container.apparmor.security.beta.kubernetes.io/c": "x"}
     critical = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
@@ -306,7 +306,7 @@ def test_annotations_of_old_are_warned_of() -> None:
     assert found == [f"template.metadata.annotations[{each}" for each in expected]
 
 
-def test_a_status_keeps_what_old_kubelets_do_not_know() -> None:
+def test_a_status_write_keeps_fields_unknown_to_old_kubelets() -> None:
     stage = staged("v1/pods")
     owners = [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]
     pod = create(stage, ownerReferences=owners)
@@ -322,7 +322,7 @@ def test_a_status_keeps_what_old_kubelets_do_not_know() -> None:
     assert (kept["status"], kept["metadata"]) == (known["status"], known["metadata"])
 
 
-def test_odd_addresses_are_warned_of() -> None:
+def test_non_canonical_addresses_cause_warnings() -> None:
     stage = staged("v1/pods")
     pod = create(stage)
     stage.update(pod, {"status": {"podIPs": [{"ip": "FD00::1"}]}}, "status")
@@ -330,7 +330,7 @@ def test_odd_addresses_are_warned_of() -> None:
     assert stage.warnings == [f'status.podIPs[0].ip: IPv6 address "FD00::1" {canonical}']
 
 
-def test_fields_behind_gates_that_are_off_are_not_stored() -> None:
+def test_fields_of_disabled_gates_are_not_stored() -> None:
     stage = staged("v1/pods")
     container = {**CONTAINERS[0], "lifecycle": {"stopSignal": "SIGTERM"}}
     made = create(stage, {"containers": [container], "os": {"name": "linux"}, "schedulingGroup": {"podGroupName": "g"}})

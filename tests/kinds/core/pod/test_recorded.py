@@ -68,7 +68,7 @@ def recordings() -> list[Path]:
     return [path for name in ("small", "medium") if (path := folder / f"{name}.jsonl.gz").exists()]
 
 
-def test_defaults_are_what_kubernetes_made_of_them() -> None:
+def test_recorded_defaults_equal_kubernetes() -> None:
     nodes = [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {ZONE: zone}}}
         for node, zone in ZONES.items()

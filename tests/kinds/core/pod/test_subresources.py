@@ -26,7 +26,7 @@ def a_pod(changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {**merged(pod, changes or {})}
 
 
-def test_a_binding_gives_a_pod_its_node() -> None:
+def test_a_binding_assigns_a_pod_to_a_node() -> None:
     stage, pod = staged("v1/pods", NODE), a_pod({"status": {"nominatedNodeName": "m"}})
     binding = {"metadata": {"name": "p", "annotations": {"x": "y"}, "labels": {"l": "m"}}, **TARGET}
     bind(stage.context(), pod, binding)
@@ -77,7 +77,7 @@ def test_a_binding_gives_a_pod_its_node() -> None:
         ),
     ],
 )
-def test_bindings_that_are_refused(
+def test_invalid_bindings_are_refused(
     changes: dict[str, Any], binding: dict[str, Any], error: type[ApiError], problem: str
 ) -> None:
     with pytest.raises(error) as refused:
@@ -109,7 +109,7 @@ def evicted(stage: Stage, changes: Mapping[str, Any], eviction: Mapping[str, Any
     return evict(stage.context(), Object.from_dict(a_pod(changes)), dict(eviction or {}))
 
 
-def test_an_eviction_says_why_and_uses_up_the_budget() -> None:
+def test_an_eviction_sets_a_condition_and_uses_the_budget() -> None:
     stage = staged("v1/pods", a_budget(disruptedPods={"q": NOW}), a_budget("other", {"selector": {}}))
     result = evicted(stage, READY, {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 3}})
     assert result.options == {"gracePeriodSeconds": 3}
@@ -148,7 +148,7 @@ def test_an_eviction_says_why_and_uses_up_the_budget() -> None:
         ),
     ],
 )
-def test_evictions_that_cost_nothing(budgets: tuple[dict[str, Any], ...], changes: dict[str, Any]) -> None:
+def test_evictions_that_use_no_budget(budgets: tuple[dict[str, Any], ...], changes: dict[str, Any]) -> None:
     assert evicted(staged("v1/pods", *budgets), changes).budget is None
 
 
@@ -178,7 +178,9 @@ def test_evictions_that_cost_nothing(budgets: tuple[dict[str, Any], ...], change
         ),
     ],
 )
-def test_evictions_that_must_wait(status: dict[str, Any], changes: dict[str, Any], cause: str, seconds: int) -> None:
+def test_evictions_above_the_budget_must_wait(
+    status: dict[str, Any], changes: dict[str, Any], cause: str, seconds: int
+) -> None:
     with pytest.raises(TooManyRequests) as refused:
         evicted(staged("v1/pods", a_budget(**status)), changes)
     assert str(refused.value) == "Cannot evict pod as it would violate the pod's disruption budget."
@@ -215,7 +217,7 @@ MANY = {f"q{number}": NOW for number in range(MOST_DISRUPTED + 1)}
         ((), {"metadata": {"name": "q"}}, BadRequest, "name in URL does not match name in Eviction object"),
     ],
 )
-def test_evictions_that_are_refused(
+def test_invalid_evictions_are_refused(
     budgets: tuple[dict[str, Any], ...], eviction: dict[str, Any], error: type[ApiError], problem: str
 ) -> None:
     with pytest.raises(error) as refused:
@@ -223,7 +225,7 @@ def test_evictions_that_are_refused(
     assert str(refused.value).endswith(problem)
 
 
-def test_a_dry_run_uses_up_nothing() -> None:
+def test_a_dry_run_uses_no_budget() -> None:
     stage = staged("v1/pods", a_budget())
     pod = Object.from_dict(a_pod(READY))
     for result in (

@@ -58,7 +58,7 @@ def asked(stage: Stage, address: str, **options: Any) -> str:
     return ""
 
 
-def test_what_is_full_is_widened() -> None:
+def test_a_full_range_is_extended_by_another_service_cidr() -> None:
     stage = Stage(SMALL)
     assert sorted(fill(stage)) == FIRST
     put(stage, service_cidr("more", "10.97.0.0/29", ready="True"))
@@ -67,7 +67,7 @@ def test_what_is_full_is_widened() -> None:
     assert sorted(fill(stage)) == ["10.98.0.1", "10.98.0.2"]
 
 
-def test_ranges_may_overlap() -> None:
+def test_ranges_can_overlap() -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("wider", "10.96.0.0/28"))
     assert sorted(fill(stage), key=lambda each: int(each.rpartition(".")[2])) == [
@@ -88,14 +88,14 @@ def test_ranges_may_overlap() -> None:
         pytest.param(service_cidr("more", "10.98.0.0/24", ready="True"), NOT_OF_IT, id="another range"),
     ],
 )
-def test_an_address_may_be_asked_for_of_what_is_ready(obj: Object, problem: str) -> None:
+def test_an_address_of_a_ready_range_can_be_requested(obj: Object, problem: str) -> None:
     stage = Stage(SMALL)
     put(stage, obj)
     assert asked(stage, "10.97.0.9") == problem
     assert asked(stage, "10.96.0.5") == ""
 
 
-def test_an_address_is_given_once_whatever_ranges_hold_it() -> None:
+def test_an_address_in_overlapping_ranges_is_allocated_once() -> None:
     stage = Stage(SMALL)
     for name in ("a", "b"):
         put(stage, service_cidr(name, "10.97.0.0/24"))
@@ -108,7 +108,9 @@ def test_an_address_is_given_once_whatever_ranges_hold_it() -> None:
     [([], []), (["10.96.0.0/29"], FIRST), (["10.97.0.0/30"], ["10.97.0.1", "10.97.0.2"])],
     ids=["alone", "another of the same", "another"],
 )
-def test_the_settings_range_gives_nothing_while_its_service_cidr_goes(others: list[str], given: list[str]) -> None:
+def test_the_default_range_allocates_nothing_while_its_service_cidr_is_deleted(
+    others: list[str], given: list[str]
+) -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("kubernetes", "10.96.0.0/29", ready="True", deletionTimestamp=NOW))
     for cidr in others:
@@ -116,7 +118,7 @@ def test_the_settings_range_gives_nothing_while_its_service_cidr_goes(others: li
     assert sorted(fill(stage)) == given
 
 
-def test_what_has_gone_gives_nothing_more() -> None:
+def test_a_deleted_range_allocates_nothing() -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("more", "10.97.0.0/24"))
     assert asked(stage, "10.97.0.9") == ""
@@ -128,13 +130,13 @@ def test_what_has_gone_gives_nothing_more() -> None:
 @pytest.mark.parametrize(
     "cidr", ["fd00::/112", "10.97.0.0/31", "10.97.0.0/32"], ids=["another family", "two addresses", "one address"]
 )
-def test_what_gives_nothing(cidr: str) -> None:
+def test_ranges_that_allocate_nothing(cidr: str) -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("more", cidr))
     assert sorted(fill(stage)) == FIRST
 
 
-def test_a_range_of_the_second_family_widens_it() -> None:
+def test_a_range_of_the_second_family_enables_dual_stack() -> None:
     stage = Stage(Ranges.parse("10.96.0.0/29,fd00::/125", "30000-30003"))
     put(stage, service_cidr("more", "10.97.0.0/29", "fd01::/64"))
     put(stage, service_cidr("too-large", "fd02::/48"))
@@ -144,7 +146,7 @@ def test_a_range_of_the_second_family_widens_it() -> None:
     assert sum(address.startswith("fd01::") for _, address in given) == 11 - 6
 
 
-def test_a_dry_run_is_told_of_the_first_range() -> None:
+def test_a_dry_run_uses_the_first_range() -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("more", "10.97.0.0/29"))
     assert stage.create(PORTS, dry_run=True)["spec"]["clusterIP"] == "10.96.0.0"

@@ -56,20 +56,20 @@ DEFAULTS = [
 
 
 @pytest.mark.parametrize(("spec", "filled_in"), DEFAULTS)
-def test_what_is_left_out_is_filled_in_once(spec: dict[str, Any], filled_in: dict[str, Any]) -> None:
+def test_omitted_fields_are_defaulted(spec: dict[str, Any], filled_in: dict[str, Any]) -> None:
     service = {"metadata": {"name": "s"}, "spec": spec}
     for _ in range(2):
         ServiceStrategy().default(service)
         assert service["spec"] == filled_in
 
 
-def test_no_spec_at_all_is_an_empty_one() -> None:
+def test_a_missing_spec_is_defaulted_like_an_empty_one() -> None:
     service: dict[str, Any] = {"metadata": {"name": "s"}}
     ServiceStrategy().default(service)
     assert service["spec"] == PLAIN
 
 
-def test_only_load_balancers_have_their_addresses_mode_filled_in() -> None:
+def test_only_load_balancers_get_a_default_ip_mode() -> None:
     for kind, mode in (("LoadBalancer", "VIP"), ("ClusterIP", None)):
         ingress = [{"ip": "198.51.100.1"}, {"hostname": "a.example"}, {"ip": "198.51.100.2", "ipMode": "Proxy"}]
         service: dict[str, Any] = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}}
@@ -93,12 +93,14 @@ LINKED = [
 
 
 @pytest.mark.parametrize(("new", "old", "linked"), LINKED)
-def test_one_address_field_sets_both(new: dict[str, Any], old: dict[str, Any] | None, linked: list[str] | None) -> None:
+def test_cluster_ip_and_cluster_ips_are_synchronized(
+    new: dict[str, Any], old: dict[str, Any] | None, linked: list[str] | None
+) -> None:
     link_addresses(new, old)
     assert new.get("clusterIPs") == linked
 
 
-def test_a_manifest_can_be_sent_again_without_what_was_allocated() -> None:
+def test_a_manifest_without_allocated_fields_can_be_applied_again() -> None:
     stage = Stage()
     ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
     spec = {
@@ -112,7 +114,7 @@ def test_a_manifest_can_be_sent_again_without_what_was_allocated() -> None:
     assert again == first
 
 
-def test_a_node_port_follows_its_ports_name_unless_another_port_asks_for_it() -> None:
+def test_a_node_port_follows_its_ports_name_unless_another_port_requests_it() -> None:
     stage = Stage()
     old = stage.create({"type": "NodePort", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]})
     first, second = (port["nodePort"] for port in old["spec"]["ports"])
@@ -153,7 +155,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("before", TYPES)
 @pytest.mark.parametrize("after", TYPES)
-def test_a_type_takes_its_fields_along(before: str, after: str) -> None:
+def test_a_changed_type_removes_its_fields(before: str, after: str) -> None:
     stage = Stage()
     stage.create({"type": before, "ports": [{"port": 80}], **TYPES[before]})
     spec = stage.patch({"spec": {"type": after, **TYPES[after]}})["spec"]
@@ -163,6 +165,6 @@ def test_a_type_takes_its_fields_along(before: str, after: str) -> None:
     assert stage.used() == stage.claimed()
 
 
-def test_a_policy_for_traffic_inside_the_cluster_is_not_shown_of_what_has_none() -> None:
+def test_the_internal_traffic_policy_of_external_names_is_omitted() -> None:
     spec = {"type": "ExternalName", "externalName": "a.example", "internalTrafficPolicy": "Local"}
     assert "internalTrafficPolicy" not in Stage().create(spec)["spec"]

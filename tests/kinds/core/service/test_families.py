@@ -88,7 +88,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("ranges", "spec", "found"), REFUSED)
-def test_families_that_cannot_be_had(ranges: Ranges, spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
+def test_unavailable_families_are_refused(ranges: Ranges, spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
     with pytest.raises(Invalid) as refusal:
         Stage(ranges).create(spec)
     assert causes(refusal.value) == found
@@ -111,14 +111,14 @@ def test_a_service_becomes_dual_stack_and_single_stack_again_keeping_its_first_a
     assert stage.claimed() == {first: "ns/s"}
 
 
-def test_the_second_address_may_be_asked_for() -> None:
+def test_the_second_address_can_be_requested() -> None:
     stage = Stage()
     first = stage.create(PORTS)["spec"]["clusterIP"]
     dual = stage.patch({"spec": REQUIRE | {"clusterIPs": [first, "fd00:10:96::42"]}})
     assert dual["spec"]["clusterIPs"] == [first, "fd00:10:96::42"]
 
 
-def test_a_service_that_prefers_two_families_stays_as_it_is_when_the_cluster_changes() -> None:
+def test_a_service_preferring_dual_stack_is_unchanged_when_the_cluster_changes() -> None:
     stage = Stage(FOUR)
     stage.create(PORTS | PREFER)
     stage.strategy.allocator = Allocator(DUAL)
@@ -136,13 +136,13 @@ def test_an_update_without_a_policy_keeps_the_old_one() -> None:
     assert families_of(stage.update(new)) == ("RequireDualStack", ["IPv4", "IPv6"], 2)
 
 
-def test_headless_services_may_change_families() -> None:
+def test_headless_services_can_change_families() -> None:
     stage = Stage()
     stage.create(HEADLESS)
     assert families_of(stage.patch({"spec": IPV6})) == ("SingleStack", ["IPv6"], 1)
 
 
-def test_others_may_not() -> None:
+def test_other_services_cannot_change_their_first_family() -> None:
     stage = Stage()
     stage.create(HEADLESS | PORTS | {"clusterIP": "10.96.0.9"})
     with pytest.raises(Invalid) as refusal:

@@ -83,7 +83,7 @@ class Client:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_is_claimed_is_what_is_used_and_nothing_is_used_twice(seed: int) -> None:
+def test_claims_equal_used_values_without_duplicates(seed: int) -> None:
     client = Client(RANGES[seed % len(RANGES)], seed)
     stage, ranges = client.stage, client.stage.strategy.allocator.ranges
     done = 0

@@ -25,7 +25,7 @@ def node_ports(service: dict[str, Any]) -> list[int]:
     return [port.get("nodePort", 0) for port in service["spec"]["ports"]]
 
 
-def test_an_address_is_claimed_with_its_service_by_an_object_as_kubernetes_makes_it() -> None:
+def test_an_address_is_claimed_with_its_service_by_an_ip_address_object() -> None:
     stage = Stage()
     address = stage.create(PORTS | {"clusterIP": "10.96.0.9"})["spec"]["clusterIP"]
     claim = stage.state.get(IP_ADDRESSES, Key("", address))
@@ -49,7 +49,7 @@ def test_an_address_is_claimed_with_its_service_by_an_object_as_kubernetes_makes
     assert claim.metadata == Object(IP_ADDRESSES, claim.body).metadata
 
 
-def test_node_port_claim_is_an_unserved_object() -> None:
+def test_a_node_port_claim_is_an_unserved_object() -> None:
     stage = Stage()
     stage.create(NODE_PORT | {"ports": [{"port": 80, "nodePort": 30007}]})
     claim = stage.state.get(NODE_PORTS, Key("", "30007"))
@@ -58,7 +58,7 @@ def test_node_port_claim_is_an_unserved_object() -> None:
     assert claim.metadata == Object(NODE_PORTS, claim.body).metadata
 
 
-def test_an_address_has_one_claim_however_it_is_spelled() -> None:
+def test_an_address_has_one_claim_in_any_notation() -> None:
     stage = Stage()
     service = stage.create(PORTS | {"clusterIP": "FD00:10:96:0:0::00AB"}, "a")
     assert service["spec"]["clusterIP"] == "FD00:10:96:0:0::00AB"
@@ -67,7 +67,7 @@ def test_an_address_has_one_claim_however_it_is_spelled() -> None:
         stage.create(PORTS | {"clusterIP": "fd00:10:96::ab"}, "b")
 
 
-def test_what_is_allocated_unasked_avoids_the_lower_bands() -> None:
+def test_automatic_allocation_avoids_the_lower_band() -> None:
     stage = Stage()
     for number in range(50):
         spec = stage.create(NODE_PORT | {"ipFamilyPolicy": "RequireDualStack"}, f"s{number}")["spec"]
@@ -88,7 +88,7 @@ ADDRESSES_REFUSED = [
 
 
 @pytest.mark.parametrize(("address", "problem"), ADDRESSES_REFUSED)
-def test_addresses_that_cannot_be_had(address: str, problem: str) -> None:
+def test_unavailable_addresses_are_refused(address: str, problem: str) -> None:
     stage = Stage()
     stage.create(PORTS | {"clusterIP": "10.96.0.7"}, "first")
     with pytest.raises(Invalid) as refusal:
@@ -99,13 +99,13 @@ def test_addresses_that_cannot_be_had(address: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["10.96.0.1", "10.96.255.254", "fd00:10:96::1", "fd00:10:96::ffff"])
-def test_the_ends_of_a_range_can_be_asked_for(address: str) -> None:
+def test_both_ends_of_a_range_can_be_requested(address: str) -> None:
     stage = Stage()
     stage.create(PORTS | {"clusterIP": address})
     assert stage.claimed() == {address: "ns/s"}
 
 
-def test_a_full_range_gives_kubernetes_answer_and_the_first_address_is_kept_for_its_own_service() -> None:
+def test_a_full_range_has_kubernetes_error_and_reserves_the_first_address() -> None:
     stage = Stage(SMALL)
     for number in range(5):
         stage.create(PORTS, str(number))
@@ -121,7 +121,7 @@ def test_a_full_range_gives_kubernetes_answer_and_the_first_address_is_kept_for_
     assert stage.used() == stage.claimed()
 
 
-def test_a_full_range_of_ports_gives_kubernetes_answer() -> None:
+def test_a_full_range_of_ports_has_kubernetes_error() -> None:
     stage = Stage(SMALL)
     ports = [{"port": number, "name": f"p{number}"} for number in range(1, 5)]
     stage.create({"type": "NodePort", "ports": ports}, "a")
@@ -134,7 +134,7 @@ def test_a_full_range_of_ports_gives_kubernetes_answer() -> None:
         stage.patch({"spec": {"allocateLoadBalancerNodePorts": True}}, "c")
 
 
-def test_an_asked_for_health_check_port_that_is_taken_is_an_internal_error() -> None:
+def test_a_requested_health_check_port_in_use_is_an_internal_error() -> None:
     stage = Stage()
     stage.create(NODE_PORT | {"ports": [{"port": 80, "nodePort": 30007}]}, "a")
     problem = "failed to allocate requested HealthCheck NodePort 30007: provided port is already allocated"
@@ -158,7 +158,7 @@ def test_protocols_of_one_port_share_a_node_port(ports: list[dict[str, Any]], gi
     assert stage.used() == stage.claimed()
 
 
-def test_different_ports_of_a_new_service_do_not() -> None:
+def test_different_ports_of_a_new_service_have_different_node_ports() -> None:
     ports = [{"port": 53, "name": "a", "nodePort": 30053}, {"port": 54, "name": "b", "nodePort": 30053}]
     with pytest.raises(Invalid) as refusal:
         Stage().create({"type": "NodePort", "ports": ports})
@@ -166,14 +166,14 @@ def test_different_ports_of_a_new_service_do_not() -> None:
     assert causes(refusal.value) == [("spec.ports[1].nodePort", message)]
 
 
-def test_what_an_update_leaves_alone_it_does_not_touch() -> None:
+def test_an_update_keeps_unrelated_allocations() -> None:
     stage = Stage()
     stage.create(LOCAL)
     stage.patch({"metadata": {"labels": {"a": "b"}}})
     assert stage.companions == []
 
 
-def test_a_change_of_type_takes_and_gives_back_in_the_same_append() -> None:
+def test_a_change_of_type_allocates_and_releases_in_the_same_append() -> None:
     stage = Stage()
     spec = stage.create(PORTS | {"clusterIP": "10.96.0.9"})["spec"]
     spec = stage.patch({"spec": LOCAL | {"ports": [{"port": 80, "nodePort": 30007}]}})["spec"]
@@ -190,14 +190,14 @@ def test_a_change_of_type_takes_and_gives_back_in_the_same_append() -> None:
     assert [each[:2] for each in kinds_of_change(stage)] == [(EventType.ADDED, IP_ADDRESSES)]
 
 
-def test_a_port_given_up_in_an_update_is_not_yet_free_in_it() -> None:
+def test_a_port_released_by_an_update_is_not_available_in_it() -> None:
     stage = Stage()
     stage.create(LOCAL | {"healthCheckNodePort": 30007})
     with pytest.raises(Invalid, match="provided port is already allocated"):
         stage.patch({"spec": {"externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30007}]}})
 
 
-def test_node_ports_of_a_type_that_has_none_are_claimed_when_it_becomes_one_that_does() -> None:
+def test_node_ports_are_claimed_when_the_type_supports_them() -> None:
     stage = Stage()
     spec = {"type": "ExternalName", "externalName": "a.example", "ports": [{"port": 80, "nodePort": 30007}]}
     stage.create(spec)
@@ -207,7 +207,7 @@ def test_node_ports_of_a_type_that_has_none_are_claimed_when_it_becomes_one_that
         stage.patch({"spec": {"type": "NodePort"}})
 
 
-def test_deleting_gives_back_what_is_the_services_own_and_takes_its_endpoints_along() -> None:
+def test_a_deletion_releases_allocations_and_deletes_endpoints() -> None:
     stage = Stage()
     stage.create(LOCAL | {"clusterIP": "10.96.0.9", "ports": [{"port": 80, "nodePort": 30007}]})
     stage.create(PORTS | {"clusterIP": "10.96.0.10"}, "other")
@@ -220,7 +220,7 @@ def test_deleting_gives_back_what_is_the_services_own_and_takes_its_endpoints_al
     assert stage.state.get(ENDPOINTS, Key("ns", "s")) is None
 
 
-def test_endpoints_that_something_still_holds_stay() -> None:
+def test_endpoints_with_finalizers_are_kept() -> None:
     stage = Stage()
     stage.create(PORTS)
     metadata = {"name": "s", "namespace": "ns", "uid": "e", "finalizers": ["example.com/hold"]}
@@ -230,7 +230,7 @@ def test_endpoints_that_something_still_holds_stay() -> None:
     assert stage.state.get(ENDPOINTS, Key("ns", "s")) is not None
 
 
-def test_release_keeps_a_claim_of_another_service() -> None:
+def test_a_release_keeps_a_claim_of_another_service() -> None:
     stage = Stage()
     stage.create(PORTS | {"clusterIP": "10.96.0.9"})
     claim = stage.state.get(IP_ADDRESSES, Key("", "10.96.0.9"))
@@ -241,7 +241,7 @@ def test_release_keeps_a_claim_of_another_service() -> None:
     assert stage.claimed() == {"10.96.0.9": "ns/t"}
 
 
-def test_a_dry_run_claims_nothing_and_shows_what_kubernetes_shows() -> None:
+def test_a_dry_run_claims_nothing_and_returns_kubernetes_result() -> None:
     stage = Stage()
     stage.create(PORTS | {"clusterIP": "10.96.0.9"}, "taken")
     spec = stage.create(LOCAL | {"ipFamilyPolicy": "RequireDualStack"}, dry_run=True)["spec"]
@@ -264,7 +264,7 @@ DRY_RUNS_REFUSED = [
 
 
 @pytest.mark.parametrize(("spec", "problem"), DRY_RUNS_REFUSED)
-def test_a_dry_run_sees_less_than_a_write(spec: dict[str, Any], problem: str) -> None:
+def test_a_dry_run_detects_fewer_conflicts_than_a_write(spec: dict[str, Any], problem: str) -> None:
     stage = Stage()
     stage.create(NODE_PORT | {"ports": [{"port": 80, "nodePort": 30007}]}, "taken")
     with pytest.raises(Invalid) as refusal:
@@ -273,7 +273,7 @@ def test_a_dry_run_sees_less_than_a_write(spec: dict[str, Any], problem: str) ->
 
 
 @pytest.mark.parametrize("spec", [PORTS, PORTS | {"clusterIP": "10.96.0.9"}])
-def test_a_service_without_a_name_can_hold_nothing(spec: dict[str, Any]) -> None:
+def test_a_service_without_a_name_allocates_nothing(spec: dict[str, Any]) -> None:
     with pytest.raises(ApiError) as refusal:
         Stage().create(spec, "")
     assert refusal.value.code == 422
@@ -282,6 +282,6 @@ def test_a_service_without_a_name_can_hold_nothing(spec: dict[str, Any]) -> None
     assert message.endswith('" is invalid: spec.parentRef.name: Required value')
 
 
-def test_the_same_random_numbers_choose_the_same_values() -> None:
+def test_equal_random_numbers_allocate_equal_values() -> None:
     first, second = (Stage(seed=7).create(LOCAL)["spec"] for _ in range(2))
     assert first == second != Stage(seed=8).create(LOCAL)["spec"]

@@ -39,7 +39,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("patch", "found"), REFUSED)
-def test_what_a_load_balancer_may_not_report(patch: dict[str, Any], found: list[tuple[str, str]]) -> None:
+def test_an_invalid_load_balancer_status_is_refused(patch: dict[str, Any], found: list[tuple[str, str]]) -> None:
     stage = Stage()
     stage.create(BALANCER)
     with pytest.raises(Invalid) as refusal:
@@ -47,7 +47,7 @@ def test_what_a_load_balancer_may_not_report(patch: dict[str, Any], found: list[
     assert causes(refusal.value) == found
 
 
-def test_other_types_have_no_load_balancer() -> None:
+def test_other_types_have_no_load_balancer_status() -> None:
     stage = Stage()
     stage.create({"ports": [{"port": 80}]})
     with pytest.raises(Invalid) as refusal:
@@ -55,7 +55,7 @@ def test_other_types_have_no_load_balancer() -> None:
     assert causes(refusal.value) == [(INGRESS, "Forbidden: may only be used when `spec.type` is 'LoadBalancer'")]
 
 
-def test_an_address_it_reported_once_may_stay_whatever_it_is() -> None:
+def test_an_unchanged_invalid_address_is_tolerated() -> None:
     stage = Stage()
     service = stage.create(BALANCER)
     old = service | status({"ip": "198.051.100.1", "ipMode": "VIP"})
@@ -64,7 +64,7 @@ def test_an_address_it_reported_once_may_stay_whatever_it_is() -> None:
     assert [error.field for error in stage.strategy.validate_update(ctx, old, service)] == [f"{INGRESS}[0].ip"]
 
 
-def test_status_goes_with_the_type_and_conditions_stay() -> None:
+def test_the_load_balancer_status_follows_the_type_and_conditions_are_kept() -> None:
     stage = Stage()
     stage.create(BALANCER, status={"loadBalancer": {"ingress": [{"ip": "198.51.100.9"}]}})
     assert stage.get("s")["status"] == {"loadBalancer": {}}
@@ -79,7 +79,7 @@ def test_status_goes_with_the_type_and_conditions_stay() -> None:
     assert left == {"conditions": reported["conditions"], "loadBalancer": {}}
 
 
-def test_a_write_of_the_status_leaves_addresses_and_ports_alone() -> None:
+def test_a_status_write_keeps_addresses_and_ports() -> None:
     stage = Stage()
     spec = stage.create(BALANCER)["spec"]
     held = stage.claimed()
@@ -88,7 +88,7 @@ def test_a_write_of_the_status_leaves_addresses_and_ports_alone() -> None:
     assert stage.claimed() == held
 
 
-def test_addresses_in_odd_forms_are_warned_of() -> None:
+def test_non_canonical_addresses_cause_warnings() -> None:
     service = {"spec": BALANCER, **status({"ip": "FE80::1"}, {"hostname": "a.example"})}
     form = 'should be in RFC 5952 canonical format ("fe80::1")'
     assert status_warnings(service) == [f'{INGRESS}[0]: IPv6 address "FE80::1" {form}']

@@ -265,7 +265,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("spec", "found"), REFUSED)
-def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
+def test_invalid_services_have_kubernetes_errors(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
     stage = Stage()
     for _ in range(2):  # an invalid value is refused again
         with pytest.raises(Invalid) as refusal:
@@ -274,7 +274,7 @@ def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], fo
     assert not stage.state.objects
 
 
-def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_alone() -> None:
+def test_the_fast_path_for_valid_ports_covers_only_cluster_ips() -> None:
     """The validation caches only valid values, regardless of the order and number of calls."""
     stage = Stage()
     for at, port in enumerate([*range(1, 400), *range(1, 400)]):
@@ -302,7 +302,7 @@ def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_a
         one() | {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 86400}}},
     ],
 )
-def test_what_is_odd_but_right_is_taken(spec: dict[str, Any]) -> None:
+def test_unusual_valid_services_are_accepted(spec: dict[str, Any]) -> None:
     stage = Stage()
     stage.create(spec)
     assert stage.used() == stage.claimed()
@@ -317,13 +317,13 @@ def test_what_is_odd_but_right_is_taken(spec: dict[str, Any]) -> None:
         ("a" * 64, "must be no more than 63 characters"),
     ],
 )
-def test_a_name_is_a_label(name: str, detail: str) -> None:
+def test_a_name_is_a_dns_label(name: str, detail: str) -> None:
     with pytest.raises(Invalid) as refusal:
         Stage().create(one(), name)
     assert causes(refusal.value) == [bad("metadata.name", f'"{name}"', detail)]
 
 
-def test_a_name_may_start_with_a_digit() -> None:
+def test_a_name_can_start_with_a_digit() -> None:
     assert Stage().create(one(), "9a")["metadata"]["name"] == "9a"
 
 
@@ -353,7 +353,7 @@ ANNOTATIONS = [
 
 
 @pytest.mark.parametrize(("annotations", "kind", "found"), ANNOTATIONS)
-def test_annotations_that_were_fields_once(
+def test_annotations_that_became_fields_are_checked(
     annotations: dict[str, str], kind: str, found: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(Invalid) as refusal:
@@ -398,7 +398,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("before", "patch", "found"), CHANGES)
-def test_what_may_not_change(before: dict[str, Any], patch: dict[str, Any], found: list[tuple[str, str]]) -> None:
+def test_immutable_fields_are_refused(
+    before: dict[str, Any], patch: dict[str, Any], found: list[tuple[str, str]]
+) -> None:
     stage = Stage()
     stage.create(before)
     held = stage.claimed()
@@ -408,7 +410,7 @@ def test_what_may_not_change(before: dict[str, Any], patch: dict[str, Any], foun
     assert stage.claimed() == held
 
 
-def test_what_was_allowed_once_may_stay() -> None:
+def test_existing_errors_are_tolerated() -> None:
     stage = Stage()
     service = stage.create(one() | {"externalIPs": ["198.51.100.1"]})
     kept = ["198.051.100.001"]

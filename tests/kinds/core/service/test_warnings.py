@@ -55,7 +55,7 @@ WARNED = [
 
 
 @pytest.mark.parametrize(("spec", "warned"), WARNED)
-def test_what_does_nothing_or_not_for_long_is_warned_of(spec: dict[str, Any], warned: list[str]) -> None:
+def test_ineffective_or_deprecated_fields_cause_warnings(spec: dict[str, Any], warned: list[str]) -> None:
     stage = Stage()
     stage.create(spec)
     assert stage.warnings == warned
@@ -63,7 +63,7 @@ def test_what_does_nothing_or_not_for_long_is_warned_of(spec: dict[str, Any], wa
     assert stage.warnings == warned
 
 
-def test_an_annotation_that_has_another_name_now_is_warned_of() -> None:
+def test_a_renamed_annotation_causes_a_warning() -> None:
     stage = Stage()
     stage.create(PORTS, metadata={"annotations": {"service.kubernetes.io/topology-aware-hints": "Auto"}})
     assert stage.warnings == [

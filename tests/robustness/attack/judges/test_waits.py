@@ -54,7 +54,7 @@ def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> Waits:
     return waits
 
 
-def test_a_wait_counts_if_its_inputs_make_it_each_time() -> None:
+def test_a_delay_counts_if_its_inputs_reproduce_it() -> None:
     client = _Client(TRIES)
     waits = _judged(client, _OTHER, _CAUSE)
     assert client.sent == [_OTHER, _CAUSE] * TRIES
@@ -63,19 +63,19 @@ def test_a_wait_counts_if_its_inputs_make_it_each_time() -> None:
     assert "page" in waits.complaints[0]
 
 
-def test_a_wait_that_does_not_come_again_is_the_machine_s() -> None:
+def test_a_delay_that_is_not_reproducible_is_the_machines() -> None:
     waits = _judged(_Client(TRIES - 1), _CAUSE)
     assert not waits.complaints
     assert waits.passing == 1
 
 
-def test_short_waits_are_not_tried_again() -> None:
+def test_short_delays_are_not_reproduced() -> None:
     client = _Client(0)
     waits = _judged(client, _CAUSE, waited=SLOWEST[GET])
     assert (client.sent, waits.complaints, waits.passing) == ([], [], 0)
 
 
-def test_looks_at_the_last_input_are_judged() -> None:
+def test_readings_after_the_last_input_are_judged() -> None:
     client = _Client(1 + TRIES)
     waits = Waits(_USUAL, client.send, client.next_look)
     waits.ask(_CAUSE)
@@ -84,6 +84,6 @@ def test_looks_at_the_last_input_are_judged() -> None:
     assert len(waits.complaints) == 1
 
 
-def test_waits_are_in_proportion_to_a_quiet_server_that_is_slow() -> None:
+def test_delays_are_relative_to_an_idle_slow_server() -> None:
     waits = Waits({GET: _look(QUIET[GET] * 3), WRITE: _look(0.0, WRITE)}, print, lambda timeout: None)
     assert waits.allowed == {GET: SLOWEST[GET] * 3, WRITE: SLOWEST[WRITE]}
