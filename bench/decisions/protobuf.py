@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from bench.decisions.comparison import alternative, microseconds, row
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.protobuf import message, protobuf_decoding
 from tests.schema.protobuf_encoder import body
 
@@ -97,7 +98,7 @@ def main() -> None:
     """Print all comparisons."""
     factory = alternative("google.protobuf.message_factory", "protobuf")
     to_dict = alternative("google.protobuf.json_format", "protobuf").MessageToDict
-    kind = classes(factory, message._structure().messages)(message.message_of("v1", "Pod") or "")
+    kind = classes(factory, published_schema.messages().messages)(message.message_of("v1", "Pod") or "")
     for containers in (1, 10, 100):
         data = body(pod(containers))
         start, stop = protobuf_decoding._open(data)["raw"]

@@ -145,9 +145,7 @@ def _categories() -> Mapping[str, Sequence[Named]]:
 
 def _entries() -> Iterator[tuple[Mapping[str, Any], str, str]]:
     """Yield discovery's entry of each resource, with its group and version."""
-    for path, document in published_schema.discovery().items():
-        if path in ("/api", "/apis"):
-            continue
+    for path, document in published_schema.resource_lists().items():
         group, _, version = path.removeprefix("/apis/").rpartition("/") if path.startswith("/apis/") else ("", "", "v1")
         for entry in document["resources"]:
             if "/" not in entry["name"]:

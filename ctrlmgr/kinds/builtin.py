@@ -3,19 +3,22 @@
 Guarantees:
 - The verbs, names, categories and subresources of the kinds are those in Kubernetes' discovery documents, which this
   package contains. All other properties of a kind are in the module `declared` of its group.
+- A kind of an optional version is served only if its version is enabled and its feature gate is on. It is always
+  registered, so that stored objects can be read.
 - Each kind with a status subresource has a strategy with `has_status`; only the versions of one kind share a strategy.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.engine.managedfields.reset_fields import keeping
@@ -26,6 +29,7 @@ from ctrlmgr.kinds.admissionregistration import declared as admissionregistratio
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.apiextensions import declared as apiextensions
 from ctrlmgr.kinds.apiregistration import declared as apiregistration
+from ctrlmgr.kinds.apiserverinternal import declared as apiserverinternal
 from ctrlmgr.kinds.apps import declared as apps
 from ctrlmgr.kinds.autoscaling import declared as autoscaling
 from ctrlmgr.kinds.batch import declared as batch
@@ -43,6 +47,7 @@ from ctrlmgr.kinds.rbac import declared as rbac
 from ctrlmgr.kinds.resource import declared as resource
 from ctrlmgr.kinds.scheduling import declared as scheduling
 from ctrlmgr.kinds.storage import declared as storage
+from ctrlmgr.kinds.storagemigration import declared as storagemigration
 from ctrlmgr.kinds.version_conversions import connect
 from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
@@ -55,6 +60,7 @@ _GROUPS = (
     admissionregistration,
     apiextensions,
     apiregistration,
+    apiserverinternal,
     apps,
     autoscaling,
     batch,
@@ -70,6 +76,7 @@ _GROUPS = (
     resource,
     scheduling,
     storage,
+    storagemigration,
 )
 
 
@@ -80,27 +87,38 @@ def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
         yield from group.KINDS
 
 
-def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declaration] | None = None) -> Kinds:
+def builtin_kinds(
+    ranges: Ranges | None = None,
+    *,
+    declarations: Iterable[Declaration] | None = None,
+    served: Collection[str] = (),
+) -> Kinds:
     """Return a registry of the built-in kinds; Services get addresses and node ports from `ranges`.
 
-    `declarations` are the declarations of the kinds; by default, all built-in kinds are declared.
+    `declarations` are the declarations of the kinds; by default, all built-in kinds are declared. `served` contains the
+    optional versions to serve, such as `resource.k8s.io/v1alpha3`.
     """
     declarations = declared(ranges) if declarations is None else declarations
     known = {(each.api_version, each.kind): each for each in declarations}
     definitions = Definitions.builtin()
-    made = {(kind.gvk.api_version, kind.name): kind for kind in _discovered(definitions, known)}
+    discovered = (*_discovered(definitions, known), *_optional(definitions, known, served))
+    made = {(kind.gvk.api_version, kind.name): kind for kind in discovered}
     for name, kind in sorted(made.items(), key=lambda item: _is_stored_elsewhere(known.get(item[0]))):
         _complete(kind, known.get(name) or Declaration(*name), made)
-    connect(made.values())
-    kinds = Kinds(definitions, made.values(), _groups())
+    connect(kind for kind in made.values() if kind.is_served)
+    kinds = Kinds(definitions, made.values(), _groups(kind.gvk for kind in made.values() if kind.is_served))
     kinds.refresh = CustomKinds(kinds).refresh
     return kinds
 
 
-def _groups() -> Sequence[Group]:
+def _groups(served: Iterable[GroupVersionKind] = ()) -> Sequence[Group]:
+    """Return the groups in discovery's order, with the versions of the kinds `served` after their other versions."""
     listed = published_schema.discovery()["/apis"]["groups"]
-    named = (Group(each["name"], tuple(version["version"] for version in each["versions"])) for each in listed)
-    return (Group("", ("v1",)), *named)
+    found = {"": ("v1",)} | {each["name"]: tuple(one["version"] for one in each["versions"]) for each in listed}
+    for group, version, _ in served:
+        if version not in found.setdefault(group, ()):
+            found[group] += (version,)
+    return [Group(name, versions) for name, versions in found.items()]
 
 
 def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
@@ -110,8 +128,20 @@ def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) ->
             yield from _kinds_of(definitions, group.name, version, known)
 
 
+def _optional(definitions: Definitions, known: Mapping[_Name, Declaration], served: Collection[str]) -> Iterator[Kind]:
+    """Yield the declared kinds of all optional versions; only kinds of the versions `served` can be served."""
+    for api_version in published_schema.optional():
+        group, _, version = api_version.partition("/")
+        for kind in _kinds_of(definitions, group, version, known):
+            if declaration := known.get((api_version, kind.name)):
+                gate = declaration.feature_gate
+                kind.is_served = api_version in served and (not gate or is_on(gate))
+                yield kind
+
+
 def _kinds_of(definitions: Definitions, group: str, version: str, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
-    entries = published_schema.discovery()[f"/apis/{group}/{version}" if group else f"/api/{version}"]["resources"]
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    entries = published_schema.resource_lists()[path]["resources"]
     parts: dict[str, dict[str, Subresource]] = {}
     for entry in entries:
         plural, slash, part = entry["name"].partition("/")

@@ -24,6 +24,16 @@ class StoredAs(NamedTuple):
     from_stored: Callable[[Unstructured], Unstructured]
 
 
+def renamed(api_version: str) -> Callable[[Unstructured], Unstructured]:
+    """Return the conversion to a version that has the same fields as the other version."""
+    return lambda fields: {**fields, "apiVersion": api_version}
+
+
+def same_as(stored: str, kind: str, api_version: str) -> StoredAs:
+    """Return how a version is stored whose fields are those of the version `stored`."""
+    return StoredAs(stored, kind, renamed(stored), renamed(api_version))
+
+
 @dataclass(frozen=True)
 class Declaration:
     """The declaration of one version of a kind; the default values of its fields are right for most kinds."""
@@ -53,6 +63,8 @@ class Declaration:
 
     Otherwise empty.
     """
+    feature_gate: str = ""
+    """The feature gate without which the kind is not served; empty if there is none."""
     stored_version: str = ""
     """The version in which Kubernetes 1.36 stores the kind; None if it is a version that is served.
 

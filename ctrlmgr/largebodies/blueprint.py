@@ -48,9 +48,14 @@ class Blueprint(NamedTuple):
     gates: tuple[tuple[str, bool], ...] = ()
     """The feature gates that the settings enable or disable explicitly, for `engine.features.gates`."""
 
+    served: tuple[str, ...] = ()
+    """The optional versions that are served, such as `resource.k8s.io/v1alpha3`; see `kinds.builtin`."""
+
     def kinds(self) -> Kinds:
-        """Return the built-in kinds that the blueprint describes."""
-        return builtin_kinds(Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None)
+        """Return the built-in kinds that the blueprint describes; the feature gates are switched before."""
+        switch(dict(self.gates))
+        ranges = Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None
+        return builtin_kinds(ranges, served=self.served)
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
         """Return the admission for writes to `kinds`; raises `SettingsError` if an app cannot be loaded."""

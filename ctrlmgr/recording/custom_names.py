@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Resource
 from ctrlmgr.schema import published_schema
 
-_OWN = frozenset(path.removeprefix("/apis/").partition("/")[0] for path in published_schema.discovery())
+_OWN = frozenset(path.removeprefix("/apis/").partition("/")[0] for path in published_schema.resource_lists())
 
 
 class _Names(msgspec.Struct):

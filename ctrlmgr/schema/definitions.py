@@ -28,8 +28,8 @@ class Definitions(Schemas):
     @classmethod
     @cache
     def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds; all calls return the same instance."""
-        return cls(published_schema.definitions())
+        """Return the definitions of the built-in kinds, of optional kinds too; all calls return the same instance."""
+        return cls(published_schema.all_definitions())
 
     def struct(self, definition: str) -> StructType:
         """Return the Struct of a definition that is a struct in Go; raises KeyError if no definition has this name."""

@@ -4,7 +4,9 @@
 - `openapi`: the rest of the OpenAPI document (paths, parameters, info);
 - `go`: facts about the Go types that OpenAPI lacks: for each definition its fields in Go's order (embedded structs
   inlined, as in JSON), each with its Go type and whether a zero value is omitted (`omitempty`, `omitzero`);
-- `discovery`: the API groups (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
+- `discovery`: the API groups (`/apis`), and the resources of each group's versions (`/apis/apps/v1`);
+- `optional`: all of this, and the protobuf messages, for the versions that Kubernetes serves only if its command line
+  enables them.
 
 All callers share the results of these functions, and must not change them.
 """
@@ -35,6 +37,27 @@ class GoField(NamedTuple):
     """
 
 
+class Messages(msgspec.Struct, frozen=True):
+    """The structure of Kubernetes' protobuf format."""
+
+    kinds: dict[str, str]
+    """The name of each kind's message, by `apiVersion/kind`."""
+    messages: dict[str, list[tuple[int, str, str]]]
+    """The fields of each message as (number, JSON name, type)."""
+
+
+class OptionalVersion(msgspec.Struct, frozen=True):
+    """The published structure of one version of a group that is not served by default."""
+
+    definitions: dict[str, msgspec.Raw]
+    go: dict[str, msgspec.Raw]
+    paths: dict[str, Any]
+    """The version's paths in the OpenAPI document."""
+    discovery: dict[str, Any]
+    """The list of the version's resources, as discovery returns it."""
+    protobuf: Messages
+
+
 def _read(name: str, type_: type[T]) -> T:
     packed = (files(__package__) / "data" / f"{name}.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed), type=type_)
@@ -50,9 +73,50 @@ def definitions() -> Mapping[str, msgspec.Raw]:
 
 
 @cache
+def optional() -> Mapping[str, OptionalVersion]:
+    """Return the structure of each version that is not served by default, by its name (`resource.k8s.io/v1alpha3`).
+
+    The versions of a group are in the order of discovery.
+    """
+    return _read("optional", dict[str, OptionalVersion])
+
+
+@cache
+def all_definitions() -> Mapping[str, msgspec.Raw]:
+    """Return `definitions` together with the definitions of all optional versions."""
+    found = dict(definitions())
+    for version in optional().values():
+        found.update(version.definitions)
+    return found
+
+
+@cache
+def messages() -> Messages:
+    """Return the structure of all kinds in protobuf, including the kinds of optional versions."""
+    found = _read("protobuf", Messages)
+    for version in optional().values():
+        found.kinds.update(version.protobuf.kinds)
+        found.messages.update(version.protobuf.messages)
+    return found
+
+
+@cache
+def resource_lists() -> Mapping[str, Any]:
+    """Return the resources of every version, optional versions included, by the path of the version's discovery."""
+    served = {path: each for path, each in discovery().items() if "resources" in each}
+    return served | {f"/apis/{name}": version.discovery for name, version in optional().items()}
+
+
+@cache
 def go() -> Mapping[str, msgspec.Raw]:
-    """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are omitted."""
-    return _read("go", dict[str, msgspec.Raw])
+    """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are omitted.
+
+    The definitions of optional versions are included.
+    """
+    found = _read("go", dict[str, msgspec.Raw])
+    for version in optional().values():
+        found.update(version.go)
+    return found
 
 
 _decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode

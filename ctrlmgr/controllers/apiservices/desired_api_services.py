@@ -41,12 +41,20 @@ _GROUP_PRIORITIES: Final[Mapping[str, int]] = {
     "discovery.k8s.io": 16_200,
     "resource.k8s.io": 16_200,
     "flowcontrol.apiserver.k8s.io": 16_100,
+    "internal.apiserver.k8s.io": 16_000,
+    "storagemigration.k8s.io": 15_800,
 }
 _VERSION_PRIORITIES: Final[Mapping[tuple[str, str], int]] = {
     ("", "v1"): 1,
     ("autoscaling", "v2"): 30,
+    ("certificates.k8s.io", "v1beta1"): 9,
+    ("certificates.k8s.io", "v1alpha1"): 1,
     ("flowcontrol.apiserver.k8s.io", "v1"): 21,
+    ("internal.apiserver.k8s.io", "v1alpha1"): 9,
     ("resource.k8s.io", "v1"): 20,
+    ("resource.k8s.io", "v1alpha3"): 1,
+    ("scheduling.k8s.io", "v1alpha2"): 2,
+    ("storagemigration.k8s.io", "v1beta1"): 9,
 }
 _VERSION_PRIORITY: Final = 15
 """The default priority of a version."""

@@ -44,6 +44,8 @@ READ: Final = (
     "ResourceHealthStatusMessage",
     "RestartAllContainersOnContainerExits",
     "SELinuxMount",
+    "StorageVersionAPI",
+    "StorageVersionMigrator",
     "TaintTolerationComparisonOperators",
     "UserNamespacesHostNetworkSupport",
     "VolumeLimitScaling",

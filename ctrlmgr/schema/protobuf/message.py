@@ -2,19 +2,17 @@
 
 On its first use, a message is compiled to one function for each of its fields.
 
-`data/protobuf.json.gz` contains the fields of every message as (number, JSON name, type). The JSON name is empty if the
-field is an embedded struct in Go, whose fields are inline in JSON. The type of a field is a scalar, another message,
+`published_schema.messages` contains the fields of every message as (number, JSON name, type). The JSON name is empty if
+the field is an embedded struct in Go, whose fields are inline in JSON. The type of a field is a scalar, a message,
 `json` (bytes that contain JSON), `repeated T` or `map<string,T>`. A test verifies that the JSON names are those in the
 published OpenAPI definitions.
 """
 
 from __future__ import annotations
 
-import gzip
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.resources import files
 from math import isfinite
 from struct import unpack_from
 from typing import Any, TypeAlias
@@ -35,6 +33,7 @@ from ctrlmgr.schema.protobuf.wire import (
     truncated,
     varint,
 )
+from ctrlmgr.schema.published_schema import messages
 
 Store: TypeAlias = Callable[[dict[str, Any], bytes, int, int, int], int]
 """A function that reads one field into a dict: (into, data, at, end, depth) → the position after the field."""
@@ -101,26 +100,15 @@ class Message:
         return skip(tag, data, at, end, self.name.rpartition(".")[2])
 
 
-class _Structure(msgspec.Struct, frozen=True):
-    kinds: dict[str, str]
-    messages: dict[str, list[tuple[int, str, str]]]
-
-
-@cache
-def _structure() -> _Structure:
-    packed = files("ctrlmgr.schema").joinpath("data/protobuf.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=_Structure)
-
-
 def message_of(api_version: str, kind: str) -> str | None:
     """Return the name of the message for a kind (such as `apps/v1`, `Deployment`); None if the kind has no message."""
-    return _structure().kinds.get(f"{api_version}/{kind}")
+    return messages().kinds.get(f"{api_version}/{kind}")
 
 
 @cache
 def message(name: str) -> Message:
     """Return a message by its full name; raises `KeyError` if there is no such message."""
-    return Message(name, _structure().messages[name])
+    return Message(name, messages().messages[name])
 
 
 def _is_list(rows: Sequence[tuple[int, str, str | Message]]) -> bool:

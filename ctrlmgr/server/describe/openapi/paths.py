@@ -1,7 +1,8 @@
 """Creates the paths of this server in the OpenAPI v2 document.
 
-The paths are those of Kubernetes' own document, without paths that this server does not serve. Every operation also has
-a response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as protobuf.
+The paths are those of Kubernetes' own document with all versions, without paths that this server does not serve. Every
+operation also has a response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as
+protobuf.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
     """Return the path items of an OpenAPI v2 document, by path."""
     roots = _ALWAYS.union(*(_roots(kind) for kind in kinds))
     found = {}
-    for path, item in published_schema.openapi()["paths"].items():
+    for path, item in _published().items():
         resource = _RESOURCE.fullmatch(path)
         verbs = _verbs(kinds, **resource.groupdict()) if resource else ("get",) * (path in roots)
         operations = {method: each for method, each in item.items() if method in METHODS}
@@ -51,6 +52,12 @@ def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
             others = {key: each for key, each in item.items() if key not in METHODS}
             found[path] = {**served, **others}
     return found
+
+
+def _published() -> Mapping[str, Any]:
+    """Return Kubernetes' path items, the paths of optional versions included."""
+    optional = (version.paths for version in published_schema.optional().values())
+    return {path: item for paths in (published_schema.openapi()["paths"], *optional) for path, item in paths.items()}
 
 
 def section(path: str) -> str:

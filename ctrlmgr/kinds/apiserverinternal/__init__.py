@@ -1,0 +1,1 @@
+"""The kinds of the API group `internal.apiserver.k8s.io`."""

@@ -1,0 +1,1 @@
+"""The kinds of the API group `storagemigration.k8s.io`."""
