@@ -258,4 +258,13 @@ CREATE TABLE append_trace (
 	PRIMARY KEY (append_id)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0006')
+CREATE TABLE data_key (
+	id TEXT NOT NULL, 
+	resource TEXT NOT NULL, 
+	wrapped TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	wrapped_at BIGINT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+INSERT INTO alembic_version (version_num) VALUES ('0007')

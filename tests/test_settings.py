@@ -98,6 +98,7 @@ VALUES = {
     "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",
     "database.anchor_key": "/elsewhere/key",
+    "database.encryption_provider_config": "/elsewhere/keys.yaml",
     "database.anchor_command": "tee -a /elsewhere/anchors",
     "database.anchor_command_every": "5m",
     "server.role": "api-only",

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "verify": "maintenance.verify",
     "compact": "maintenance.compact",
     "purge": "maintenance.purge",
+    "encryption": "maintenance.encryption",
     "repair": "maintenance.repair",
     "migrate": "maintenance.migrate",
     "restore": "maintenance.restore",

@@ -15,6 +15,7 @@ import click
 from ctrlmgr.cli import completion
 from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import SchemaOutdated, SettingsError
 from ctrlmgr.settings import LIST, NAMES, SWITCHES, TEXTS, Loaded, Settings, declarations, flags, keys, load
 from ctrlmgr.settings.kubernetes_flags.translated_flags import NOTHING, Translation, meaning_texts, translate
@@ -30,6 +31,7 @@ _SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
 _OF_KUBERNETES = "kubernetes_flag_"
 _KUBERNETES_SECTION = "Flags of kube-apiserver and kube-controller-manager"
 DATABASE = ("database.url", "data_dir")
+ENCRYPTED_DATABASE = (*DATABASE, "database.encryption_provider_config")
 LOG = ("log.level", "log.format")
 CONTROLLERS = tuple(key for key in flags() if key.startswith("controllers."))
 LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_election."))
@@ -196,12 +198,13 @@ def configure_logging(settings: Settings) -> None:
 
 
 @contextmanager
-def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
+def opened_log(loaded: Loaded, *, anchor: Path | None = None, decrypts: bool = True) -> Iterator[SQLLog]:
     """Open the log that the settings name, and close the log at the end of the context.
 
     A missing database is not created. Raises `SettingsError` if the log is in memory, which only its own process can
     read. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
-    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name.
+    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name. If
+    `decrypts` is not set, encrypted objects stay encrypted, even if the settings name their keys.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
@@ -217,7 +220,12 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
     key = settings.anchor_key_path
     sealing = Sealing(key) if key else None
     log = open_log(
-        settings.database_url, clock=SystemClock(), random=random.SystemRandom(), anchor=anchor, sealing=sealing
+        settings.database_url,
+        clock=SystemClock(),
+        random=random.SystemRandom(),
+        anchor=anchor,
+        sealing=sealing,
+        providers=providers_from(settings.database.encryption_provider_config) if decrypts else None,
     )
     if isinstance(log, MemoryEventLog):
         raise SettingsError(
@@ -242,7 +250,12 @@ def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
     settings = loaded.settings
     configure_logging(settings)
     _require_file(settings.database_url)
-    log = open_log_for_reading(settings.database_url, clock=SystemClock(), random=random.SystemRandom())
+    log = open_log_for_reading(
+        settings.database_url,
+        clock=SystemClock(),
+        random=random.SystemRandom(),
+        providers=providers_from(settings.database.encryption_provider_config),
+    )
     try:
         yield log
     finally:

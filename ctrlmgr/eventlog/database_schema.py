@@ -19,7 +19,7 @@ from ctrlmgr.errors import CopyUnfinished, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.log_tables import log_epoch, log_head
 
-LATEST = "0006"
+LATEST = "0007"
 """The name of the newest migration; a test compares it with the migrations folder."""
 UNFINISHED = f"unfinished copy {LATEST}"
 """The version of a database to which a log is being copied; no program but the copy uses such a database."""

@@ -12,10 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, update
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.eventlog.appending.pending import resource_name
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.eventlog.hash_chain import Place
-from ctrlmgr.eventlog.imports import Imported, ImportedRange, extended, place_batch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange, Placed, extended, place_batch, place_of
 from ctrlmgr.eventlog.log_tables import event, log_head, log_import, object_
 from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot
 
@@ -31,7 +30,9 @@ _MOVE = (
 )
 
 
-def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> list[Event]:
+def write(
+    connection: Connection, batch: Sequence[Imported], append_id: int, bodies: Sequence[bytes] | None = None
+) -> list[Event]:
     """Add a batch to the log, whose head is locked, and return the events.
 
     Raises the errors of `place_batch` if a revision is invalid.
@@ -43,12 +44,12 @@ def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> 
         row = rows.get(at)
         return Slot(row["head_revision"], not row["deleted"]) if row else EMPTY
 
-    placed = place_batch(batch, head.revision, bytes(head.hash), slot_of, append_id)
+    placed = place_batch(batch, head.revision, bytes(head.hash), slot_of, append_id, bodies)
     if not placed:
         return []
     _write_objects(connection, rows, placed)
-    connection.execute(insert(event), [_event_row(each, rows[at]["id"]) for at, each in placed])
-    events = [each for _, each in placed]
+    connection.execute(insert(event), [_event_row(each, rows[each.at]["id"]) for each in placed])
+    events = [each.event for each in placed]
     last = events[-1]
     _remember(connection, head.revision, last.revision)
     connection.execute(update(log_head).values(revision=last.revision, hash=last.hash))
@@ -64,7 +65,7 @@ def stretches(connection: Connection) -> list[ImportedRange]:
 
 def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Row]:
     """Return the existing object rows for the objects of a batch."""
-    places = list({_place_of(each) for each in batch})
+    places = list({place_of(each) for each in batch})
     columns = tuple_(object_.c.resource, object_.c.namespace, object_.c.name)
     found: dict[Place, _Row] = {}
     for start in range(0, len(places), _LOOK_UPS):
@@ -74,20 +75,16 @@ def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Ro
     return found
 
 
-def _place_of(each: Imported) -> Place:
-    return (resource_name(each.object.resource), each.object.namespace, each.object.name)
-
-
-def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequence[tuple[Place, Event]]) -> None:
+def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequence[Placed]) -> None:
     """Update the object rows that belong to `placed` events, in `rows` and in the database."""
     known = set(rows)
     newest = connection.execute(select(func.coalesce(func.max(object_.c.id), 0))).scalar_one()
-    for at, each in placed:
+    for at, each, _ in placed:
         if at not in rows:
             newest += 1
             rows[at] = {"id": newest, "resource": at[0], "namespace": at[1], "name": at[2], "create_revision": 0}
         _move(rows[at], each)
-    changed = {at: rows[at] for at, _ in placed}
+    changed = {each.at: rows[each.at] for each in placed}
     if new := [row for at, row in changed.items() if at not in known]:
         connection.execute(insert(object_), new)
     if old := [_moved(row) for at, row in changed.items() if at in known]:
@@ -107,7 +104,8 @@ def _move(row: _Row, each: Event) -> None:
         row["create_revision"] = each.revision
 
 
-def _event_row(each: Event, object_id: int) -> Mapping[str, Any]:
+def _event_row(placed: Placed, object_id: int) -> Mapping[str, Any]:
+    each = placed.event
     return {
         "revision": each.revision,
         "object_id": object_id,
@@ -120,7 +118,7 @@ def _event_row(each: Event, object_id: int) -> Mapping[str, Any]:
         "reconcile_id": 0,
         "append_id": each.append_id,
         "hash": each.hash,
-        "body": each.object.body.decode(),
+        "body": placed.body.decode(),
     }
 
 

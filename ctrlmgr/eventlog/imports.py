@@ -53,29 +53,49 @@ def extended(stretches: Sequence[ImportedRange], after: Revision, last: Revision
     return newest._replace(last=last) if newest and newest.last == after else ImportedRange(after, last)
 
 
+class Placed(NamedTuple):
+    """An imported event with the key of its object and the payload to store."""
+
+    at: Place
+    event: Event
+    body: bytes
+
+
+def place_of(each: Imported) -> Place:
+    """Return the key of the object of an imported event."""
+    return (resource_name(each.object.resource), each.object.namespace, each.object.name)
+
+
 def place_batch(
-    batch: Sequence[Imported], after: Revision, parent: bytes, slot_of: Callable[[Place], Slot], append_id: int
-) -> list[tuple[Place, Event]]:
+    batch: Sequence[Imported],
+    after: Revision,
+    parent: bytes,
+    slot_of: Callable[[Place], Slot],
+    append_id: int,
+    bodies: Sequence[bytes] | None = None,
+) -> list[Placed]:
     """Return the events of a batch for a log that ends at `after` with the hash `parent`.
 
-    The function does not change the log. The function `slot_of` returns the state of an object in the log. Raises
-    `BadRequest` if a revision is not greater than the previous revision.
+    The function does not change the log. The argument `bodies` contains the payload to store of each element of the
+    batch; None if these are the objects themselves. The function `slot_of` returns the state of an object in the log.
+    Raises `BadRequest` if a revision is not greater than the previous revision.
     """
-    placed: list[tuple[Place, Event]] = []
+    placed: list[Placed] = []
     touched: dict[Place, Slot] = {}
-    for each in batch:
+    for number, each in enumerate(batch):
         obj = each.object
         if obj.revision <= after:
             raise BadRequest(f"revision {obj.revision} cannot be imported after revision {after}")
-        at = (resource_name(obj.resource), obj.namespace, obj.name)
+        at = place_of(each)
         slot = touched.get(at) or slot_of(at)
         type_ = _effective_type(each.type, slot)
         if type_ is None:
             continue
         stamp = Stamp(each.recorded_at, each.author.actor, each.author.user_agent, 0, 0, append_id)
         after = obj.revision
-        parent = link(parent, after, slot.head, content_digest(at, obj.body, type_.value, stamp))
-        placed.append((at, Event(after, slot.head, type_, obj, *stamp, parent)))
+        body = obj.body if bodies is None else bodies[number]
+        parent = link(parent, after, slot.head, content_digest(at, body, type_.value, stamp))
+        placed.append(Placed(at, Event(after, slot.head, type_, obj, *stamp, parent), body))
         touched[at] = Slot(after, type_ is not EventType.DELETED)
     return placed
 

@@ -153,6 +153,17 @@ append_trace = Table(
     Column("trace_context", Text, nullable=False),
 )
 
+data_key = Table(
+    "data_key",
+    metadata,
+    # A key that encrypts payloads of one resource. The key itself is encrypted by a key of the EncryptionConfiguration.
+    Column("id", Text, primary_key=True),
+    Column("resource", Text, nullable=False),
+    Column("wrapped", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("wrapped_at", BigInteger, nullable=False),
+)
+
 reconcile_trigger = Table(
     "reconcile_trigger",
     metadata,

@@ -103,7 +103,7 @@ class MemoryEventLog:
         with self._open():
             after = self._head
             placed = place_batch(events, after, self._hash, self._slot_of, self._random.getrandbits(63))
-            added = [event for _, event in placed]
+            added = [each.event for each in placed]
             if not added:
                 return added
             self._keep(added)

@@ -15,6 +15,7 @@ from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.session import FileSessions, NoSessions, Sessions
 
 if TYPE_CHECKING:
+    from ctrlmgr.encryption.key_providers import KeyProviders
     from ctrlmgr.eventlog.anchor_signing import Sealing
     from ctrlmgr.eventlog.sqllog import SQLLog
 
@@ -33,13 +34,15 @@ def open_log(
     anchor: Path | None = None,
     sealing: Sealing | None = None,
     pool_size: int = 8,
+    providers: KeyProviders | None = None,
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres.url`) or `memory:`.
 
     If `migrate` is set, the schema is upgraded first. `patience` is the number of seconds for which calls to a failing
     database are retried. `pool_size` is the maximum number of concurrent connections for reads from PostgreSQL.
     `anchor` is the path of the anchor file; for SQLite, the default is beside the database. The argument `sealing`
-    specifies how the anchor is signed and shipped. Raises `SettingsError` if the URL has an unknown form, and the
+    specifies how the anchor is signed and shipped. The ciphers of `providers` encrypt the log (except a log in memory).
+    Raises `SettingsError` if the URL has an unknown form, and the
     errors of `SQLLog`.
     """
     if url == MEMORY:
@@ -52,17 +55,27 @@ def open_log(
 
         path = _sqlite_path(url)
         kept = Anchor(anchor or path.with_name(path.name + "-anchor"), clock, sealing)
-        return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=kept)
+        return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=kept, providers=providers)
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.anchor import Anchor
         from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
         there = Anchor(anchor, clock, sealing) if anchor else None
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=there, pool_size=pool_size)
+        return PostgresEventLog(
+            url,
+            clock=clock,
+            random=random,
+            patience=patience,
+            anchor=there,
+            pool_size=pool_size,
+            providers=providers,
+        )
     raise _unknown(url)
 
 
-def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: float = 10.0) -> SQLLog:
+def open_log_for_reading(
+    url: str, *, clock: Clock, random: Random, patience: float = 10.0, providers: KeyProviders | None = None
+) -> SQLLog:
     """Open the log at `url` read-only, without creating, migrating or writing anything, and without using its anchor.
 
     If the log is a SQLite file, the file is opened read-only. Raises `SettingsError` if the URL names a log in memory,
@@ -71,12 +84,12 @@ def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: fl
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.sqlite.read_only_log import SQLiteReading
 
-        return SQLiteReading(_sqlite_path(url), clock=clock, random=random)
+        return SQLiteReading(_sqlite_path(url), clock=clock, random=random, providers=providers)
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
         # this log opens a connection for writes only on demand
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience)
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience, providers=providers)
     raise _unknown(url)
 
 

@@ -18,27 +18,30 @@ class _Name(msgspec.Struct, omit_defaults=True):
     uid: str = ""
 
 
-class _Head(msgspec.Struct):
+class PayloadHead(msgspec.Struct):
+    """The part of an object that every stored payload has."""
+
     kind: str = ""
     api_version: str = msgspec.field(default="", name="apiVersion")
     metadata: _Name = msgspec.field(default_factory=_Name)
 
 
-class _Remains(_Head):
+class _Remains(PayloadHead):
     """The payload of a purged event."""
 
     purged: str = ""
     """The digest that the event had before the purge, in hexadecimal."""
 
 
-_head = msgspec.json.Decoder(_Head).decode
+payload_head = msgspec.json.Decoder(PayloadHead).decode
+"""Returns the kind, the API version and the name in a payload."""
 _remains = msgspec.json.Decoder(_Remains).decode
 _encode = msgspec.json.Encoder().encode
 
 
 def remains(body: bytes, digest: bytes) -> bytes:
     """Return the payload that replaces `body`; `digest` is the digest of the event."""
-    head = _head(body)
+    head = payload_head(body)
     return _encode(_Remains(head.kind, head.api_version, head.metadata, digest.hex()))
 
 

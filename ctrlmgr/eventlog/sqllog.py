@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import structlog
-from sqlalchemy import BigInteger, Connection, Engine, Select, bindparam, case, func, select
+from sqlalchemy import BigInteger, Connection, Engine, Row, Select, bindparam, case, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
@@ -23,6 +24,7 @@ from ctrlmgr.eventlog import compaction, import_rows, purging, read_rows
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.appending.committer import Committer, GroupWriter
 from ctrlmgr.eventlog.appending.pending import PendingAppend
+from ctrlmgr.eventlog.data_keys import DataKeyTable
 from ctrlmgr.eventlog.database_schema import new_uuid
 from ctrlmgr.eventlog.event import (
     Author,
@@ -37,10 +39,14 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
-from ctrlmgr.eventlog.imports import Imported, ImportedRange
+from ctrlmgr.eventlog.imports import Imported, ImportedRange, place_of
 from ctrlmgr.eventlog.log_tables import event, log_epoch, object_
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.verification import Epoch, Stored
+
+if TYPE_CHECKING:  # the cryptography package is imported only if payloads are encrypted
+    from ctrlmgr.encryption.key_providers import KeyProviders
+    from ctrlmgr.eventlog.payload_codec import PayloadCodec
 
 log = structlog.get_logger(__name__)
 
@@ -60,11 +66,13 @@ class SQLLog(ABC):
         random: Random,
         patience: float = 10.0,
         anchor: Anchor | None = None,
+        providers: KeyProviders | None = None,
     ) -> None:
         """Open a log that has the newest schema; `engine` serves reads, and `writer` commits groups of appends.
 
         `patience` is the time in seconds for which calls to a failing database are retried. The argument `anchor`
-        stores the last known head outside the database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts
+        stores the last known head outside the database. If `providers` is None, encrypted payloads stay encrypted in
+        all results, and nothing is encrypted. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts
         the anchor. Also raises `SchemaOutdated` if the schema is not the newest, and `LogUnavailable` if the database
         cannot be used.
         """
@@ -75,11 +83,26 @@ class SQLLog(ABC):
         self._patience = patience
         self._closed = False
         self._anchor = anchor
+        self.codec = self._new_codec(providers) if providers else None
+        """Encrypts and decrypts payloads; None if no EncryptionConfiguration is given."""
+        # Without encryption, rows are converted directly, so that reads cost no more.
+        self._as_event: Callable[[Row[Any]], Event] = self._decrypted_event if self.codec else as_event
+        self._as_object: Callable[[Row[Any]], Object] = self._decrypted_object if self.codec else as_object
         self._damage: LogCorrupt | None = None  # if this error is set, appends are refused
         head = self._anchor.check(self.head, self.hash_at) if self._anchor else self.head()
         self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
         if self._anchor:
             self._committer.observe(self._remember)
+
+    def _new_codec(self, providers: KeyProviders) -> PayloadCodec:
+        from ctrlmgr.eventlog.payload_codec import PayloadCodec
+
+        return PayloadCodec(providers, self.data_keys, clock=self._clock)
+
+    @property
+    def data_keys(self) -> DataKeyTable:
+        """The table of data keys."""
+        return DataKeyTable(self._read, self._write)
 
     # Dialect-specific methods.
 
@@ -151,7 +174,15 @@ class SQLLog(ABC):
         if self._damage is not None:
             raise LogCorrupt(str(self._damage), revision=self._damage.revision)
         append_id = self._random.getrandbits(63)
-        return PendingAppend(proposals, author, fence, cause, recorded_at=self._clock.now(), append_id=append_id)
+        return PendingAppend(
+            proposals,
+            author,
+            fence,
+            cause,
+            recorded_at=self._clock.now(),
+            append_id=append_id,
+            stored=self.codec.stored if self.codec else None,
+        )
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Add events at their recorded revisions."""
@@ -160,9 +191,11 @@ class SQLLog(ABC):
 
     def _import(self, events: Sequence[Imported], append_id: int) -> list[Event]:
         written: list[Event] | None = None
+        # A data key must be added before the transaction begins, because it needs a transaction of its own.
+        bodies = [self.codec.stored(place_of(each), each.object.body) for each in events] if self.codec else None
         try:
             with self._write() as connection:
-                written = import_rows.write(connection, events, append_id)
+                written = import_rows.write(connection, events, append_id, bodies)
         except LogUnavailable as error:
             if written:
                 raise OutcomeUnknown(f"the import may or may not be in the log: {error}") from error
@@ -176,16 +209,22 @@ class SQLLog(ABC):
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile."""
+        if self.codec:
+            outcome = msgspec.structs.replace(outcome, message=self.codec.hidden(outcome.message))
         self._committer.finish(reconcile, outcome)
 
     def record_failure(self, failure: Failure) -> None:
         """Queue a failure record."""
+        if self.codec:
+            texts = {"error": self.codec.hidden(failure.error), "traceback": self.codec.hidden(failure.traceback)}
+            failure = msgspec.structs.replace(failure, **texts)
         self._committer.record_failure(failure)
 
     def failures(self) -> Sequence[Failure]:
         """Return the recorded failures, the most recent first."""
         with self._read() as connection:
-            return read_rows.read_failures(connection)
+            failures = read_rows.read_failures(connection)
+        return [self.codec.shown_failure(each) for each in failures] if self.codec else failures
 
     def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
         """Return the trace contexts of those events whose appends were traced."""
@@ -229,6 +268,25 @@ class SQLLog(ABC):
 
     @cached_property
     def _events(self) -> Select[Any]:
+        """Select events with all columns that decryption needs."""
+        return self._stored_events.add_columns(*self._place_columns)
+
+    @cached_property
+    def _place_columns(self) -> tuple[ColumnElement[str], ...]:
+        """Return the columns of the object's key, to which an encrypted payload is bound; none without encryption."""
+        return (object_.c.namespace, object_.c.name) if self.codec else ()
+
+    def _decrypted_event(self, row: Row[Any]) -> Event:
+        found = as_event(row)
+        return msgspec.structs.replace(found, object=self._decrypted_object(row))
+
+    def _decrypted_object(self, row: Row[Any]) -> Object:
+        assert self.codec is not None
+        body = self.codec.plain((row.resource, row.namespace, row.name), row.body)
+        return Object(Resource.parse(row.resource), body, row.revision)
+
+    @cached_property
+    def _stored_events(self) -> Select[Any]:
         """Select events with their resource; `as_event` expects this column order."""
         return select(
             event.c.revision,
@@ -257,7 +315,7 @@ class SQLLog(ABC):
             # Compaction raises the floor before it deletes events. So if a row was missing, the floor is already
             # raised.
             self._refuse_expired(connection, revision, *given(resource))
-        return [as_event(row) for row in rows]
+        return [self._as_event(row) for row in rows]
 
     def _refuse_expired(self, connection: Connection, requested: Revision, *resources: Resource) -> None:
         floor = read_floor(connection, *resources)
@@ -277,7 +335,7 @@ class SQLLog(ABC):
             if namespace is not None:
                 query = query.where(object_.c.namespace == namespace)
             query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
-            objects = [as_object(row) for row in connection.execute(query, {"at": at})]
+            objects = [self._as_object(row) for row in connection.execute(query, {"at": at})]
         return Snapshot(head if at is None else at, objects)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
@@ -287,7 +345,7 @@ class SQLLog(ABC):
             self._refuse_unreadable(connection, at, read_head(connection).revision, *resources)
             query = self._states_then.where(object_.c.resource.in_([str(each) for each in resources]))
             query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
-            for obj in map(as_object, connection.execute(query, {"at": at})):
+            for obj in map(self._as_object, connection.execute(query, {"at": at})):
                 found[obj.resource].append(obj)
         return {resource: Snapshot(at, objects) for resource, objects in found.items()}
 
@@ -301,7 +359,7 @@ class SQLLog(ABC):
         self._refuse_expired(connection, at, *resources)
 
     def _columns(self, state: FromClause) -> Select[Any]:
-        return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
+        return select(state.c.revision, object_.c.resource, self._body(state).label("body"), *self._place_columns)
 
     # Statements are cached, because building a statement takes longer than running it and creates hundreds of objects
     # in reference cycles.
@@ -344,14 +402,14 @@ class SQLLog(ABC):
             with self._consistent_read() as connection:
                 self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
                 row = connection.execute(self._state_then, {**place, "at": at}).first()
-        return as_object(row) if row else None
+        return self._as_object(row) if row else None
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
         """Return the objects of `keys` that existed at revision `at`."""
         with self._consistent_read() as connection:
             self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
             queries = narrowed(self._states_then.where(object_.c.resource == str(resource)), keys)
-            objects = [as_object(row) for query in queries for row in connection.execute(query, {"at": at})]
+            objects = [self._as_object(row) for query in queries for row in connection.execute(query, {"at": at})]
         return {obj.key: obj for obj in objects}
 
     @cached_property
@@ -398,16 +456,26 @@ class SQLLog(ABC):
     def reconcile(self, id: int) -> Reconcile | None:
         """Return the recorded reconcile with this id; None if there is none."""
         with self._read() as connection:
-            return read_rows.read_reconcile(connection, id)
+            found = read_rows.read_reconcile(connection, id)
+        if self.codec and found and found.outcome:
+            outcome = msgspec.structs.replace(found.outcome, message=self.codec.shown(found.outcome.message))
+            return Reconcile(found.cause, outcome)
+        return found
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every retained event from `start` on."""
-        for stored in self.stored(start=start):
-            yield stored.event
+        for each in self.stored(start=start):
+            yield self._decrypted(each) if self.codec else each.event
+
+    def _decrypted(self, each: Stored) -> Event:
+        assert self.codec is not None
+        obj = each.event.object
+        body = self.codec.plain((str(obj.resource), *each.key), obj.body)
+        return msgspec.structs.replace(each.event, object=Object(obj.resource, body, obj.revision))
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
-        """Yield every retained event from `start` on with the data that `verify` needs, in chunks."""
-        query = self._events.add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
+        """Yield every retained event from `start` on as it is stored, with the data that `verify` needs, in chunks."""
+        query = self._stored_events.add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
         after, size = start - 1, _SCAN_CHUNK
         while True:
             chunk = query.where(event.c.revision > after).order_by(event.c.revision).limit(size)

@@ -22,6 +22,7 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.historical_view import HistoricalLog
@@ -170,7 +171,8 @@ def _opened(settings: Settings, moment: Moment, clock: Clock, random: Random) ->
         settings.data_path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"data_dir: {settings.data_path} cannot be created: {error.strerror}") from error
-    whole = open_log_for_reading(settings.database_url, clock=clock, random=random)
+    providers = providers_from(settings.database.encryption_provider_config)
+    whole = open_log_for_reading(settings.database_url, clock=clock, random=random, providers=providers)
     event_log = HistoricalLog(whole, moment.revision, clock=clock, resources=moment.known)
     try:
         yield event_log

@@ -24,12 +24,14 @@ import structlog
 
 from ctrlmgr import interpreter, logging
 from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.eventlog.anchor_signing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
+from ctrlmgr.serve.encryption_at_rest import require_keys
 from ctrlmgr.serve.front import KUBECONFIG
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
@@ -132,8 +134,10 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
         anchor=anchor,
         sealing=_sealing(settings),
         pool_size=settings.database.pool_size,
+        providers=providers_from(settings.database.encryption_provider_config),
     )
     try:
+        require_keys(event_log)
         yield event_log
     finally:
         event_log.close()

@@ -129,6 +129,16 @@ class DatabaseSettings:
     anchor_command_every: Annotated[
         float, DURATION, Setting("The shortest time between two runs of database.anchor_command.")
     ] = 60.0
+    encryption_provider_config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file with the keys that encrypt objects in the log (YAML or JSON, EncryptionConfiguration of "
+            "apiserver.config.k8s.io/v1). Empty: objects are stored unencrypted.",
+            flag="--encryption-provider-config",
+            metavar="FILE",
+        ),
+    ] = ""
     pool_size: Annotated[
         int,
         whole(2),

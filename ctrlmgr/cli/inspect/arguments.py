@@ -11,6 +11,7 @@ import click
 from ctrlmgr.cli import completion
 from ctrlmgr.cli.completion import DEFAULT_NAMESPACE
 from ctrlmgr.cli.options import configure_logging
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
@@ -57,7 +58,8 @@ def opened(loaded: Loaded) -> Iterator[Database]:
     from ctrlmgr.inspection.database import open_database
 
     configure_logging(loaded.settings)
-    with open_database(loaded.settings.database_url) as database:
+    providers = providers_from(loaded.settings.database.encryption_provider_config)
+    with open_database(loaded.settings.database_url, providers=providers) as database:
         try:
             yield database
         except NotFound as error:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import click
 
 from ctrlmgr.cli.inspect import current_cluster
-from ctrlmgr.cli.options import DATABASE, configure_logging, takes_settings
+from ctrlmgr.cli.options import ENCRYPTED_DATABASE, configure_logging, takes_settings
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
@@ -81,7 +81,7 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
     decorated: Callable[..., Any] = command
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
-    return takes_settings(*DATABASE)(decorated)
+    return takes_settings(*ENCRYPTED_DATABASE)(decorated)
 
 
 _OPTIONS = (

@@ -12,6 +12,7 @@ from ctrlmgr.cli import completion
 from ctrlmgr.cli.inspect import sql_statements
 from ctrlmgr.cli.inspect.remote_log import is_copy, takes_log
 from ctrlmgr.cli.options import configure_logging, output_option
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def sql(
         raise click.UsageError(
             "audited requests are stored on the server's machine, not in its log; run this command there"
         )
-    opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
+    providers = providers_from(loaded.settings.database.encryption_provider_config)
+    url, folder = loaded.settings.database_url, loaded.settings.data_path
+    opened = open_requests(folder) if audit else open_database(url, providers=providers)
     with opened as database:
         database.refuse_power()
         if datasette:

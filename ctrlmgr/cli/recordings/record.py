@@ -232,7 +232,7 @@ def _export(
         named = names is None or str(resource) in names or resource.plural in names
         return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
 
-    with opened_log(loaded) as log:
+    with opened_log(loaded, decrypts=False) as log:
         start = None
         if ending is not None:
             check_log(ending, log, is_selected)

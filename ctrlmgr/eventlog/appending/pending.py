@@ -34,6 +34,7 @@ class PendingAppend:
     __slots__ = (
         "_callbacks",
         "_ended",
+        "bodies",
         "cause",
         "digests",
         "error",
@@ -56,9 +57,11 @@ class PendingAppend:
         *,
         recorded_at: int,
         append_id: int,
+        stored: Callable[[Place, bytes], bytes] | None = None,
     ) -> None:
         """Create an append with its time (µs since 1970) and its id (positive, 63 bits).
 
+        The function `stored` returns the payload that the log stores for an object; None if this is the object itself.
         The append keeps the current trace context if the trace is sampled. Raises `BadRequest` if there are no
         proposals or an ADDED proposal expects a revision.
         """
@@ -79,6 +82,7 @@ class PendingAppend:
         self.places: list[Place] = []
         self.within: dict[int, Place] = {}  # maps a proposal's index to the Namespace that must be unchanged
         self.digests: list[bytes] = []
+        self.bodies: list[bytes] | None = None if stored is None else []  # the stored payloads, if they differ
         self.size = 0
         for proposal in proposals:
             obj = proposal.object
@@ -89,8 +93,12 @@ class PendingAppend:
             if proposal.within is not None:
                 self.within[len(self.places)] = namespace_place(metadata.namespace)
             self.places.append(place)
-            self.size += len(obj.body)
-            self.digests.append(content_digest(place, obj.body, proposal.type.value, stamp))
+            body = obj.body
+            if stored is not None and self.bodies is not None:
+                body = stored(place, body)
+                self.bodies.append(body)
+            self.size += len(body)
+            self.digests.append(content_digest(place, body, proposal.type.value, stamp))
         self.events: Sequence[Event] = ()
         self.error: BaseException | None = None
         self._ended = False

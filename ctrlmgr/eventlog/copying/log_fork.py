@@ -25,7 +25,7 @@ from ctrlmgr.eventlog.copying.copied_tables import Read, TableCopy, lock_for_wri
 from ctrlmgr.eventlog.database_schema import new_uuid
 from ctrlmgr.eventlog.event import Head
 from ctrlmgr.eventlog.hash_chain import GENESIS
-from ctrlmgr.eventlog.log_tables import log_epoch, log_head
+from ctrlmgr.eventlog.log_tables import data_key, log_epoch, log_head
 
 
 def fork(read: Read, url: str, at: Revision, *, clock: Clock, random: Random) -> Head:
@@ -60,6 +60,7 @@ def _copy(connection: Connection, read: Read, at: Revision, now: int, uuid: str)
     copied.copy_terms()
     copied.copy_floors()
     copied.copy_imports()
+    copied.copy_whole([data_key])
     begun = {"after_revision": at, "parent_hash": newest, "started_at": now}
     return _begin_epoch(connection, copied.epochs(at - 1), own.uuid, uuid, begun)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import structlog
@@ -45,6 +45,9 @@ from ctrlmgr.eventlog.postgres.postgres_servers import POOL_SIZE, Servers, open_
 from ctrlmgr.eventlog.postgres.postgres_writer import PostgresWriter
 from ctrlmgr.eventlog.read_rows import read_head
 from ctrlmgr.eventlog.sqllog import SQLLog
+
+if TYPE_CHECKING:
+    from ctrlmgr.encryption.key_providers import KeyProviders
 
 __all__ = ["PostgresEventLog", "open_engine"]
 
@@ -134,6 +137,7 @@ class PostgresEventLog(SQLLog):
         random: Random,
         patience: float = 10.0,
         anchor: Anchor | None = None,
+        providers: KeyProviders | None = None,
         pool_size: int = POOL_SIZE,
     ) -> None:
         """Open a migrated database with up to `pool_size` connections that serve reads.
@@ -158,6 +162,7 @@ class PostgresEventLog(SQLLog):
                 random=random,
                 patience=patience,
                 anchor=anchor,
+                providers=providers,
             )
         except DBAPIError as error:
             engine.dispose()

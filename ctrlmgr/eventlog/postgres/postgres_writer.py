@@ -218,12 +218,20 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
         TextArray.of([proposal.object.metadata.uid.encode() for proposal in proposals]),
         BigintArray.of([_expected(proposal.expected) for proposal in proposals]),
         ByteaArray.of([digest for pending in group for digest in pending.digests]),
-        TextArray.of([proposal.object.body for proposal in proposals]),
+        TextArray.of(_bodies(group)),
         touched,
         *withins,
         _causes(group),
         _outcomes(outcomes),
     )
+
+
+def _bodies(group: Sequence[PendingAppend]) -> list[bytes]:
+    """Return the payloads to store."""
+    bodies: list[bytes] = []
+    for pending in group:
+        bodies += [each.object.body for each in pending.proposals] if pending.bodies is None else pending.bodies
+    return bodies
 
 
 def _withins(

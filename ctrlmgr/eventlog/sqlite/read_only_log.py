@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlalchemy import Connection
 
@@ -23,6 +23,9 @@ from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.database_schema import require_latest
 from ctrlmgr.eventlog.sqlite.sqlite_log import SQLiteEventLog, open_read_only, own_connection
 from ctrlmgr.eventlog.sqllog import SQLLog
+
+if TYPE_CHECKING:
+    from ctrlmgr.encryption.key_providers import KeyProviders
 
 _READ_ONLY = "the log is open for reading only"
 
@@ -43,7 +46,7 @@ class _NoWriter:
 class SQLiteReading(SQLiteEventLog):
     """An `EventLog` in a SQLite file that can only be read."""
 
-    def __init__(self, path: Path, *, clock: Clock, random: Random) -> None:
+    def __init__(self, path: Path, *, clock: Clock, random: Random, providers: KeyProviders | None = None) -> None:
         """Open a file that has the newest schema; raises `SchemaOutdated` if the file is missing."""
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
@@ -55,7 +58,7 @@ class SQLiteReading(SQLiteEventLog):
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
             self._closing = threading.Condition()
-            SQLLog.__init__(self, engine, _NoWriter(), clock=clock, random=random)
+            SQLLog.__init__(self, engine, _NoWriter(), clock=clock, random=random, providers=providers)
             undo.pop_all()
 
     def _scrub(self) -> NoReturn:

@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 from typing import cast as cast_type
 from urllib.parse import quote
 
@@ -38,6 +39,9 @@ from ctrlmgr.eventlog.log_tables import event, object_
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 from ctrlmgr.eventlog.sqlite.sqlite_writer import CHECKPOINT, SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
+
+if TYPE_CHECKING:
+    from ctrlmgr.encryption.key_providers import KeyProviders
 
 _POLL = 0.01
 """The number of seconds between reads of the head in shared memory."""
@@ -127,6 +131,7 @@ class SQLiteEventLog(SQLLog):
         random: Random,
         patience: float = 10.0,
         anchor: Anchor | None = None,
+        providers: KeyProviders | None = None,
     ) -> None:
         """Open a file that has the newest schema; `SQLLog` documents the arguments."""
         with ExitStack() as undo:  # closes the opened connections if a later step fails
@@ -148,6 +153,7 @@ class SQLiteEventLog(SQLLog):
                 random=random,
                 patience=patience,
                 anchor=anchor,
+                providers=providers,
             )
             undo.pop_all()
 

@@ -267,7 +267,8 @@ class SQLiteWriter:
             event = pending.event(index, revision, previous, parent)
             state.move(pending.proposals[index], revision)
             work.changed[state.id] = state
-            work.events += _row(event, state.id)
+            body = event.object.body if pending.bodies is None else pending.bodies[index]
+            work.events += _row(event, state.id, body)
             events.append(event)
         self._revision, self._hash = revision, parent
         if pending.fence and pending.fence.takeover:
@@ -413,7 +414,7 @@ def _runs(rows: int) -> list[int]:
     return runs
 
 
-def _row(event: Event, object_id: int) -> tuple[Any, ...]:
+def _row(event: Event, object_id: int, body: bytes) -> tuple[Any, ...]:
     return (
         event.revision,
         object_id,
@@ -426,5 +427,5 @@ def _row(event: Event, object_id: int) -> tuple[Any, ...]:
         event.reconcile,
         event.append_id,
         event.hash,
-        event.object.body.decode(),
+        body.decode(),
     )

@@ -80,9 +80,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "--emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--enable-logs-handler": FixedFlag(("false",), "/logs is not served; read the output of the process"),
-    "--encryption-provider-config": RefusedFlag("ctrlmgr stores values unencrypted; encrypt the disk or the database"),
     "--encryption-provider-config-automatic-reload": FixedFlag(
-        ("false",), "ctrlmgr does not support --encryption-provider-config"
+        ("false",), "restart the process after a change of the file of --encryption-provider-config"
     ),
     "--etcd-cafile": _NO_ETCD,
     "--etcd-certfile": _NO_ETCD,

@@ -1,0 +1,24 @@
+"""Encryption at rest: the configuration of Kubernetes, and the ciphers that protect the data keys of a log.
+
+`eventlog.payload_codec` encrypts the objects themselves with these data keys.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the cryptography package is imported only if objects are encrypted
+    from ctrlmgr.encryption.key_providers import KeyProviders
+
+
+def providers_from(file: str) -> KeyProviders | None:
+    """Return the ciphers of an EncryptionConfiguration; None if `file` is empty.
+
+    Raises `SettingsError` if the file is invalid.
+    """
+    if not file:
+        return None
+    from ctrlmgr.encryption.key_providers import read_providers
+
+    return read_providers(Path(file).expanduser())

@@ -1,0 +1,138 @@
+"""Encrypts and decrypts data keys with the keys of an EncryptionConfiguration.
+
+Guarantees: each cipher writes the bytes that kube-apiserver would write after the same prefix. The prefix names the
+provider and the key, such as `k8s:enc:aescbc:v1:key1:`.
+
+Source: apiserver `pkg/storage/value/encrypt/aes/aes.go`, `encrypt/secretbox/secretbox.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.padding import PKCS7
+
+from ctrlmgr.errors import SettingsError
+
+RandomBytes = Callable[[int], bytes]
+"""Returns as many bytes as its argument says, from a cryptographically secure source."""
+
+_BLOCK: Final = 16
+_NONCE: Final = 12
+
+
+class KeyRefused(Exception):
+    """Raised if a key cannot decrypt a value: the key is another one, or the value was changed."""
+
+
+class KeyCipher(Protocol):
+    """Encrypts data keys with one key of a provider."""
+
+    prefix: str
+    """The prefix of the values that this cipher encrypts; values with this prefix are decrypted with this cipher."""
+
+    def encrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the encrypted value; `context` must be the same when the value is decrypted."""
+
+    def decrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the decrypted value; raises `KeyRefused`."""
+
+
+class Identity:
+    """Does not encrypt."""
+
+    prefix = "k8s:enc:identity:"
+
+    def encrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the value unchanged."""
+        return value
+
+    def decrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the value unchanged."""
+        return value
+
+
+class AesCbc:
+    """Encrypts with AES in CBC mode, with a random initialization vector and PKCS #7 padding.
+
+    CBC does not detect changes of a value; the hash chain and the encryption of payloads (GCM) do.
+    """
+
+    def __init__(self, name: str, key: bytes, random: RandomBytes) -> None:
+        """Create a cipher with a key of 16, 24 or 32 bytes."""
+        self.prefix = f"k8s:enc:aescbc:v1:{name}:"
+        self._key = algorithms.AES(key)
+        self._random = random
+
+    def encrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the initialization vector and the encrypted value."""
+        vector = self._random(_BLOCK)
+        padding = PKCS7(_BLOCK * 8).padder()
+        cipher = Cipher(self._key, modes.CBC(vector)).encryptor()
+        return vector + cipher.update(padding.update(value) + padding.finalize()) + cipher.finalize()
+
+    def decrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the decrypted value."""
+        if len(value) < 2 * _BLOCK or len(value) % _BLOCK:
+            raise KeyRefused
+        cipher = Cipher(self._key, modes.CBC(value[:_BLOCK])).decryptor()
+        padding = PKCS7(_BLOCK * 8).unpadder()
+        try:
+            return padding.update(cipher.update(value[_BLOCK:]) + cipher.finalize()) + padding.finalize()
+        except ValueError as error:
+            raise KeyRefused from error
+
+
+class AesGcm:
+    """Encrypts with AES in Galois/Counter mode, which detects changes of the value and of its context."""
+
+    def __init__(self, name: str, key: bytes, random: RandomBytes) -> None:
+        """Create a cipher with a key of 16, 24 or 32 bytes."""
+        self.prefix = f"k8s:enc:aesgcm:v1:{name}:"
+        self._aead = AESGCM(key)
+        self._random = random
+
+    def encrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the nonce, the encrypted value and its tag."""
+        nonce = self._random(_NONCE)
+        return nonce + self._aead.encrypt(nonce, value, context)
+
+    def decrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the decrypted value."""
+        try:
+            return self._aead.decrypt(value[:_NONCE], value[_NONCE:], context)
+        except (InvalidTag, ValueError) as error:
+            raise KeyRefused from error
+
+
+class Secretbox:
+    """Encrypts with XSalsa20 and Poly1305, as NaCl's secretbox does; the package PyNaCl is needed."""
+
+    def __init__(self, name: str, key: bytes, random: RandomBytes) -> None:
+        """Create a cipher with a key of 32 bytes; raises `SettingsError` if PyNaCl is not installed."""
+        try:
+            from nacl.secret import SecretBox
+        except ImportError as error:
+            raise SettingsError(
+                "the provider secretbox needs the package PyNaCl: pip install 'ctrlmgr[encryption]'"
+            ) from error
+        self.prefix = f"k8s:enc:secretbox:v1:{name}:"
+        self._box = SecretBox(key)
+        self._random = random
+
+    def encrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the nonce (24 bytes), the tag and the encrypted value."""
+        return bytes(self._box.encrypt(value, self._random(self._box.NONCE_SIZE)))
+
+    def decrypt(self, value: bytes, context: bytes) -> bytes:
+        """Return the decrypted value."""
+        from nacl.exceptions import CryptoError
+
+        try:
+            return bytes(self._box.decrypt(value))
+        except (CryptoError, ValueError) as error:
+            raise KeyRefused from error

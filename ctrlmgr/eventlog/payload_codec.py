@@ -1,0 +1,271 @@
+"""Encrypts the payloads of events: the only place where stored payloads become plain, and plain payloads stored.
+
+A stored payload of an encrypted object is JSON with the object's kind, apiVersion, name, namespace and uid, and the
+whole object in encrypted form:
+
+    {"kind":"Secret","apiVersion":"v1","metadata":{…},"encrypted":"k8s:enc:log:v1:DATAKEY:BASE64"}
+
+Guarantees:
+- The bytes after the data key's id are 32 random bytes, a nonce of 12 bytes, and the object encrypted with AES-256-GCM.
+  The key is derived from the data key and the random bytes (HKDF-Expand, SHA-256), so a data key never wears out.
+- A payload is bound to its resource, namespace and name: a payload that was copied to another object is refused.
+- The hash chain hashes stored payloads, so it can be verified without keys, and a rotation does not change it.
+- A data key is used only after it is durable in the table of data keys.
+
+Source of the derivation: apiserver `pkg/storage/value/encrypt/aes/aes_extended_nonce.go`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import Clock
+from ctrlmgr.encryption.key_ciphers import Identity, KeyCipher, KeyRefused, RandomBytes
+from ctrlmgr.encryption.key_providers import KeyProviders
+from ctrlmgr.errors import BadRequest, LogCorrupt, LogUnavailable
+from ctrlmgr.eventlog.data_keys import DataKey, DataKeys
+from ctrlmgr.eventlog.event import Failure
+from ctrlmgr.eventlog.hash_chain import Place
+from ctrlmgr.eventlog.purged_payload import PayloadHead, payload_head
+
+_PREFIX: Final = "k8s:enc:log:v1:"
+_MARK: Final = b',"encrypted":"k8s:enc:log:v1:'
+_TEXTS: Final = "texts"
+"""The name of the data keys that encrypt error texts; no resource has this name."""
+_TEXT_PLACE: Final = (_TEXTS, "", "")
+_SEED: Final = 32
+_NONCE: Final = 12
+
+
+class _Envelope(PayloadHead):
+    """The stored payload of an encrypted object."""
+
+    encrypted: str = ""
+
+
+_decode = msgspec.json.Decoder(_Envelope).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class _Current(NamedTuple):
+    """The data key that encrypts new payloads of a resource."""
+
+    id: str
+    seed: bytes
+
+
+class PayloadCodec:
+    """Encrypts and decrypts the payloads of one log; an instance is thread-safe."""
+
+    def __init__(
+        self, providers: KeyProviders, keys: DataKeys, *, clock: Clock, random: RandomBytes = secrets.token_bytes
+    ) -> None:
+        """Use `keys`, which the ciphers of `providers` encrypt."""
+        self._providers = providers
+        self._keys = keys
+        self._clock = clock
+        self._random = random
+        self._lock = threading.Lock()  # held while a data key is added
+        self._current: dict[str, _Current | None] = {}  # by resource; None if the resource is not encrypted
+        self._seeds: dict[str, bytes] = {}  # by the id of the data key
+
+    def stored(self, place: Place, body: bytes) -> bytes:
+        """Return the payload to store for an object; objects that are not encrypted are returned unchanged.
+
+        Raises `BadRequest` if the object has the form of an encrypted payload, and `LogUnavailable` if no data key can
+        be added.
+        """
+        if _MARK in body and _opened(body) is not None:
+            raise BadRequest("an object must not have a field `encrypted` that begins with k8s:enc:log:v1:")
+        current = self._current_of(place[0])
+        if current is None:
+            return body
+        head = payload_head(body)
+        sealed = self._sealed(current, place, body)
+        return _encode(_Envelope(head.kind, head.api_version, head.metadata, sealed))
+
+    def plain(self, place: Place, payload: bytes) -> bytes:
+        """Return the object of a stored payload.
+
+        A payload without encryption is returned unchanged, also if its data key was deleted. Raises `LogCorrupt` if the
+        payload was changed, and `LogUnavailable` if the key that encrypts its data key is missing.
+        """
+        if _MARK not in payload:
+            return payload
+        envelope = _opened(payload)
+        return payload if envelope is None else self._unsealed(place, envelope.encrypted, payload)
+
+    def hidden(self, text: str) -> str:
+        """Return an error text to store; the text is encrypted if any resource is, because it may quote an object."""
+        current = self._current_of(_TEXTS) if text else None
+        return text if current is None else self._sealed(current, _TEXT_PLACE, text.encode(errors="replace"))
+
+    def shown(self, text: str) -> str:
+        """Return the error text for a stored text."""
+        return self._unsealed(_TEXT_PLACE, text, text.encode()).decode() if text.startswith(_PREFIX) else text
+
+    def readable(self, text: str) -> str:
+        """Return a text of the database in plain form: a payload, an error text, or a text that is not encrypted.
+
+        The payload's own name and its data key say which object it is, so a payload that was copied to another object
+        is not refused.
+        """
+        if text.startswith(_PREFIX):
+            return self.shown(text)
+        payload = text.encode()
+        envelope = _opened(payload) if _MARK in payload else None
+        if envelope is None:
+            return text
+        named = envelope.encrypted.removeprefix(_PREFIX).partition(":")[0]
+        resource = next((each.resource for each in self._keys.all() if each.id == named), "")
+        place = (resource, envelope.metadata.namespace, envelope.metadata.name)
+        return self._unsealed(place, envelope.encrypted, payload).decode()
+
+    def shown_failure(self, failure: Failure) -> Failure:
+        """Return a failure with its texts decrypted."""
+        texts = {"error": self.shown(failure.error), "traceback": self.shown(failure.traceback)}
+        return msgspec.structs.replace(failure, **texts)
+
+    def _sealed(self, current: _Current, place: Place, body: bytes) -> str:
+        info, nonce = self._random(_SEED), self._random(_NONCE)
+        encrypted = AESGCM(_derived(current.seed, info)).encrypt(nonce, body, _context(place))
+        return f"{_PREFIX}{current.id}:{b64encode(info + nonce + encrypted).decode()}"
+
+    def _unsealed(self, place: Place, sealed: str, otherwise: bytes) -> bytes:
+        named, _, text = sealed.removeprefix(_PREFIX).partition(":")
+        seed = self._seed(named)
+        if seed is None:
+            return otherwise
+        try:
+            data = b64decode(text, validate=True)
+            info, nonce, encrypted = data[:_SEED], data[_SEED : _SEED + _NONCE], data[_SEED + _NONCE :]
+            return AESGCM(_derived(seed, info)).decrypt(nonce, encrypted, _context(place))
+        except (InvalidTag, ValueError) as error:
+            called = "/".join(filter(None, place))
+            raise LogCorrupt(f"the payload of {called} is damaged: data key {named} cannot decrypt it") from error
+
+    def _seed(self, id: str) -> bytes | None:
+        """Return a data key; None if the log has no data key with this id."""
+        seed = self._seeds.get(id)
+        if seed is None:
+            row = next((each for each in self._keys.all() if each.id == id), None)
+            if row is None:
+                return None
+            seed = self._seeds[id] = self._unwrapped(row)
+        return seed
+
+    def _unwrapped(self, key: DataKey) -> bytes:
+        for cipher in self._ciphers(key.resource):
+            if key.wrapped.startswith(cipher.prefix):
+                try:
+                    return cipher.decrypt(b64decode(key.wrapped[len(cipher.prefix) :]), _key_context(key))
+                except (KeyRefused, ValueError) as error:
+                    raise LogUnavailable(
+                        f"data key {key.id} of {key.resource} cannot be decrypted with {cipher.prefix}: the key in the "
+                        "EncryptionConfiguration is not the one that encrypted it"
+                    ) from error
+        raise LogUnavailable(
+            f"data key {key.id} of {key.resource} was encrypted with {_prefix_of(key)}, which the "
+            "EncryptionConfiguration does not have for this resource"
+        )
+
+    def _ciphers(self, resource: str) -> Sequence[KeyCipher]:
+        return self._providers.of_texts() if resource == _TEXTS else self._providers.of(Resource.parse(resource))
+
+    def _current_of(self, resource: str) -> _Current | None:
+        try:
+            return self._current[resource]
+        except KeyError:
+            with self._lock:
+                if resource not in self._current:
+                    self._current[resource] = self._chosen(resource)
+                return self._current[resource]
+
+    def _chosen(self, resource: str) -> _Current | None:
+        """Return the newest data key that the first cipher of a resource encrypted; add one if there is none."""
+        ciphers = self._ciphers(resource)
+        if not ciphers or isinstance(ciphers[0], Identity):
+            return None
+        of_resource = (each for each in self._keys.all() if each.resource == resource)
+        if mine := [each for each in of_resource if each.wrapped.startswith(ciphers[0].prefix)]:
+            return _Current(mine[-1].id, self._seeds.setdefault(mine[-1].id, self._unwrapped(mine[-1])))
+        now, seed = self._clock.now(), self._random(_SEED)
+        key = DataKey(self._random(8).hex(), resource, "", now, now)
+        self._keys.add(key._replace(wrapped=_wrapped(ciphers[0], key, seed)))
+        self._seeds[key.id] = seed
+        return _Current(key.id, seed)
+
+    def use(self, providers: KeyProviders) -> None:
+        """Use another configuration from now on; raises `LogUnavailable`, and changes nothing, if it lacks a key."""
+        changed = PayloadCodec(providers, self._keys, clock=self._clock, random=self._random)
+        changed.check()
+        with self._lock:
+            self._providers = providers
+            self._current.clear()
+
+    def check(self) -> None:
+        """Decrypt each data key of the log; raises `LogUnavailable` with the first one that cannot be decrypted."""
+        for key in self._keys.all():
+            self._seeds[key.id] = self._unwrapped(key)
+
+    def prepare(self) -> None:
+        """Check the data keys, and add the data keys of the resources that the configuration names."""
+        self.check()
+        for resource in self._providers.named():
+            self._current_of(str(resource))
+        self._current_of(_TEXTS)
+
+    def rotate(self) -> Iterator[tuple[DataKey, str]]:
+        """Encrypt each data key with the first cipher of its resource; yield each key before and its new prefix.
+
+        A rotation may be interrupted and started again at any time. Raises `LogUnavailable` if a data key cannot be
+        decrypted; then no key was changed.
+        """
+        self.check()
+        for key in self._keys.all():
+            cipher = self._ciphers(key.resource)[0]
+            if not key.wrapped.startswith(cipher.prefix):
+                wrapped = _wrapped(cipher, key, self._seeds[key.id])
+                if self._keys.rewrap(key, wrapped, self._clock.now()):
+                    yield key, cipher.prefix
+
+
+def _wrapped(cipher: KeyCipher, key: DataKey, seed: bytes) -> str:
+    return cipher.prefix + b64encode(cipher.encrypt(seed, _key_context(key))).decode()
+
+
+def _key_context(key: DataKey) -> bytes:
+    return f"{key.resource}/{key.id}".encode()
+
+
+def _prefix_of(key: DataKey) -> str:
+    return key.wrapped[: key.wrapped.rfind(":") + 1]
+
+
+def _context(place: Place) -> bytes:
+    return "\0".join(place).encode()
+
+
+def _derived(seed: bytes, info: bytes) -> bytes:
+    return HKDFExpand(SHA256(), 32, info).derive(seed)
+
+
+def _opened(payload: bytes) -> _Envelope | None:
+    """Return an encrypted payload, decoded; None if its bytes are not exactly as this module writes them."""
+    try:
+        envelope = _decode(payload)
+    except msgspec.MsgspecError:
+        return None
+    is_whole = envelope.encrypted.startswith(_PREFIX) and _encode(envelope) == payload
+    return envelope if is_whole else None
