@@ -126,6 +126,7 @@ VALUES = {
     "server.aggregator_reject_forwarding_redirect": "false",
     "controllers.simulated_metrics": "false",
     "server.feature_gates": "EnvFiles=false,AllAlpha=true",
+    "server.runtime_config": "storagemigration.k8s.io/v1beta1=true",
     "tls.cert_file": "server.crt",
     "tls.private_key_file": "server.key",
     "tls.sni_cert_key": "a.crt,a.key:a.example.com;b.crt,b.key",

@@ -39,6 +39,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.informer import EventWindow, Informers, Quarantine
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
+from ctrlmgr.kinds.runtime_config import chosen_versions
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
@@ -329,6 +330,7 @@ def _backend(
         guards_rights=True,
         lease=leader_lease(settings),
         gates=tuple(gates.items()),
+        served=chosen_versions(settings.server.runtime_config),
     )
     report_gates(gates)
     return Backend(

@@ -199,6 +199,17 @@ class ServerSettings:
             metavar="NAME=BOOL",
         ),
     ] = ()
+    runtime_config: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Versions of API groups that are served although Kubernetes does not serve them by default, as "
+            "GROUP/VERSION=true. api/alpha, api/beta and api/all stand for many versions. Most kinds of these versions "
+            "also need a feature gate.",
+            flag="--runtime-config",
+            metavar="KEY=BOOL",
+        ),
+    ] = ()
 
     enable_aggregator_routing: Annotated[
         bool,

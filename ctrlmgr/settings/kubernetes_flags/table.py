@@ -100,7 +100,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--peer-advertise-ip": _NO_PEERS,
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
-    "--runtime-config": FixedFlag(("", "api/all=true"), "all versions of all groups are served"),
     "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
     "--shutdown-send-retry-after": FixedFlag(("false",), "a stopping server finishes requests and refuses connections"),
     "--shutdown-watch-termination-grace-period": FixedFlag(
