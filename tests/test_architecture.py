@@ -98,7 +98,7 @@ def test_threads_start_in_one_place(module: str) -> None:
     assert not started or module == "ctrlmgr/threads.py"
 
 
-def test_objects_of_the_api_are_written_through_the_engine() -> None:
+def test_api_objects_are_written_through_the_engine() -> None:
     names = {module: {name for _, name in imported(module)} for module in RUNNING}
     past = {module for module, found in names.items() if any(name.endswith(".LogClient") for name in found)}
     assert past == WRITES_INTERNAL_OBJECTS
@@ -144,7 +144,7 @@ def evicted(node: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("module", [module for module in SHIPPED if not module.startswith("ctrlmgr/caches/")])
-def test_bounded_caches_are_those_of_one_package(module: str) -> None:
+def test_bounded_caches_use_one_package(module: str) -> None:
     assert list(hand_written_caches(tree(module))) == [], "use ctrlmgr.caches"
 
 
@@ -160,7 +160,7 @@ def test_bounded_caches_are_those_of_one_package(module: str) -> None:
     ],
 )
 @pytest.mark.parametrize("test", ["if len(self.x) >= 5", "while y or 5 < len(self.x)"])
-def test_caches_that_are_written_by_hand_are_found(test: str, eviction: str) -> None:
+def test_handwritten_caches_are_found(test: str, eviction: str) -> None:
     assert list(hand_written_caches(ast.parse(f"{test}:\n  {eviction}"))) == [2]
     assert list(hand_written_caches(ast.parse(f"{test}:\n  {eviction.replace('self.x', 'self.y')}"))) == []
 
@@ -172,16 +172,16 @@ def test_only_the_command_line_prints_or_exits(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_files_stay_readable_in_one_go(module: str) -> None:
+def test_files_have_a_readable_length(module: str) -> None:
     assert len((ROOT / module).read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
-def test_folders_stay_readable_at_a_glance() -> None:
+def test_folders_have_a_readable_size() -> None:
     files = Counter(module.rpartition("/")[0] for module in MODULES)
     assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
 
 
-def test_no_module_needs_itself_not_even_for_types() -> None:
+def test_no_module_imports_itself_even_for_types() -> None:
     """import-linter compares packages; this test also compares single modules, including imports within functions."""
     names = {module.removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in SHIPPED}
     needs: dict[str, set[str]] = {}
@@ -195,19 +195,19 @@ def test_no_module_needs_itself_not_even_for_types() -> None:
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("tests/")])
-def test_every_module_says_what_it_is(module: str) -> None:
+def test_every_module_has_a_docstring(module: str) -> None:
     assert ast.get_docstring(tree(module)), "a module opens with what it guarantees"
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_exception_to_a_rule_has_its_reason(module: str) -> None:
+def test_every_exception_to_a_rule_has_a_reason(module: str) -> None:
     text = (ROOT / module).read_text(encoding="utf-8")
     bare = [line.strip() for line in text.splitlines() if re.search(r"#\s*(type: ignore|noqa)[^#]*$", line)]
     assert not bare, "say why in the same line, after another #"
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module.startswith("tests/")])
-def test_nothing_is_skipped(module: str) -> None:
+def test_no_test_is_skipped(module: str) -> None:
     marks = {"pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail", "pytest.importorskip"}
     if module.startswith("tests/e2e/") or module == "tests/robustness/test_faults.py":
         # Reasons to skip a test: an old kubectl, its own behaviour, or faults that need the rights of root.

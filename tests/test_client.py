@@ -85,7 +85,7 @@ def test_create_fills_uid_and_creation_time_in_whole_seconds(client: LogClient, 
     }
 
 
-def test_a_write_returns_what_the_log_holds(client: LogClient, log: MemoryEventLog) -> None:
+def test_a_write_returns_the_stored_object(client: LogClient, log: MemoryEventLog) -> None:
     created = client.create(pod())
     assert log.get(created.resource, created.key) is created
     updated = client.update(edited(created, "new"))
@@ -93,13 +93,13 @@ def test_a_write_returns_what_the_log_holds(client: LogClient, log: MemoryEventL
     assert updated.revision == 2
 
 
-def test_create_of_what_exists_is_refused(client: LogClient) -> None:
+def test_creating_an_existing_object_is_refused(client: LogClient) -> None:
     client.create(pod())
     with pytest.raises(AlreadyExists, match='pods "p" already exists'):
         client.create(pod())
 
 
-def test_an_object_created_again_has_another_uid(client: LogClient) -> None:
+def test_a_recreated_object_has_another_uid(client: LogClient) -> None:
     first = client.create(pod())
     client.delete(first)
     assert client.create(pod()).uid != first.uid
@@ -127,7 +127,7 @@ def test_an_object_created_again_has_another_uid(client: LogClient) -> None:
         pytest.param({"labels": {"a": "b"}}, {"labels": {"a": "b"}}, id="labels are the caller's"),
     ],
 )
-def test_update_keeps_what_is_the_servers(client: LogClient, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_update_keeps_system_fields(client: LogClient, changes: dict[str, Any], expected: dict[str, Any]) -> None:
     created = client.create(pod())
     updated = client.update(edited(created, "new").with_metadata(**changes))
     assert {field: getattr(updated.metadata, field) for field in expected} == expected
@@ -144,7 +144,7 @@ def test_update_cannot_undo_a_deletion(client: LogClient, log: MemoryEventLog) -
     assert updated.metadata.deletion_grace_period_seconds == 0
 
 
-def test_an_update_that_changes_nothing_appends_nothing(client: LogClient, log: MemoryEventLog) -> None:
+def test_an_update_without_changes_appends_nothing(client: LogClient, log: MemoryEventLog) -> None:
     created = client.create(pod())
     idle = client.for_reconcile(cause())
     assert idle.update(created) is created
@@ -181,7 +181,7 @@ def replaced(client: LogClient) -> Object:
         pytest.param(lambda client: pod(), NotFound, None, id="it never was"),
     ],
 )
-def test_a_write_that_misses_its_revision_is_refused(
+def test_a_write_with_an_outdated_revision_is_refused(
     client: LogClient, log: MemoryEventLog, verb: str, make: Any, error: type[ApiError], actual: int | None
 ) -> None:
     obj = make(client)
@@ -192,7 +192,7 @@ def test_a_write_that_misses_its_revision_is_refused(
     assert log.head() == head
 
 
-def test_an_update_that_changes_nothing_of_a_stale_object_conflicts(client: LogClient) -> None:
+def test_an_update_without_changes_of_a_stale_object_conflicts(client: LogClient) -> None:
     read = client.create(pod())
     client.update(client.update(edited(read, "x")).with_metadata(labels={"a": "b"}))
     with pytest.raises(Conflict):
@@ -229,7 +229,7 @@ def test_delete_with_finalizers_marks_once_and_the_last_finalizer_deletes(
     assert log.get(created.resource, created.key) is None
 
 
-def test_removing_finalizers_of_a_living_object_deletes_nothing(client: LogClient, log: MemoryEventLog) -> None:
+def test_removing_finalizers_of_an_existing_object_deletes_nothing(client: LogClient, log: MemoryEventLog) -> None:
     created = client.create(pod(finalizers=["one"]))
     client.update(created.with_metadata(finalizers=None))
     assert log.get(created.resource, created.key) is not None
@@ -248,7 +248,7 @@ def cause(id: int = 5) -> Cause:
     return Cause(id, "tester", "default/p", 1, 0, (1, 2))
 
 
-def test_the_writes_of_a_reconcile_carry_its_cause_and_author(client: LogClient, log: MemoryEventLog) -> None:
+def test_writes_of_a_reconcile_have_its_cause_and_author(client: LogClient, log: MemoryEventLog) -> None:
     reconciling = client.for_reconcile(cause())
     assert not reconciling.wrote
     reconciling.delete(reconciling.update(edited(reconciling.create(pod()), "new")))
@@ -260,14 +260,14 @@ def test_the_writes_of_a_reconcile_carry_its_cause_and_author(client: LogClient,
     assert known.cause == cause()
 
 
-def test_for_reconcile_shares_everything_else(log: MemoryEventLog, clock: FakeClock) -> None:
+def test_for_reconcile_shares_all_other_fields(log: MemoryEventLog, clock: FakeClock) -> None:
     client = make_client(log, clock, fence=lambda: Fence("lease", 3, takeover=True))
     reconciling = client.for_reconcile(cause())
     assert reconciling.create(pod()).uid == "uid-1"
     assert events(log)[0].term == 3
 
 
-def test_the_fence_is_asked_at_every_write(log: MemoryEventLog, clock: FakeClock) -> None:
+def test_the_fence_is_checked_at_every_write(log: MemoryEventLog, clock: FakeClock) -> None:
     log.append([Proposal(EventType.ADDED, pod("lease"), 0)], author=AUTHOR, fence=Fence("l", 1, takeover=True))
     fences = iter([Fence("l", 1), None, Fence("l", 0)])
     client = make_client(log, clock, fence=lambda: next(fences))
@@ -285,7 +285,7 @@ def test_the_fence_is_asked_at_every_write(log: MemoryEventLog, clock: FakeClock
         pytest.param(OutcomeUnknown(), True, id="it may have been written"),
     ],
 )
-def test_a_failed_append_is_raised_and_wrote_says_whether_it_may_be_there(
+def test_a_failed_append_is_raised_and_wrote_returns_whether_it_may_exist(
     clock: FakeClock, error: Exception, wrote: bool
 ) -> None:
     class Failing(MemoryEventLog):
@@ -298,7 +298,7 @@ def test_a_failed_append_is_raised_and_wrote_says_whether_it_may_be_there(
     assert client.wrote is wrote
 
 
-def test_a_reconcile_writes_in_the_term_in_which_it_began_or_not_at_all(log: MemoryEventLog, clock: FakeClock) -> None:
+def test_a_reconcile_writes_only_in_the_term_in_which_it_began(log: MemoryEventLog, clock: FakeClock) -> None:
     log.append([Proposal(EventType.ADDED, pod("lease"), 0)], author=AUTHOR, fence=Fence("l", 1, takeover=True))
     fences = [Fence("l", 1)]
     client = make_client(log, clock, fence=lambda: fences[-1])
@@ -312,7 +312,7 @@ def test_a_reconcile_writes_in_the_term_in_which_it_began_or_not_at_all(log: Mem
     assert [event.term for event in events(log)] == [1, 1, 2, 2]
 
 
-def test_a_reconcile_begins_in_no_term_that_is_over(log: MemoryEventLog, clock: FakeClock) -> None:
+def test_a_reconcile_does_not_begin_in_an_ended_term(log: MemoryEventLog, clock: FakeClock) -> None:
     def fence() -> Fence:
         raise Fenced("this process does not lead")
 

@@ -31,7 +31,7 @@ class Sleeper:
         return self.woke_at
 
 
-def test_time_stands_still_until_stepped() -> None:
+def test_time_is_constant_until_stepped() -> None:
     clock = FakeClock(START)
     assert (clock.now(), clock.monotonic()) == (START, 0.0)
     clock.step(1.5)
@@ -56,7 +56,7 @@ def test_setting_the_clock_forward_is_a_step() -> None:
     assert (clock.now(), clock.monotonic()) == (START + 7_000_001, 7.000001)
 
 
-def test_setting_the_clock_back_moves_the_wall_clock_alone() -> None:
+def test_setting_the_clock_back_changes_only_the_wall_clock() -> None:
     clock = FakeClock(START)
     clock.step(5)
     clock.set(START)
@@ -65,7 +65,7 @@ def test_setting_the_clock_back_moves_the_wall_clock_alone() -> None:
     assert (clock.now(), clock.monotonic()) == (START + 1_000_000, 6.0)
 
 
-def test_no_time_is_no_wait() -> None:
+def test_a_zero_timeout_does_not_wait() -> None:
     clock = FakeClock()
     condition = threading.Condition(threading.Lock())
     with condition:
@@ -74,7 +74,7 @@ def test_no_time_is_no_wait() -> None:
         assert clock.wait(condition, 1e-9) is False
 
 
-def test_a_notified_waiter_says_so_and_one_whose_time_is_over_says_that() -> None:
+def test_a_notified_waiter_returns_true_and_a_timed_out_one_false() -> None:
     clock = FakeClock()
     condition = threading.Condition(threading.Lock())
 
@@ -94,7 +94,7 @@ def test_a_notified_waiter_says_so_and_one_whose_time_is_over_says_that() -> Non
     assert timed_out.result(DEADLINE) is False
 
 
-def test_a_step_short_of_the_deadline_wakes_nobody() -> None:
+def test_a_step_short_of_the_deadline_wakes_no_waiter() -> None:
     clock = FakeClock()
     sleeper = Sleeper(clock, [30.0])
     done = background(sleeper.run)
@@ -105,7 +105,7 @@ def test_a_step_short_of_the_deadline_wakes_nobody() -> None:
     assert done.result(DEADLINE) == [30.0]
 
 
-def test_one_far_step_fires_the_deadlines_of_one_thread_each_at_its_own_moment() -> None:
+def test_one_large_step_fires_the_deadlines_of_one_thread_each_at_its_time() -> None:
     clock = FakeClock()
     done = background(Sleeper(clock, [30.0, 50.0, 80.0]).run)
     clock.wait_for_waiters(1)
@@ -113,7 +113,7 @@ def test_one_far_step_fires_the_deadlines_of_one_thread_each_at_its_own_moment()
     assert done.result(DEADLINE) == [30.0, 50.0, 80.0]
 
 
-def test_one_far_step_fires_the_deadlines_of_several_threads_in_order() -> None:
+def test_one_large_step_fires_the_deadlines_of_several_threads_in_order() -> None:
     clock = FakeClock()
     sleepers = [Sleeper(clock, [moment]) for moment in (50.0, 30.0, 70.0)]
     done = [background(sleeper.run) for sleeper in sleepers]
@@ -122,7 +122,7 @@ def test_one_far_step_fires_the_deadlines_of_several_threads_in_order() -> None:
     assert [future.result(DEADLINE) for future in done] == [[50.0], [30.0], [70.0]]
 
 
-def test_a_woken_waiter_counts_again_only_once_it_has_blocked_again() -> None:
+def test_a_woken_waiter_counts_only_after_it_blocks_again() -> None:
     clock = FakeClock()
     condition = threading.Condition(threading.Lock())
     awake, go_on = threading.Event(), threading.Event()
@@ -148,7 +148,7 @@ def test_a_woken_waiter_counts_again_only_once_it_has_blocked_again() -> None:
     assert clock.monotonic() == 50
 
 
-def test_a_waiter_woken_for_another_ones_deadline_blocks_again() -> None:
+def test_a_waiter_woken_for_another_deadline_blocks_again() -> None:
     clock = FakeClock()
     condition = threading.Condition(threading.Lock())
 
@@ -167,7 +167,7 @@ def test_a_waiter_woken_for_another_ones_deadline_blocks_again() -> None:
     assert late.result(DEADLINE) == 50
 
 
-def test_a_woken_waiter_is_forgotten_before_it_runs() -> None:
+def test_a_woken_waiter_is_removed_before_it_runs() -> None:
     clock = FakeClock()
     go_on = threading.Event()
 
@@ -194,7 +194,7 @@ def test_a_woken_waiter_is_forgotten_before_it_runs() -> None:
     assert (due.result(DEADLINE), not_due.result(DEADLINE)) == (False, True)
 
 
-def test_a_step_does_not_wait_long_for_a_thread_that_went_off_to_work() -> None:
+def test_a_step_waits_only_briefly_for_a_working_thread() -> None:
     clock = FakeClock(patience=0.02)
     condition = threading.Condition(threading.Lock())
     go_on = threading.Event()
@@ -229,7 +229,7 @@ def test_waiting_without_a_timeout_has_no_deadline_and_counts_as_waiting() -> No
     assert done.result(DEADLINE) is True
 
 
-def test_the_system_clock_waits_on_the_condition_and_only_grows() -> None:
+def test_the_system_clock_waits_on_the_condition_and_is_monotonic() -> None:
     clock = SystemClock()
     condition = threading.Condition(threading.Lock())
     before = clock.monotonic()
@@ -247,11 +247,11 @@ def test_the_system_clock_waits_on_the_condition_and_only_grows() -> None:
         pytest.param("2026-01-02T05:04:05.123456+02:00", 1_767_323_045_123_456, id="another time zone"),
     ],
 )
-def test_rfc_3339_times_are_read(text: str, microseconds: int) -> None:
+def test_rfc_3339_times_are_parsed(text: str, microseconds: int) -> None:
     assert parse_time(text) == microseconds
 
 
-def test_times_are_written_as_kubernetes_writes_them() -> None:
+def test_times_are_formatted_like_kubernetes() -> None:
     moment = 1_767_323_045_123_456
     assert format_time(moment) == "2026-01-02T03:04:05.123456Z"
     assert format_time_seconds(moment) == "2026-01-02T03:04:05Z"
@@ -263,7 +263,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
         parse_time("2026-01-02T03:04:05")
 
 
-def test_another_time_is_told_while_waiting_goes_by_the_clock() -> None:
+def test_another_wall_time_is_returned_while_waiting_follows_the_clock() -> None:
     clock = FakeClock()
     there = OtherTime(lambda: 1_000_000, clock)
     assert (there.now(), there.monotonic()) == (1_000_000, clock.monotonic())

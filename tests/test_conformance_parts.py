@@ -15,16 +15,16 @@ IN_THE_MAKING = {
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_a_server_knows_the_set_up(part: Part) -> None:
+def test_a_server_knows_the_flags_of_the_setup(part: Part) -> None:
     assert {flag.partition("=")[0] for flag in lacking(part.flags)} <= IN_THE_MAKING
 
 
-def test_a_flag_that_no_server_knows_is_named() -> None:
+def test_an_unknown_flag_is_named() -> None:
     assert lacking(["--listen=x", "--no-such-flag=1"]) == ["--no-such-flag=1"]
 
 
 @pytest.mark.parametrize("name", ["scenarios", "workloads", "crd"])
-def test_the_recorded_controllers_are_all_there(name: str) -> None:
+def test_the_recorded_controllers_exist(name: str) -> None:
     (flag,) = [each for each in PARTS[name].flags if each.startswith("--controllers=")]
     wanted = flag.partition("=")[2].split(",")
     assert len(registry.enabled(wanted).descriptors) == len(wanted)

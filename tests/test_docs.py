@@ -53,7 +53,7 @@ def test_every_command_and_option_is_in_cli_md(name: str) -> None:
     assert not missing
 
 
-def test_cli_md_documents_no_command_that_is_gone() -> None:
+def test_cli_md_documents_no_removed_command() -> None:
     assert set(re.findall(r"^## ctrlmgr ([\w-]+)$", read("docs/cli.md"), re.MULTILINE)) == set(cli.COMMANDS)
 
 
@@ -62,11 +62,11 @@ def test_every_exit_code_is_in_cli_md() -> None:
 
 
 @pytest.mark.parametrize(("path", "content"), [*generated.files()], ids=lambda value: getattr(value, "name", ""))
-def test_what_is_generated_is_up_to_date(path: Path, content: str) -> None:
+def test_generated_files_are_up_to_date(path: Path, content: str) -> None:
     assert path.read_text(encoding="utf-8") == content, "run scripts/generate"
 
 
-def test_every_dependency_has_its_reason() -> None:
+def test_every_dependency_has_a_reason() -> None:
     project = tomllib.loads(read("pyproject.toml"))
     entries = itertools.chain(project["project"]["dependencies"], *project["dependency-groups"].values())
     wanted = {re.split(r"[^\w-]", entry)[0] for entry in entries}
@@ -79,7 +79,7 @@ def test_every_dependency_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
         file = page.parent / target if target else page
@@ -128,18 +128,18 @@ def test_the_commands_of_a_page_run(page: Path, workplace: tuple[Path, dict[str,
         ("(a)\n", "(a)  \n", True),
     ],
 )
-def test_an_output_is_compared_with_what_a_page_shows(shown: str, output: str, fits: bool) -> None:
+def test_an_output_is_compared_with_the_page(shown: str, output: str, fits: bool) -> None:
     assert (looks_like(shown).fullmatch(output) is not None) is fits
 
 
-def test_the_readme_shows_a_replay_and_where_kubectl_comes_from_on_its_first_screen() -> None:
+def test_the_first_screen_of_the_readme_shows_a_replay_and_the_source_of_kubectl() -> None:
     first = read("README.md").splitlines()[:45]
     assert "[kubectl](https://kubernetes.io/docs/tasks/tools/)" in "".join(first).partition("kubectl create")[0]
     assert any("ctrlmgr replay" in line for line in first)
     assert {"scripts/serve --nodes 3", "scripts/test"} <= {line.strip().split("  ")[0] for line in first}
 
 
-def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str, str]]) -> None:
+def test_the_readmes_replay_prints_the_shown_output(workplace: tuple[Path, dict[str, str]]) -> None:
     folder, environment = workplace
     block = re.search(
         r"^```console\n\$ (ctrlmgr replay [^\n]*)\n(.*?)^```", read("README.md"), re.MULTILINE | re.DOTALL
@@ -187,7 +187,7 @@ def shown(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if shown(page)], ids=lambda page: page.name)
-def test_the_files_that_commands_name_are_there(page: Path) -> None:
+def test_files_named_in_commands_exist(page: Path) -> None:
     made: set[str] = {*titled(page)}
     for command in (*commands(page), *shown(page)):
         made |= set(re.findall(r"(?:>+|-o|-out|--output|sqlite:///|backup) ?([\w./-]+)", command))
@@ -204,7 +204,7 @@ def test_the_files_that_commands_name_are_there(page: Path) -> None:
             assert not {name for name in FILE.findall(left[1]) if not (ROOT / name).exists()} - made, command
 
 
-def test_things_live_where_the_page_says() -> None:
+def test_the_page_names_existing_places() -> None:
     rows = re.findall(r"^\| ([^|]+) \| `([^`]+\.py)` \| ([^|]*)\|$", read("docs/where-things-live.md"), re.MULTILINE)
     assert len(rows) >= 20
     for behaviour, module, names in rows:

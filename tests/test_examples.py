@@ -17,7 +17,7 @@ from ctrlmgr import cli
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_a_controller_of_ones_own_shows_all_reasons_of_its_write(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_users_controller_shows_all_reasons_of_its_write(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "limits_controller.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines() == [
         "ADDED    configmaps default/limits because of revisions [1]",
@@ -25,7 +25,7 @@ def test_a_controller_of_ones_own_shows_all_reasons_of_its_write(capsys: pytest.
     ]
 
 
-def test_every_example_is_run() -> None:
+def test_every_example_runs() -> None:
     # tests/e2e runs `metrics_server.py`. `shop.py` runs its scenario in tests/framework and tests/serve, and
     # `website.py` its tests in tests/framework.
     names = [path.name for path in sorted(EXAMPLES.glob("[!_]*.py"))]
@@ -35,12 +35,12 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize(
     ("file", "language"), [("systemd/ctrlmgr.service", "ini"), ("container/Containerfile", "dockerfile")]
 )
-def test_what_the_documentation_shows_is_the_example(file: str, language: str) -> None:
+def test_the_documentation_shows_the_example(file: str, language: str) -> None:
     page = (EXAMPLES.parent / "docs" / "high-availability.md").read_text()
     assert re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL) == [(EXAMPLES / file).read_text()]
 
 
-def test_the_unit_is_one_that_works(tmp_path: Path) -> None:
+def test_the_example_unit_is_valid(tmp_path: Path) -> None:
     text = (EXAMPLES / "systemd" / "ctrlmgr.service").read_text()
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]  # keys as they are written, says its documentation
@@ -67,7 +67,7 @@ def test_the_unit_is_hardened() -> None:
     assert (said["NoNewPrivileges"], said["ProtectSystem"]) == ("yes", "strict")
 
 
-def test_the_image_is_made_of_what_is_pinned() -> None:
+def test_the_image_has_pinned_dependencies() -> None:
     lines = (EXAMPLES / "container" / "Containerfile").read_text().splitlines()
     base = next(line for line in lines if line.startswith("ARG BASE="))
     assert re.fullmatch(r"ARG BASE=\S+:\d+\.\d+\.\d+-\S+", base), "a release, not whatever is newest"
@@ -80,7 +80,7 @@ def test_the_image_is_made_of_what_is_pinned() -> None:
     assert {name for name, _ in named} == {name for name, _ in pinned} >= {"aiohttp", "cryptography", "hatchling"}
 
 
-def test_patroni_trusts_no_one_for_being_local() -> None:
+def test_patroni_trusts_no_local_user() -> None:
     rules = yaml.safe_load((EXAMPLES / "patroni" / "patroni.yml").read_text())["bootstrap"]["pg_hba"]
     methods = {rule.split()[-1] for rule in rules}
     assert methods == {"peer", "scram-sha-256"}

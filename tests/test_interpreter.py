@@ -32,7 +32,7 @@ print(collections)
 """
 
 
-def test_what_is_dropped_late_goes_with_one_of_sixteen_full_collections() -> None:
+def test_late_garbage_is_collected_by_one_of_sixteen_full_collections() -> None:
     command = [sys.executable, "-c", _FULL_COLLECTIONS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("16\n", "")
@@ -52,7 +52,7 @@ print(gc.get_freeze_count() - frozen > 10_000, gc.get_count()[0] < 5_000)
 
 
 @pytest.mark.parametrize(("many", "is_frozen"), [("50_000", "True True"), ("1_000", "False True")])
-def test_many_objects_that_were_left_while_it_was_paused_are_not_walked(many: str, is_frozen: str) -> None:
+def test_objects_allocated_while_paused_are_not_traversed(many: str, is_frozen: str) -> None:
     command = [sys.executable, "-c", _PAUSED.replace("{many}", many)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == (f"{is_frozen}\n", "")

@@ -30,14 +30,14 @@ def written(folder: Path, fields: object, name: str = "config") -> Path:
     return path
 
 
-def test_a_token(tmp_path: Path) -> None:
+def test_a_kubeconfig_with_a_token(tmp_path: Path) -> None:
     access = load([written(tmp_path, config({"server": "http://10.0.0.1:8080/"}, {"token": "secret"}))])
     assert (access.server, access.namespace, access.context) == ("http://10.0.0.1:8080", "shop", None)
     assert access.headers() == {"authorization": "Bearer secret"}
     assert "secret" not in repr(access)
 
 
-def test_a_password(tmp_path: Path) -> None:
+def test_a_kubeconfig_with_a_password(tmp_path: Path) -> None:
     access = load([written(tmp_path, config({"server": "http://a"}, {"username": "u", "password": "p"}))])
     assert access.headers() == {"authorization": f"Basic {base64.b64encode(b'u:p').decode()}"}
 
@@ -49,7 +49,7 @@ def test_a_token_file_beside_the_kubeconfig_is_read_each_time(tmp_path: Path) ->
         assert access.headers() == {"authorization": f"Bearer {token}"}
 
 
-def test_the_first_file_that_defines_something_wins(tmp_path: Path) -> None:
+def test_the_first_file_that_defines_a_name_wins(tmp_path: Path) -> None:
     first = written(tmp_path, config({"server": "http://first"}, {"token": "1"}), "a")
     second = written(tmp_path, config({"server": "http://second"}, {"token": "2"}), "b")
     other = written(tmp_path, config({"server": "http://other"}, {"token": "3"}, "two"), "c")
@@ -58,7 +58,7 @@ def test_the_first_file_that_defines_something_wins(tmp_path: Path) -> None:
     assert load(files, "two").headers() == {"authorization": "Bearer 3"}
 
 
-def test_a_credential_plugin_is_run_with_what_it_needs_to_know(tmp_path: Path) -> None:
+def test_a_credential_plugin_gets_its_environment(tmp_path: Path) -> None:
     script = (
         "import json, os; info = json.loads(os.environ['KUBERNETES_EXEC_INFO']);"
         "print(json.dumps({'status': {'token': os.environ['WHO'] + '@' + info['apiVersion']}}))"
@@ -73,7 +73,7 @@ def test_a_credential_plugin_is_run_with_what_it_needs_to_know(tmp_path: Path) -
     assert access.headers() == {"authorization": "Bearer me@client.authentication.k8s.io/v1"}
 
 
-def test_a_certificate_that_cannot_be_used(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_refused(tmp_path: Path) -> None:
     cluster = {"server": "https://a", "certificate-authority-data": base64.b64encode(b"nonsense").decode()}
     with pytest.raises(SettingsError, match="certificates of context 'one' cannot be used"):
         load([written(tmp_path, config(cluster, {}))])
@@ -96,22 +96,22 @@ PLUGIN = {"command": "/nowhere/at-all", "installHint": "install it"}
         (config({"server": "https://a"}, {"exec": PLUGIN}), "", "at-all' failed: .*; install it"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, fields: object, context: str, message: str) -> None:
+def test_errors_name_the_file(tmp_path: Path, fields: object, context: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         load([written(tmp_path, fields)], context)
 
 
-def test_no_kubeconfig_at_all(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no kubeconfig at"):
         load([tmp_path / "config"])
 
 
-def test_where_kubectl_looks(tmp_path: Path) -> None:
+def test_the_kubeconfig_is_searched_like_kubectl(tmp_path: Path) -> None:
     assert default_files({}, tmp_path) == [tmp_path / ".kube" / "config"]
     assert default_files({"KUBECONFIG": "/a:/b:"}, tmp_path) == [Path("/a"), Path("/b")]
 
 
-def test_in_a_pod(tmp_path: Path) -> None:
+def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
     variables = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     assert in_cluster(variables, tmp_path) is None
     (tmp_path / "token").write_text("t")

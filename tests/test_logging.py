@@ -43,7 +43,7 @@ def test_passwords_are_masked(text: str, masked: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["console", "json"])
-def test_no_field_lets_a_password_through(format: str) -> None:
+def test_no_field_shows_a_password(format: str) -> None:
     url = "postgresql://u:secret@h/db"
     log, stream = logged(format)
     log.info("opened", url=url, nested={"urls": [url]}, error=ValueError(url))
@@ -55,7 +55,7 @@ def test_no_field_lets_a_password_through(format: str) -> None:
     assert stream.getvalue().count("u:***@h") == 4
 
 
-def test_a_value_cannot_forge_a_line_or_drive_the_terminal() -> None:
+def test_a_value_cannot_forge_a_line_or_control_the_terminal() -> None:
     log, stream = logged("console")
     log.info("seen", name="a\n[info]forged\x1b[31m\u2028")
     assert stream.getvalue().count("\n") == 1
@@ -73,7 +73,7 @@ def test_a_traceback_keeps_its_lines_but_not_its_escapes() -> None:
     assert stream.getvalue().count("\n") > 3
 
 
-def test_json_is_one_object_a_line_that_begins_with_when_and_what() -> None:
+def test_json_lines_begin_with_time_and_event() -> None:
     log, stream = logged("json")
     log.info("a\nb", key="c\nd", number=3, nothing=None)
     (line,) = stream.getvalue().splitlines()
@@ -82,7 +82,7 @@ def test_json_is_one_object_a_line_that_begins_with_when_and_what() -> None:
     assert (fields["event"], fields["key"], fields["number"], fields["nothing"]) == ("a\nb", "c\nd", 3, None)
 
 
-def test_below_the_level_nothing_is_written() -> None:
+def test_lines_below_the_level_are_not_written() -> None:
     log, stream = logged("json", level="warning")
     log.info("quiet")
     log.warning("loud")
@@ -90,7 +90,7 @@ def test_below_the_level_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("format", ["console", "json"])
-def test_libraries_go_the_same_way(format: str) -> None:
+def test_lines_of_libraries_have_the_same_format(format: str) -> None:
     _, stream = logged(format)
     logging.getLogger("apscheduler").warning("late by %d s", 3)
     logging.getLogger("apscheduler").info("not worth a line")
@@ -98,12 +98,12 @@ def test_libraries_go_the_same_way(format: str) -> None:
     assert stream.getvalue().count("\n") == 1
 
 
-def test_ordinary_text_is_left_as_it_is() -> None:
+def test_ordinary_text_is_unchanged() -> None:
     assert escape("naïve – 日本語") == "naïve – 日本語"
 
 
 @pytest.mark.parametrize(
     "control", ["\x1b", "\x7f", "\x9b", "\u061c", "\u200e", "\u200f", "\u2028", "\u202a", "\u202e", "\u2066"]
 )
-def test_what_drives_a_terminal_or_turns_its_text_around_is_escaped(control: str) -> None:
+def test_control_and_bidirectional_characters_are_escaped(control: str) -> None:
     assert escape(f"a{control}b") == f"a{control.encode('unicode_escape').decode()}b"

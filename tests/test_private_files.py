@@ -31,7 +31,7 @@ def wide(folder: Path, *names: str) -> list[Path]:
     return files
 
 
-def test_what_others_could_read_they_no_longer_can_and_it_is_told(tmp_path: Path) -> None:
+def test_files_readable_by_others_are_restricted_and_reported(tmp_path: Path) -> None:
     files = wide(tmp_path, "ctrlmgr.db", "ctrlmgr.db-wal", "ctrlmgr.anchor", "pki/ca.key")
     with structlog.testing.capture_logs() as lines:
         narrow(tmp_path)
@@ -42,7 +42,7 @@ def test_what_others_could_read_they_no_longer_can_and_it_is_told(tmp_path: Path
     assert str(files[0]) in lines[0]["files"]
 
 
-def test_a_file_elsewhere_is_narrowed_when_it_is_named(tmp_path: Path) -> None:
+def test_a_file_outside_the_directory_is_restricted_if_named(tmp_path: Path) -> None:
     for name in ("data", "other"):
         (tmp_path / name).mkdir()
     (elsewhere,) = wide(tmp_path / "other", "log.sqlite")
@@ -50,21 +50,21 @@ def test_a_file_elsewhere_is_narrowed_when_it_is_named(tmp_path: Path) -> None:
     assert mode(elsewhere) == 0o600
 
 
-def test_what_is_not_ours_in_there_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_files_in_the_directory_are_unchanged(tmp_path: Path) -> None:
     (note,) = wide(tmp_path, "note.txt")
     (tmp_path / "link.db").symlink_to(note)
     narrow(tmp_path)
     assert mode(note) == 0o644
 
 
-def test_a_directory_that_many_share_is_left_alone(tmp_path: Path) -> None:
+def test_a_shared_directory_is_unchanged(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     narrow(tmp_path)
     assert mode(tmp_path) == 0o1777
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000])
-def test_commands_make_files_for_their_user_alone(tmp_path: Path, umask: int) -> None:
+def test_commands_create_files_readable_by_their_user_only(tmp_path: Path, umask: int) -> None:
     database = tmp_path / "data" / "log.db"
     command = [sys.executable, "-m", "ctrlmgr", "migrate", "--database", f"sqlite:///{database}"]
     subprocess.run(

@@ -24,7 +24,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_the_system_is_asked_once_for_hundreds(fetched: list[int]) -> None:
+def test_the_system_is_called_once_for_hundreds_of_numbers(fetched: list[int]) -> None:
     random = PooledRandom()
     numbers = {random.getrandbits(128) for _ in range(256)}
     assert len(numbers) == 256
@@ -34,7 +34,7 @@ def test_the_system_is_asked_once_for_hundreds(fetched: list[int]) -> None:
 
 
 @pytest.mark.parametrize("bits", [0, 1, 53, 63, 127, 128, 129, 1000])
-def test_as_many_bits_as_asked_for(bits: int) -> None:
+def test_the_requested_number_of_bits_is_returned(bits: int) -> None:
     random = PooledRandom()
     numbers = [random.getrandbits(bits) for _ in range(64)]
     assert all(number >> bits == 0 for number in numbers)
@@ -46,7 +46,7 @@ def test_a_negative_number_of_bits_is_refused() -> None:
         PooledRandom().getrandbits(-1)
 
 
-def test_what_is_made_of_bits_is_in_range() -> None:
+def test_derived_numbers_are_in_range() -> None:
     random = PooledRandom()
     assert all(0 <= random.random() < 1 for _ in range(1000))
     assert {random.randrange(3) for _ in range(200)} == {0, 1, 2}

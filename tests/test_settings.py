@@ -36,7 +36,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-def test_settings_toml_holds_every_key_at_its_default() -> None:
+def test_settings_toml_contains_every_key_with_its_default() -> None:
     file = ROOT / "settings.toml"
     loaded = load({}, {}, file)
     assert loaded.settings == Settings()
@@ -63,7 +63,7 @@ def test_the_data_directory_follows_the_xdg_specification(environment: dict[str,
     assert loaded.is_default("data_dir") is (found != "/data")
 
 
-def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:
+def test_flags_override_the_environment_the_file_and_the_default(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         '[log]\nlevel = "error"\nformat = "json"\n[server]\nlisten = "a:1"\n[controllers]\nconcurrent_gc_syncs = 5\n',
@@ -84,7 +84,7 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path:
     }
 
 
-def test_the_file_can_be_named_by_the_environment_and_the_flag_beats_it(tmp_path: Path) -> None:
+def test_the_environment_names_the_file_and_a_flag_overrides_it(tmp_path: Path) -> None:
     named = write(tmp_path, "[controllers]\nconcurrent_endpoint_syncs = 7\n")
     assert load({}, {"CTRLMGR_SETTINGS": str(named)}).settings.of(Options).concurrent_endpoint_syncs == 7
     other = tmp_path / "other.toml"
@@ -317,7 +317,7 @@ ONE_VALUE = {"audit.log_version", "audit.webhook_version"}
 
 
 @pytest.mark.parametrize("key", keys())
-def test_every_key_can_come_from_its_variable(key: str) -> None:
+def test_every_key_can_be_set_by_its_variable(key: str) -> None:
     loaded = load({}, {variable(key): VALUES[key]})
     assert (value_of(loaded.settings, key) == value_of(Settings(), key)) is (key in ONE_VALUE)
     assert [changed for changed, origin in loaded.origins.items() if origin != "default"] == [key]
@@ -356,7 +356,7 @@ def test_every_key_can_come_from_its_variable(key: str) -> None:
         pytest.param("[log", "{file}: not valid TOML", id="not TOML"),
     ],
 )
-def test_a_mistake_in_the_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_in_the_file_is_reported_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(SettingsError) as caught:
         load({}, {}, file)
@@ -369,22 +369,22 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         load({}, {}, tmp_path / "none.toml")
 
 
-def test_a_wrong_flag_is_called_by_its_name() -> None:
+def test_an_invalid_flag_is_named() -> None:
     with pytest.raises(SettingsError, match=r"^--listen is 'x'; it must be HOST:PORT"):
         load({"server.listen": "x"}, {})
 
 
-def test_a_variable_that_is_nearly_a_settings_is_refused() -> None:
+def test_a_misspelled_variable_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"CTRLMGR_LOG_LEVLE .* did you mean 'CTRLMGR_LOG_LEVEL'"):
         load({}, {"CTRLMGR_LOG_LEVLE": "debug"})
 
 
-def test_variables_that_kubernetes_puts_into_pods_are_left_alone() -> None:
+def test_variables_of_kubernetes_are_ignored() -> None:
     environment = {"CTRLMGR_PORT": "tcp://10.0.0.1:80", "CTRLMGR_SERVICE_HOST": "10.0.0.1"}
     assert load({}, environment).settings == Settings()
 
 
-def test_retention_rules_come_from_the_file_and_the_environment(tmp_path: Path) -> None:
+def test_retention_rules_are_read_from_the_file_and_the_environment(tmp_path: Path) -> None:
     wanted = {"leases.coordination.k8s.io": Retention(keep=2, keep_for=3600.0), "events": Retention(keep_for=86400.0)}
     file = write(
         tmp_path,
@@ -400,18 +400,18 @@ def test_retention_rules_come_from_the_file_and_the_environment(tmp_path: Path) 
     ("text", "seconds"),
     [("0", 0.0), ("0s", 0.0), ("250ms", 0.25), ("15s", 15.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("2d", 172800.0)],
 )
-def test_durations_are_read(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5s ", "5 s", "1h-2m", "1e3s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.25, 15.0, 61.0, 5400.0, 90061.001])
-def test_durations_are_written_as_they_are_read(seconds: float) -> None:
+def test_durations_survive_a_round_trip(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 
 
@@ -433,7 +433,7 @@ def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]
         ("", "/data/ctrlmgr.db-anchor"),
     ],
 )
-def test_the_anchor_has_a_place_beside_each_database(url: str, anchor: str | None) -> None:
+def test_the_anchor_has_a_path_beside_each_database(url: str, anchor: str | None) -> None:
     settings = load({"database.url": url, "data_dir": "/data"}, {}).settings
     assert settings.anchor_path == (Path(anchor) if anchor else None)
     assert settings.anchor_key_path == (Path(f"{anchor}.key") if anchor else None)
@@ -444,12 +444,12 @@ def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytes
     assert Settings().database_url == "sqlite:////home/somebody/.local/state/ctrlmgr/ctrlmgr.db"
 
 
-def test_every_value_can_be_asked_for_by_its_key() -> None:
+def test_every_value_can_be_read_by_its_key() -> None:
     assert value_of(Settings(), "log.level") == "info"
     assert len(keys()) == len(set(map(variable, keys()))), "two keys share a variable"
 
 
-def test_a_former_key_works_with_a_warning_and_the_present_one_beats_it(tmp_path: Path) -> None:
+def test_a_former_key_causes_a_warning_and_the_current_one_overrides_it(tmp_path: Path) -> None:
     file = write(tmp_path, "[endpoints]\nworkers = 6\n")
     loaded = load({}, {}, file)
     assert loaded.settings.of(Options).concurrent_endpoint_syncs == 6

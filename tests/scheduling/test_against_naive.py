@@ -231,7 +231,7 @@ class Case:
 
 
 @pytest.mark.parametrize("seed", CASES)
-def test_the_same_nodes_words_and_best(seed: int) -> None:
+def test_nodes_messages_and_scores_equal_a_naive_scheduler(seed: int) -> None:
     case = Case(seed)
     found = decided(case)
     feasible = {
@@ -244,7 +244,7 @@ def test_the_same_nodes_words_and_best(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", CASES)
-def test_the_same_victims(seed: int) -> None:
+def test_victims_equal_a_naive_scheduler(seed: int) -> None:
     case = Case(seed)
     filters = Filters(case.info, case.cluster.list(), {}, volumes_of(case.pod, case.nodes), devices_of(case.pod))
     budgets = [
@@ -261,7 +261,7 @@ def test_the_same_victims(seed: int) -> None:
         assert (None if isinstance(ours, Refusal) else [each.key.name for each in ours.victims]) == expected
 
 
-def test_the_cases_are_of_all_kinds() -> None:
+def test_the_generated_cases_cover_all_features() -> None:
     cases = [Case(seed) for seed in CASES]
     decisions = [decided(each) for each in cases]
     reasons = {reason for each in decisions for refusal in each.refusals.values() for reason in refusal.reasons}
@@ -272,5 +272,5 @@ def test_the_cases_are_of_all_kinds() -> None:
     assert sum(len(each.best) > 1 for each in decisions) > 10
 
 
-def test_keys_are_those_of_the_pods() -> None:
+def test_cache_keys_belong_to_equal_pods() -> None:
     assert Case(1).info.key == Key(Case(1).pod["metadata"]["namespace"], "new")

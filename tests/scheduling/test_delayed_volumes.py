@@ -54,5 +54,5 @@ def claim(
         ),
     ],
 )
-def test_what_claims_have_where_a_pod_goes(delayed: list[Delayed], expected: dict[Key, str] | None) -> None:
+def test_claims_of_a_pod_are_checked_for_its_node(delayed: list[Delayed], expected: dict[Key, str] | None) -> None:
     assert allotted(delayed, "here", {"zone": "a"}) == expected

@@ -42,7 +42,7 @@ def test_a_strategy_scores_the_use_of_resources(node: NodeInfo, strategy: Strate
     assert fit_scores(pod(cpu="1", memory="4Gi"), [node], strategy) == [expected]
 
 
-def test_balance_counts_what_the_pod_improves(node: NodeInfo) -> None:
+def test_balance_scores_the_improvement_by_the_pod(node: NodeInfo) -> None:
     even, uneven = pod(cpu="2", memory="4Gi"), pod(cpu="4", memory="1Ki")
     assert balance_scores(even, [node], BASIC) == [75]
     assert balance_scores(uneven, [node], BASIC) == [50 + (50 + 50 - 100) // 2]

@@ -26,12 +26,12 @@ LABELS = {"zone": "a", "cores": "8", "blank": ""}
         ({"key": "k", "operator": "Whatever", "value": "v"}, False),
     ],
 )
-def test_what_a_toleration_covers(toleration: dict[str, Any], tolerated: bool) -> None:
+def test_a_toleration_matches_taints(toleration: dict[str, Any], tolerated: bool) -> None:
     taint = Taint("k", "v", "NoExecute")
     assert msgspec.convert(toleration, Toleration).tolerates(taint) is tolerated
 
 
-def test_only_taints_of_the_effects_asked_for_count() -> None:
+def test_only_taints_of_the_given_effects_count() -> None:
     taints = [Taint("soft", effect="PreferNoSchedule"), Taint("hard", effect="NoExecute")]
     assert first_untolerated(taints, []) == taints[1]
     assert first_untolerated(taints, [Toleration("hard", "Exists")]) is None
@@ -61,7 +61,7 @@ def test_only_taints_of_the_effects_asked_for_count() -> None:
         ({}, False),
     ],
 )
-def test_which_nodes_a_term_matches(term: dict[str, Any], matches: bool) -> None:
+def test_a_term_matches_nodes(term: dict[str, Any], matches: bool) -> None:
     selector = msgspec.convert({"nodeSelectorTerms": [term]}, NodeSelector)
     assert selector.matches("n", LABELS) is matches
     either = {"nodeSelectorTerms": [term, {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}
@@ -86,6 +86,6 @@ def test_a_selector_without_terms_matches_nothing() -> None:
         ({"tolerations": [{"operator": "Exists"}]}, [{"key": "k", "effect": "NoExecute"}], Fit(True, True)),
     ],
 )
-def test_where_a_daemon_belongs(spec: dict[str, Any], taints: list[dict[str, str]], expected: Fit) -> None:
+def test_a_daemon_pod_runs_on_eligible_nodes(spec: dict[str, Any], taints: list[dict[str, str]], expected: Fit) -> None:
     node = {"metadata": {"name": "n", "labels": LABELS}, "spec": {"taints": taints}}
     assert fit(msgspec.convert(spec, FitSpec), msgspec.convert(node, FitNode)) == expected

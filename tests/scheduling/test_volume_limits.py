@@ -29,7 +29,7 @@ GCE = "pd.csi.storage.gke.io"
         ({"vsphereVolume": {"volumePath": "p"}}, {}, None),
     ],
 )
-def test_volumes_are_named_as_their_csi_drivers_name_them(
+def test_volumes_have_the_names_of_their_csi_drivers(
     source: dict[str, Any], labels: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
     found = volume_name(msgspec.convert(source, DiskSources), labels)

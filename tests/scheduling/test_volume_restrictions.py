@@ -30,9 +30,7 @@ def clash(one: dict[str, Any], other: dict[str, Any]) -> bool:
         ({GCE: {"pdName": "d"}}, {"iscsi": {"iqn": "d"}}, False),
     ],
 )
-def test_disks_that_two_pods_cannot_have_on_one_node(
-    one: dict[str, Any], other: dict[str, Any], expected: bool
-) -> None:
+def test_two_pods_cannot_use_one_disk_on_a_node(one: dict[str, Any], other: dict[str, Any], expected: bool) -> None:
     assert clash(one, other) is clash(other, one) is expected
 
 
@@ -50,5 +48,7 @@ def test_disks_that_two_pods_cannot_have_on_one_node(
         ({"other": "a"}, {ZONE: "b"}, True),
     ],
 )
-def test_a_node_must_be_in_the_zones_of_volumes(volume: dict[str, str], node: dict[str, str], expected: bool) -> None:
+def test_a_node_must_be_in_the_zone_of_the_volumes(
+    volume: dict[str, str], node: dict[str, str], expected: bool
+) -> None:
     assert is_in_zones(zones_of(volume), node) is expected

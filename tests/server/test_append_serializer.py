@@ -83,7 +83,7 @@ class Shared:
         return self.log.snapshot(resource, namespace=namespace).objects
 
 
-def test_writes_that_come_together_are_few_appends_and_each_counts() -> None:
+def test_concurrent_writes_share_appends_and_each_is_counted() -> None:
     shared = Shared()
     told = asyncio.run(shared.add_all(*(f"n{number}" for number in range(100))))
     assert [events[0].object.name for events in told] == [f"n{number}" for number in range(100)]
@@ -92,14 +92,14 @@ def test_writes_that_come_together_are_few_appends_and_each_counts() -> None:
     assert len(shared.appends) < 5
 
 
-def test_what_does_not_fit_is_refused_alone() -> None:
+def test_a_conflicting_write_is_refused_alone() -> None:
     shared = Shared(most=3)
     told = asyncio.run(shared.add_all(*"abcde"))
     assert [isinstance(each, Forbidden) for each in told] == [False, False, False, True, True]
     assert shared.count == 3
 
 
-def test_one_that_the_log_refuses_does_not_take_the_others_with_it() -> None:
+def test_a_write_refused_by_the_log_does_not_affect_the_others() -> None:
     shared = Shared()
     shared.log.append([Proposal(EventType.ADDED, a_namespace("b"), 0)], author=ALICE)
     told = asyncio.run(shared.add_all("x", "a", "b", "c"))
@@ -119,7 +119,7 @@ def test_an_append_has_one_author() -> None:
     assert shared.count == 4
 
 
-def test_retry_sees_the_write_of_the_faster_process() -> None:
+def test_a_retry_sees_the_write_of_the_faster_process() -> None:
     shared = Shared()
     stale = shared.raised(shared)
     shared.log.append(shared.raised(shared), author=BOB)

@@ -45,9 +45,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def test_a_schema_is_compiled_off_the_loop_when_an_object_is_first_written(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_schema_is_compiled_off_the_loop_at_the_first_write(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = Threads()
     monkeypatch.setattr(Schema, "prepare", threads.noting(Schema.prepare))
     assert site.ask(WIDGETS).json["items"] == []
@@ -68,7 +66,7 @@ def named(plural: str, revision: int, group: str = "example.com") -> Object:
     return established(fields).at(revision)
 
 
-def test_kinds_that_came_one_by_one_are_those_that_came_at_once() -> None:
+def test_kinds_added_one_by_one_equal_kinds_added_at_once() -> None:
     objects = [named("as", 1), named("bs", 2), named("cs", 3, "apps"), named("ds", 4, "z.example.com"), named("as", 5)]
     one_by_one = builtin_kinds()
     for end in (1, 2, 3, 4):
@@ -120,7 +118,7 @@ def test_a_head_is_answered_where_a_get_is(site: Site) -> None:
         assert head.headers["content-length"] == str(len(got.body))
 
 
-def test_a_method_that_means_nothing_has_no_verb(site: Site) -> None:
+def test_an_unsupported_method_has_no_verb(site: Site) -> None:
     refused = site.ask(f"{WIDGETS}/a", "PROPFIND")
     assert refused.status == 405
     assert refused.json["message"] == ' is not supported on resources of kind "widgets.example.com"'

@@ -102,7 +102,7 @@ def obeyed(*commands: Command) -> Operation[list[Any]]:
     return answers
 
 
-def test_an_operation_without_commands_is_just_its_result(near: Parts) -> None:
+def test_an_operation_without_commands_returns_its_result(near: Parts) -> None:
     def operation() -> Generator[Command, Any, str]:
         yield from ()
         return "done"
@@ -110,7 +110,7 @@ def test_an_operation_without_commands_is_just_its_result(near: Parts) -> None:
     assert near.run(lambda: near.driver.run(operation())) == "done"
 
 
-def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_goes_on(near: Parts) -> None:
+def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_continues(near: Parts) -> None:
     def operation() -> Operation[tuple[Sequence[Any], Object | None]]:
         events = yield Append(added("a"), AUTHOR)
         return events, near.cacher.get(NAMESPACES, Key("", "a"))
@@ -134,7 +134,7 @@ class Heard:
         self.told.append("end")
 
 
-def test_operations_whose_appends_end_together_go_on_in_one_round(near: Parts) -> None:
+def test_operations_whose_appends_end_together_continue_in_one_round(near: Parts) -> None:
     heard = Heard()
     near.driver.round = heard
 
@@ -162,7 +162,7 @@ def test_every_append_of_an_operation_carries_its_fence(near: Parts) -> None:
     assert [event.term for event in near.log.events_after(0)] == [2, 2]
 
 
-def test_after_a_refused_append_the_cacher_has_what_it_was_refused_for(near: Parts) -> None:
+def test_after_a_refused_append_the_cacher_has_the_conflicting_event(near: Parts) -> None:
     near.log.append(added("a"), author=AUTHOR)
 
     def operation() -> Operation[tuple[Exception, Object | None]]:
@@ -177,7 +177,7 @@ def test_after_a_refused_append_the_cacher_has_what_it_was_refused_for(near: Par
     assert cached is not None
 
 
-def test_many_appends_end_each_with_its_own_events(near: Parts) -> None:
+def test_concurrent_appends_return_their_own_events(near: Parts) -> None:
     async def main() -> Any:
         names = [f"n{number}" for number in range(50)]
         return await asyncio.gather(*[near.driver.run(obeyed(Append(added(name), AUTHOR))) for name in names])
@@ -186,7 +186,7 @@ def test_many_appends_end_each_with_its_own_events(near: Parts) -> None:
     assert [answer[0][0].object.name for answer in answers] == [f"n{number}" for number in range(50)]
 
 
-def test_an_append_that_takes_too_long_is_of_unknown_outcome(near: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_above_its_timeout_has_an_unknown_outcome(near: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving, "WRITE_PATIENCE", 0.01)
 
     def never(proposals: Sequence[Proposal], *, author: Author, **_: Any) -> PendingAppend:
@@ -208,7 +208,7 @@ def test_a_read_runs_on_another_thread(near: Parts) -> None:
     assert isinstance(failed, Exception)
 
 
-def test_a_refresh_shows_what_was_appended_before_it(near: Parts) -> None:
+def test_a_refresh_shows_earlier_appends(near: Parts) -> None:
     def operation() -> Operation[Object | None]:
         near.log.append(added("a"), author=AUTHOR)
         yield REFRESH
@@ -217,13 +217,13 @@ def test_a_refresh_shows_what_was_appended_before_it(near: Parts) -> None:
     assert near.run(lambda: near.driver.run(operation())) is not None
 
 
-def test_awaiting_a_revision_of_the_future_gives_up(near: Parts) -> None:
+def test_awaiting_a_future_revision_times_out(near: Parts) -> None:
     near.log.append(added("a"), author=AUTHOR)
     assert near.run(lambda: near.driver.run(obeyed(Await(1, 10.0), Await(2, 0.01)))) == [None, None]
     assert near.cacher.revision == 1
 
 
-def test_awaiting_a_revision_ends_when_it_is_there(near: Parts) -> None:
+def test_awaiting_a_revision_ends_when_it_exists(near: Parts) -> None:
     async def main() -> None:
         waiting = asyncio.ensure_future(near.driver.run(obeyed(Await(1, 10.0))))
         await asyncio.sleep(0)
@@ -234,7 +234,7 @@ def test_awaiting_a_revision_ends_when_it_is_there(near: Parts) -> None:
     near.run(main)
 
 
-def test_a_far_log_is_asked_on_another_thread(far: Parts) -> None:
+def test_a_remote_log_is_queried_on_another_thread(far: Parts) -> None:
     def operation() -> Operation[Object | None]:
         far.log.append(added("a"), author=AUTHOR)
         yield REFRESH
@@ -243,7 +243,7 @@ def test_a_far_log_is_asked_on_another_thread(far: Parts) -> None:
     assert far.run(lambda: far.driver.run(operation())) is not None
 
 
-def test_one_query_serves_all_earlier_callers_only(far: Parts) -> None:
+def test_one_query_serves_only_earlier_callers(far: Parts) -> None:
     log = far.log
     assert isinstance(log, FarLog)
 
@@ -316,7 +316,7 @@ def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, Parts]:
 
 
 @pytest.mark.parametrize("compacted", [0, 3])
-def test_what_the_feed_has_lost_is_read_on_another_thread(compacted: Revision) -> None:
+def test_events_discarded_by_the_feed_are_read_on_another_thread(compacted: Revision) -> None:
     log, parts = lost("abcd", compacted=compacted)
     heard: list[Revision] = []
     parts.follower.on_advance(lambda: heard.append(parts.cacher.revision))
@@ -327,7 +327,7 @@ def test_what_the_feed_has_lost_is_read_on_another_thread(compacted: Revision) -
     assert heard == [0, 4]
 
 
-def test_what_the_feed_has_lost_is_read_once_the_log_is_back() -> None:
+def test_events_discarded_by_the_feed_are_read_after_the_log_recovers() -> None:
     log, parts = lost("abcd", compacted=0)
 
     async def main() -> None:
@@ -340,7 +340,7 @@ def test_what_the_feed_has_lost_is_read_once_the_log_is_back() -> None:
     assert parts.cacher.revision == 4
 
 
-def test_listeners_hear_once_of_however_many_events(near: Parts) -> None:
+def test_listeners_are_notified_once_for_several_events(near: Parts) -> None:
     heard: list[Revision] = []
     near.follower.on_advance(lambda: heard.append(near.cacher.revision))
 

@@ -67,7 +67,7 @@ def test_one_pod_is_found_by_its_name() -> None:
     assert (code, found["message"]) == (404, 'pods.metrics.k8s.io "gone" not found')
 
 
-def test_the_version_says_what_it_has() -> None:
+def test_the_version_lists_its_resources() -> None:
     _, found = ask("/apis/metrics.k8s.io/v1beta1")
     assert [(each["name"], each["kind"]) for each in found["resources"]] == [
         ("nodes", "NodeMetrics"),
@@ -86,7 +86,7 @@ def test_the_version_says_what_it_has() -> None:
         ("/api/v1/pods", b"", "GET", 404),
     ],
 )
-def test_anything_else_is_refused(path: str, query: bytes, method: str, code: int) -> None:
+def test_other_requests_are_refused(path: str, query: bytes, method: str, code: int) -> None:
     assert ask(path, query, method)[0] == code
 
 

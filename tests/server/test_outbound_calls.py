@@ -154,7 +154,7 @@ def called(
     return asyncio.run(run()), connections
 
 
-def test_a_connection_is_kept(tmp_path: Path) -> None:
+def test_a_connection_is_reused(tmp_path: Path) -> None:
     replies, connections = called(tmp_path, answers, times=3)
     assert [(each.code, each.body, each.problem) for each in replies] == [(200, b"{}", "")] * 3
     assert connections == 1
@@ -169,27 +169,27 @@ def test_a_connection_is_kept(tmp_path: Path) -> None:
         pytest.param(babbles, "malformed HTTP", id="speaks something else"),
     ],
 )
-def test_what_goes_wrong_is_told_within_the_timeout(tmp_path: Path, answer: Answer, problem: str) -> None:
+def test_a_failure_is_reported_within_the_timeout(tmp_path: Path, answer: Answer, problem: str) -> None:
     (reply,), _ = called(tmp_path, answer, timeout=1.0 if answer is hangs else 5.0)
     assert reply.problem.startswith(problem)
     assert reply.seconds < 5.0
 
 
-def test_a_redirection_is_followed_but_not_round_and_round(tmp_path: Path) -> None:
+def test_a_redirect_is_followed_but_not_in_a_circle(tmp_path: Path) -> None:
     (reply,), _ = called(tmp_path, answers, path="/moved")
     assert (reply.code, reply.body) == (200, b"{}")
     (reply,), _ = called(tmp_path, answers, path="/round")
     assert reply.problem == "stopped after 10 redirects"
 
 
-def test_a_certificate_that_is_over_or_for_another_is_none(tmp_path: Path) -> None:
+def test_an_expired_or_foreign_certificate_is_refused(tmp_path: Path) -> None:
     (over,), _ = called(tmp_path, answers, days=-1)
     assert over.problem == "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
     (other,), _ = called(tmp_path, answers, host="192.0.2.1")
     assert other.problem.startswith("tls: failed to verify certificate: x509: ")
 
 
-def test_where_no_one_listens(tmp_path: Path) -> None:
+def test_a_refused_connection_is_reported(tmp_path: Path) -> None:
     async def run() -> Reply:
         caller = Caller(SystemClock())
         (reply,) = await caller.call([Call("https://127.0.0.1:1/", b"{}", 2.0)])
@@ -199,7 +199,7 @@ def test_where_no_one_listens(tmp_path: Path) -> None:
     assert asyncio.run(run()).problem == "dial tcp 127.0.0.1:1: connect: connection refused"
 
 
-def test_call_carries_the_user(tmp_path: Path) -> None:
+def test_a_call_contains_the_user(tmp_path: Path) -> None:
     heads = []
 
     async def remembers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -214,7 +214,7 @@ def test_call_carries_the_user(tmp_path: Path) -> None:
     assert b"authorization: bearer t" in heads[-1]
 
 
-def test_a_call_passes_the_trace_on_and_is_a_span(tmp_path: Path) -> None:
+def test_a_call_passes_on_the_trace_and_is_a_span(tmp_path: Path) -> None:
     heads: list[bytes] = []
 
     async def hears(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -232,14 +232,14 @@ def test_a_call_passes_the_trace_on_and_is_a_span(tmp_path: Path) -> None:
     assert b"traceparent" not in heads[1]
 
 
-def test_the_name_that_a_certificate_must_bear_can_be_another_or_none(tmp_path: Path) -> None:
+def test_the_expected_name_of_a_certificate_can_be_changed_or_disabled(tmp_path: Path) -> None:
     (reply,), _ = called(tmp_path, answers, server_name="hook.invalid")
     assert reply.problem.startswith("tls: failed to verify certificate: x509: ")
     (reply,), _ = called(tmp_path, answers, host="192.0.2.1", is_checked=False)
     assert reply.code == 200
 
 
-def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
+def test_a_temporarily_failing_server_is_retried(tmp_path: Path) -> None:
     codes = iter((500, 429, 200, 503))
 
     async def answers_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -262,7 +262,7 @@ def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
         pytest.param(b"400 Bad\r\nretry-after: 0", [400], 1, id="to an answer that stands"),
     ],
 )
-def test_a_server_that_says_when_to_come_again_is_asked_again(
+def test_a_server_that_sends_retry_after_is_retried(
     tmp_path: Path, answer: bytes, codes: list[int], times: int
 ) -> None:
     asked = 0
@@ -280,7 +280,7 @@ def test_a_server_that_says_when_to_come_again_is_asked_again(
     assert ([each.code for each in replies], asked) == (codes, times)
 
 
-def test_a_server_is_not_asked_again_for_ever(tmp_path: Path) -> None:
+def test_retries_are_limited(tmp_path: Path) -> None:
     asked = 0
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

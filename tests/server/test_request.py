@@ -38,12 +38,12 @@ from tests.http.test_exchange import Line
         (b"a=%C3%A9", {"a": ["é"]}),
     ],
 )
-def test_a_query_is_read_as_go_reads_it(raw: bytes, expected: dict[str, list[str]]) -> None:
+def test_a_query_is_parsed_like_go(raw: bytes, expected: dict[str, list[str]]) -> None:
     assert parse_query(raw) == expected
 
 
 @pytest.mark.parametrize(("count", "told"), [(MOST_PARAMETERS, True), (MOST_PARAMETERS + 1, False)])
-def test_a_query_of_too_many_pairs_says_nothing(count: int, told: bool) -> None:
+def test_a_query_with_too_many_pairs_is_ignored(count: int, told: bool) -> None:
     assert bool(parse_query(b"&".join([b"a=b"] * count))) is told
 
 
@@ -66,7 +66,7 @@ def request(
     return Request(exchange, locate(b"/"), RequestIds(Random(1)))
 
 
-def test_a_body_is_put_together() -> None:
+def test_a_body_is_joined_from_its_pieces() -> None:
     assert asyncio.run(request(parts=[b"{", b'"a":', b"1}"]).body()) == b'{"a":1}'
 
 
@@ -74,29 +74,29 @@ def test_a_body_of_the_limit_is_read() -> None:
     assert len(asyncio.run(request(parts=[b"x" * BODY_LIMIT]).body())) == BODY_LIMIT
 
 
-def test_a_body_beyond_the_limit_is_refused_before_it_is_read() -> None:
+def test_a_body_above_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(RequestEntityTooLarge, match=r"^Request entity is too large: limit is 3145728$"):
         asyncio.run(request(length=BODY_LIMIT + 1, ends=False).body())
 
 
-def test_a_body_that_turns_out_too_large_is_refused() -> None:
+def test_a_body_that_exceeds_the_limit_while_reading_is_refused() -> None:
     with pytest.raises(RequestEntityTooLarge):
         asyncio.run(request(parts=[b"x" * 1_000_000] * 4, ends=False).body())
 
 
-def test_a_body_that_does_not_come_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_arrive_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "BODY_PATIENCE", 0)
     with pytest.raises(RequestTimeout, match="did not complete within the allotted timeout"):
         asyncio.run(request(parts=[b"{"], ends=False).body())
 
 
-def test_a_packed_body_is_refused() -> None:
+def test_a_compressed_body_is_refused() -> None:
     with pytest.raises(UnsupportedMediaType, match="must not be encoded"):
         asyncio.run(request({"content-encoding": "gzip"}, [b""]).body())
     assert asyncio.run(request({"content-encoding": "identity"}, [b"x"]).body()) == b"x"
 
 
-def test_of_two_headers_the_first_counts() -> None:
+def test_the_first_of_repeated_headers_counts() -> None:
     exchange = Exchange(
         Head("GET", b"/", b"", HeaderLines([(b"accept", b"one"), (b"accept", b"two")])), Line(), DEFAULT
     )
@@ -104,7 +104,7 @@ def test_of_two_headers_the_first_counts() -> None:
 
 
 @pytest.mark.parametrize("agent", ["x" * 900_000, "é" * 450_000])
-def test_a_long_user_agent_is_not_kept_with_every_event(agent: str) -> None:
+def test_a_long_user_agent_is_shortened(agent: str) -> None:
     asked = request({"user-agent": agent})
     asked.user = User("ann")
     assert len(asked.requester.user_agent) <= AGENT_LENGTH
@@ -114,7 +114,7 @@ def test_a_long_user_agent_is_not_kept_with_every_event(agent: str) -> None:
 LONG = Response(200, b"0123456789" * 100_000)
 
 
-def test_a_long_answer_goes_in_pieces_that_say_what_one_would() -> None:
+def test_a_long_response_is_sent_in_pieces_that_equal_the_whole() -> None:
     line = Line()
     asyncio.run(request(line=line).respond(LONG))
     head, _, body = line.written.partition(b"\r\n\r\n")
@@ -124,7 +124,7 @@ def test_a_long_answer_goes_in_pieces_that_say_what_one_would() -> None:
     assert (line.done, line.longest) == ([True], ONE_WRITE)
 
 
-def test_the_answer_to_a_head_is_as_long_and_has_no_body() -> None:
+def test_the_response_to_head_has_the_same_length_and_no_body() -> None:
     line = Line()
     asyncio.run(request(line=line, method="HEAD").respond(LONG))
     assert b"content-length: 1000000" in line.written
@@ -132,7 +132,7 @@ def test_the_answer_to_a_head_is_as_long_and_has_no_body() -> None:
     assert line.done == [True]
 
 
-def test_a_long_answer_waits_for_its_reader_and_ends_with_it() -> None:
+def test_a_long_response_waits_for_its_reader_and_ends_with_it() -> None:
     line = Line()
     exchange = Exchange(Head("GET", b"/", b"", HeaderLines()), line, DEFAULT)
 

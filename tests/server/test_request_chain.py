@@ -47,7 +47,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def test_a_step_may_wait(far_away: Site) -> None:
+def test_a_step_can_be_asynchronous(far_away: Site) -> None:
     assert far_away.ask(CONFIG_MAPS, headers={"X-User": "alice"}).status == 200
     assert far_away.ask(CONFIG_MAPS, headers={"X-User": "bob"}).status == 403
     review = {"spec": {"user": "alice", "resourceAttributes": {"verb": "get", "resource": "pods"}}}
@@ -56,7 +56,7 @@ def test_a_step_may_wait(far_away: Site) -> None:
     assert answer.json["status"] == {"allowed": True}
 
 
-def test_impersonation_waits_as_well(far_away: Site) -> None:
+def test_impersonation_can_be_asynchronous(far_away: Site) -> None:
     headers = {"X-User": "alice", "Impersonate-User": "bob"}
     answer = far_away.ask(CONFIG_MAPS, headers=headers)
     assert answer.status == 403
@@ -70,7 +70,7 @@ def test_refusals_reveal_nothing(far_away: Site) -> None:
         assert far_away.ask(path, headers={"X-User": "bob"}).status == 403
 
 
-def test_a_request_is_made_for_whom_its_headers_name(site: Site) -> None:
+def test_a_request_runs_as_the_impersonated_user(site: Site) -> None:
     headers = {"Impersonate-User": "bob", "Impersonate-Group": "dev", "Impersonate-Extra-Scopes": "view"}
     info = site.ask(WHO_AM_I, "POST", {}, headers).json["status"]["userInfo"]
     assert info == {"username": "bob", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["view"]}}

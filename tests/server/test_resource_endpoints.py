@@ -54,7 +54,7 @@ WRITE = {"PUT": "update", "PATCH": "patch"}
         ("/apis/apps/v1/namespaces/n/deployments/d/scale", {**READ, **WRITE}),
     ],
 )
-def test_the_methods_of_a_place(path: str, verbs: dict[str, str]) -> None:
+def test_the_methods_of_a_path(path: str, verbs: dict[str, str]) -> None:
     assert served(path) == verbs
 
 
@@ -76,15 +76,15 @@ def test_the_methods_of_a_place(path: str, verbs: dict[str, str]) -> None:
         "/api/v1/proxy/namespaces/n/pods/p",
     ],
 )
-def test_places_where_nothing_is(path: str) -> None:
+def test_unknown_paths_have_no_endpoint(path: str) -> None:
     assert find(path).endpoint is None
 
 
-def test_a_place_is_found_once_and_remembered() -> None:
+def test_an_endpoint_is_cached() -> None:
     assert find("/api/v1/namespaces/n/pods/p") is find("/api/v1/namespaces/n/pods/p")
 
 
-def test_places_of_one_shape_share_their_endpoint() -> None:
+def test_paths_of_one_form_share_their_endpoint() -> None:
     assert find("/api/v1/namespaces/n/pods/p").endpoint is find("/api/v1/namespaces/m/pods/q").endpoint
 
 
@@ -110,7 +110,7 @@ def test_places_of_one_shape_share_their_endpoint() -> None:
         ("GET", "/healthz", {}, "get"),
     ],
 )
-def test_what_a_request_wants_to_do(method: str, path: str, query: dict[str, list[str]], verb: str) -> None:
+def test_a_request_has_a_verb(method: str, path: str, query: dict[str, list[str]], verb: str) -> None:
     assert find(path).attributes(method, query).verb == verb
 
 
@@ -132,7 +132,7 @@ BAD = "!!"
         ("GET", {"fieldSelector": ["metadata.name=a"], "timeoutSeconds": ["x"]}, "", (ON_A,), ()),
     ],
 )
-def test_what_a_query_selects(
+def test_a_query_selects_objects(
     method: str,
     query: dict[str, list[str]],
     name: str,
@@ -144,30 +144,30 @@ def test_what_a_query_selects(
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch/namespaces/n/pods", "/api/v1/namespaces/n/pods/p"])
-def test_where_nothing_is_selected_selectors_are_passed_over(path: str) -> None:
+def test_selectors_are_ignored_by_verbs_without_selection(path: str) -> None:
     found = find(path).attributes("GET", {"fieldSelector": ["metadata.name=a"], "labelSelector": ["app=web"]})
     assert (found.fields, found.labels) == ((), ())
 
 
-def test_a_watch_and_a_list_of_one_place_are_told_apart_in_any_order() -> None:
+def test_a_watch_and_a_list_of_one_path_are_distinguished_in_any_order() -> None:
     place = find("/api/v1/namespaces/told/pods")
     verbs = [place.attributes("GET", query).verb for query in ({}, {"watch": ["1"]}, {}, {"watch": ["0"]})]
     assert verbs == ["list", "watch", "list", "list"]
 
 
-def test_attributes_name_everything_a_path_does() -> None:
+def test_attributes_contain_all_parts_of_a_path() -> None:
     path = "/apis/apps/v1/namespaces/n/deployments/d/scale"
     assert find(path).attributes("GET", {}) == Attributes("get", path, "apps", "v1", "deployments", "scale", "n", "d")
 
 
-def test_what_is_deprecated_says_so() -> None:
+def test_deprecated_versions_have_a_warning() -> None:
     endpoint = find("/api/v1/namespaces/n/endpoints").endpoint
     assert endpoint is not None
     text = b'299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     assert list(endpoint.headers) == [(b"warning", text)]
 
 
-def test_made_up_subresources_and_methods_are_not_kept() -> None:
+def test_invented_subresources_and_methods_are_not_cached() -> None:
     places = Places(builtin_kinds())
     place = places.find(b"/api/v1/namespaces/n/pods/p")
     for number in range(100):

@@ -43,7 +43,7 @@ def name(site: Site, request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_what_was_created_can_be_got(site: Site, name: str) -> None:
+def test_a_created_object_can_be_read(site: Site, name: str) -> None:
     answer = site.ask(f"{CONFIG_MAPS}/{name}")
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
@@ -53,7 +53,7 @@ def test_what_was_created_can_be_got(site: Site, name: str) -> None:
     assert answer.json["data"] == {"k": "v"}
 
 
-def test_a_list_has_items_without_kinds(site: Site, name: str) -> None:
+def test_items_of_a_list_have_no_kind(site: Site, name: str) -> None:
     listed = site.ask(f"{CONFIG_MAPS}?fieldSelector=metadata.name%3D{name}").json
     assert listed["kind"] == "ConfigMapList"
     assert [sorted(item) for item in listed["items"]] == [["data", "metadata"]]
@@ -61,11 +61,11 @@ def test_a_list_has_items_without_kinds(site: Site, name: str) -> None:
     assert name in [item["metadata"]["name"] for item in everywhere["items"]]
 
 
-def test_an_empty_list_has_items(site: Site) -> None:
+def test_an_empty_list_has_an_empty_array(site: Site) -> None:
     assert '"items":[]}' in site.ask("/api/v1/namespaces/default/secrets").body
 
 
-def test_pages_lead_to_each_other(site: Site, name: str) -> None:
+def test_pages_have_continue_tokens(site: Site, name: str) -> None:
     site.create(f"{name}-2")
     first = site.ask(f"{CONFIG_MAPS}?limit=1").json
     assert len(first["items"]) == 1
@@ -73,7 +73,7 @@ def test_pages_lead_to_each_other(site: Site, name: str) -> None:
     assert second["items"][0]["metadata"]["name"] > first["items"][0]["metadata"]["name"]
 
 
-def test_an_update_and_a_patch(site: Site, name: str) -> None:
+def test_an_object_is_updated_and_patched(site: Site, name: str) -> None:
     obj = site.ask(f"{CONFIG_MAPS}/{name}").json
     updated = site.ask(f"{CONFIG_MAPS}/{name}", "PUT", {**obj, "data": {"k": "w"}})
     assert (updated.status, updated.json["data"]) == (200, {"k": "w"})
@@ -81,20 +81,20 @@ def test_an_update_and_a_patch(site: Site, name: str) -> None:
     assert site.change(name, x="y")["data"] == {"k": "w", "x": "y"}
 
 
-def test_author_is_the_user_and_the_user_agent(site: Site, name: str) -> None:
+def test_the_author_is_the_user_and_the_user_agent(site: Site, name: str) -> None:
     site.ask(f"{CONFIG_MAPS}/{name}", "PATCH", {"data": {"a": "b"}}, {**MERGE, "User-Agent": "tester/1.0"})
     event = site.log.events_after(site.log.head().revision - 1)[-1]
     assert (event.actor, event.user_agent) == ("admin", "tester/1.0")
 
 
-def test_a_deletion_is_told_with_a_status(site: Site, name: str) -> None:
+def test_a_deletion_returns_a_status(site: Site, name: str) -> None:
     answer = site.ask(f"{CONFIG_MAPS}/{name}", "DELETE")
     assert (answer.status, answer.json["status"], answer.json["details"]["name"]) == (200, "Success", name)
     gone = site.ask(f"{CONFIG_MAPS}/{name}")
     assert gone.json["message"] == f'configmaps "{name}" not found'
 
 
-def test_options_of_a_deletion_come_in_its_body(site: Site, name: str) -> None:
+def test_options_of_a_deletion_are_in_its_body(site: Site, name: str) -> None:
     answer = site.ask(f"{CONFIG_MAPS}/{name}", "DELETE", {"preconditions": {"uid": "another"}})
     assert (answer.status, answer.json["reason"]) == (409, "Conflict")
 
@@ -105,7 +105,7 @@ def test_a_collection_is_deleted_and_listed(site: Site, name: str) -> None:
     assert site.ask(path).json["items"] == []
 
 
-def test_bodies_may_be_yaml_and_answers_too(site: Site) -> None:
+def test_bodies_and_responses_can_be_yaml(site: Site) -> None:
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: in-yaml\ndata: {a: b}\n"
     answer = site.ask(CONFIG_MAPS, "POST", body, {"Content-Type": "application/yaml", "Accept": "application/yaml"})
     assert (answer.status, answer.headers["content-type"]) == (201, "application/yaml")
@@ -122,19 +122,19 @@ def test_a_body_without_a_type_is_json(site: Site) -> None:
     connection.close()
 
 
-def test_people_get_indented_answers(site: Site, name: str) -> None:
+def test_browsers_get_indented_responses(site: Site, name: str) -> None:
     path = f"{CONFIG_MAPS}/{name}"
     assert site.ask(path, headers={"User-Agent": "curl/8.0"}).body.startswith('{\n  "kind": "ConfigMap",\n')
     assert site.ask(path).body.startswith('{"kind":"ConfigMap",')
 
 
-def test_a_table(site: Site, name: str) -> None:
+def test_a_table_is_returned(site: Site, name: str) -> None:
     table = site.ask(f"{CONFIG_MAPS}/{name}", headers=TABLE).json
     assert table["kind"] == "Table"
     assert [row["cells"][:2] for row in table["rows"]] == [[name, 1]]
 
 
-def test_metadata_alone(site: Site, name: str) -> None:
+def test_metadata_is_returned_alone(site: Site, name: str) -> None:
     accept = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
     assert site.ask(f"{CONFIG_MAPS}/{name}", headers=accept).json.keys() == {"kind", "apiVersion", "metadata"}
 
@@ -175,7 +175,7 @@ UNKNOWN = status(404, "NotFound", "the server could not find the requested resou
         ("POST", "/api", NOT_ALLOWED),
     ],
 )
-def test_what_is_not_there_and_what_cannot_be_done(site: Site, method: str, path: str, body: str) -> None:
+def test_missing_objects_and_unsupported_methods_are_refused(site: Site, method: str, path: str, body: str) -> None:
     answer = site.ask(path, method)
     assert answer.status == (404 if "404" in body else 405)
     assert answer.body == body
@@ -194,31 +194,33 @@ def test_what_is_not_there_and_what_cannot_be_done(site: Site, method: str, path
         ({"Accept": "text/html"}, 406, "406: Not Acceptable"),
     ],
 )
-def test_what_cannot_be_read_or_written(site: Site, headers: dict[str, str], code: int, message: str) -> None:
+def test_undecodable_and_unsupported_types_are_refused(
+    site: Site, headers: dict[str, str], code: int, message: str
+) -> None:
     answer = site.ask(CONFIG_MAPS, "POST", b"x", headers)
     assert (answer.status, answer.json["code"]) == (code, code)
     assert answer.json["message"].startswith(message)
 
 
-def test_a_patch_of_no_kind(site: Site, name: str) -> None:
+def test_an_unsupported_patch_type_is_refused(site: Site, name: str) -> None:
     answer = site.ask(
         f"{CONFIG_MAPS}/{name}", "PATCH", b"{}", {"Content-Type": "application/json", "Accept": "text/html"}
     )
     assert answer.body == status(415, "UnsupportedMediaType", "415: Unsupported Media Type")
 
 
-def test_a_body_that_is_too_large(site: Site) -> None:
+def test_a_too_large_body_is_refused(site: Site) -> None:
     answer = site.ask(CONFIG_MAPS, "POST", b"x" * (3 * 1024 * 1024 + 1))
     message = "Request entity is too large: limit is 3145728"
     assert answer.body == status(413, "RequestEntityTooLarge", message, details="")
 
 
-def test_errors_come_in_yaml_if_that_is_asked_for(site: Site) -> None:
+def test_errors_are_yaml_on_request(site: Site) -> None:
     answer = site.ask("/api/v1/nopes", headers={"Accept": "application/yaml"})
     assert (answer.headers["content-type"], yaml.safe_load(answer.body)["code"]) == ("application/yaml", 404)
 
 
-def test_a_future_version_is_told_when_to_ask_again(site: Site) -> None:
+def test_a_future_revision_gets_retry_after(site: Site) -> None:
     # The log does not reach the revision, so the engine waits for three seconds.
     answer = site.ask(f"{CONFIG_MAPS}?resourceVersion=999999999")
     assert (answer.status, answer.headers["retry-after"]) == (504, "1")
@@ -227,7 +229,7 @@ def test_a_future_version_is_told_when_to_ask_again(site: Site) -> None:
     ]
 
 
-def test_a_long_list_comes_whole_packed_or_not(site: Site) -> None:
+def test_a_long_list_is_complete_with_and_without_compression(site: Site) -> None:
     for number in range(30):
         site.create(f"long-{number}", text="x" * 10_000)
     path = f"{CONFIG_MAPS}?labelSelector=!none"
@@ -244,7 +246,7 @@ def test_a_long_list_comes_whole_packed_or_not(site: Site) -> None:
     assert len(site.ask(path, headers=TABLE).json["rows"]) == len(plain.json["items"])
 
 
-def test_a_short_list_is_not_packed(site: Site) -> None:
+def test_a_short_list_is_not_compressed(site: Site) -> None:
     answer = site.ask("/api/v1/namespaces", headers={"Accept-Encoding": "gzip"})
     assert "content-encoding" not in answer.headers
 
@@ -275,7 +277,7 @@ def test_reviews_are_answered(site: Site) -> None:
         ("pods/lost/log", 404, 'pods "node-b" not found'),
     ],
 )
-def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, message: str) -> None:
+def test_pods_without_a_node_cannot_be_connected(site: Site, path: str, code: int, message: str) -> None:
     base = "/api/v1/namespaces/default"
     containers = [{"name": "c", "image": "i"}]
     for name in ("web", "told"):
@@ -290,7 +292,7 @@ def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, m
     assert (answer.status, answer.json["message"]) == (code, message)
 
 
-def test_a_pod_that_runs_nowhere_has_logged_nothing(site: Site) -> None:
+def test_a_pod_without_a_node_has_no_log(site: Site) -> None:
     path = "/api/v1/namespaces/default/pods"
     site.ask(path, "POST", {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     answer = site.ask(f"{path}/a/log")
@@ -308,7 +310,7 @@ class NoConnections:
         raise attributes.forbidden("nothing is connected to")
 
 
-def test_a_log_is_read_and_not_connected_to() -> None:
+def test_a_log_is_read_by_get_only() -> None:
     made = make()
     path = "/api/v1/namespaces/default/pods"
     with running(made) as site:
@@ -390,14 +392,14 @@ IN_DEFAULT = 'in API group "" in the namespace "default"'
         ("GET", "/nope", "alice", status(403, "Forbidden", 'forbidden: User "alice" cannot get path "/nope"')),
     ],
 )
-def test_unauthorized_clients_learn_nothing_about_resources(
+def test_unauthorized_clients_get_no_information_about_resources(
     guarded: Site, method: str, path: str, token: str, body: str
 ) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     assert guarded.ask(path, method, headers=headers).body == body
 
 
-def test_authorized_users_are_admitted(guarded: Site) -> None:
+def test_authorized_users_are_served(guarded: Site) -> None:
     assert guarded.ask(CONFIG_MAPS, headers={"Authorization": "Bearer alice"}).status == 200
 
 

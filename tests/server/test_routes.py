@@ -32,14 +32,14 @@ from ctrlmgr.server.routes import ResourcePath, locate
         ("/apis/rbac/v1/clusterroles/system%3Anode", ResourcePath("rbac", "v1", "clusterroles", name="system:node")),
     ],
 )
-def test_a_path_says_what_it_is_about(path: str, expected: ResourcePath) -> None:
+def test_a_path_is_parsed_into_its_resource(path: str, expected: ResourcePath) -> None:
     assert locate(path.encode()).resource == expected
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/watch/pods"]
 )
-def test_other_paths_are_about_no_resource(path: str) -> None:
+def test_other_paths_have_no_resource(path: str) -> None:
     location = locate(path.encode())
     assert location.resource is None
     assert location.parts is not None
@@ -47,7 +47,7 @@ def test_other_paths_are_about_no_resource(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy/", "/apis/apps/v1/watch"])
-def test_a_prefix_alone_says_nothing(path: str) -> None:
+def test_a_prefix_alone_has_no_resource(path: str) -> None:
     location = locate(path.encode())
     assert (location.resource, location.problem) == (None, "unable to determine kind and namespace from url")
 
@@ -69,7 +69,7 @@ def test_a_prefix_alone_says_nothing(path: str) -> None:
         "/api/v1/pods//",
     ],
 )
-def test_what_could_be_read_in_two_ways_leads_nowhere(path: str) -> None:
+def test_ambiguous_paths_are_refused(path: str) -> None:
     location = locate(path.encode())
     assert (location.parts, location.resource) == (None, None)
 
@@ -77,5 +77,5 @@ def test_what_could_be_read_in_two_ways_leads_nowhere(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "is_api"), [("/api/v1//x", True), ("/apis//x", True), ("/apix/..", False), ("//api/v1/pods", False)]
 )
-def test_only_below_the_api_is_nothing_told_with_a_status(path: str, is_api: bool) -> None:
+def test_only_unknown_paths_of_the_api_return_a_status(path: str, is_api: bool) -> None:
     assert locate(path.encode()).is_api is is_api

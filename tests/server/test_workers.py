@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.server.workers import Workers
 
 
-def test_a_call_runs_elsewhere_and_its_result_comes_back() -> None:
+def test_a_call_runs_on_a_worker_and_returns_its_result() -> None:
     async def main() -> tuple[int, bool]:
         workers = Workers(1)
         workers.start()
@@ -24,7 +24,7 @@ def test_a_call_runs_elsewhere_and_its_result_comes_back() -> None:
     assert elsewhere
 
 
-def test_what_a_call_raises_is_raised_where_it_is_awaited() -> None:
+def test_an_error_of_a_call_is_raised_where_it_is_awaited() -> None:
     async def main() -> None:
         workers = Workers(1)
         workers.start()
@@ -38,7 +38,7 @@ def test_what_a_call_raises_is_raised_where_it_is_awaited() -> None:
     asyncio.run(main())
 
 
-def test_as_many_calls_run_at_a_time_as_there_are_threads() -> None:
+def test_as_many_calls_run_concurrently_as_there_are_threads() -> None:
     async def main() -> list[int]:
         workers, both = Workers(2), threading.Barrier(2)
         workers.start()
@@ -50,7 +50,7 @@ def test_as_many_calls_run_at_a_time_as_there_are_threads() -> None:
     assert sorted(asyncio.run(main())) == [0, 1]
 
 
-def test_calls_that_were_given_are_run_though_the_threads_are_told_to_stop() -> None:
+def test_submitted_calls_run_before_the_threads_stop() -> None:
     done: list[int] = []
 
     async def main() -> None:
@@ -65,7 +65,7 @@ def test_calls_that_were_given_are_run_though_the_threads_are_told_to_stop() -> 
     assert done == [0, 1, 2]
 
 
-def test_canceled_waiter_is_not_notified() -> None:
+def test_a_cancelled_waiter_is_not_notified() -> None:
     async def main() -> None:
         workers, go = Workers(1), threading.Event()
         workers.start()

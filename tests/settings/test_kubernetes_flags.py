@@ -13,7 +13,7 @@ from ctrlmgr.settings.kubernetes_flags.upstream_flags import KUBE_APISERVER, KUB
 from tests.generated import OF_THE_COMMAND
 
 
-def test_the_table_sets_only_settings_that_exist() -> None:
+def test_the_table_sets_only_existing_settings() -> None:
     keys = {meaning.key for meaning in MEANINGS.values() if isinstance(meaning, Sets)}
     assert keys <= declarations().keys()
 
@@ -32,14 +32,14 @@ def test_every_flag_of_both_programs_has_one_meaning() -> None:
         ({"--secure-port": "7443"}, "0.0.0.0:7443"),
     ],
 )
-def test_address_and_port_make_one_setting(given: dict[str, str], listen: str) -> None:
+def test_address_and_port_form_one_setting(given: dict[str, str], listen: str) -> None:
     loaded = load({}, {}, translated=translate(given).values)
     assert loaded.settings.server.listen == listen
     assert loaded.origins["server.listen"] == "--bind-address"
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "https"])
-def test_a_port_that_is_none_is_refused(port: str) -> None:
+def test_an_invalid_port_is_refused(port: str) -> None:
     with pytest.raises(SettingsError, match=f"--secure-port is '{port}'; it must be a port"):
         translate({"--secure-port": port})
 
@@ -49,13 +49,13 @@ def test_verbosity_is_a_log_level(verbosity: str, level: str) -> None:
     assert load({}, {}, translated=translate({"--v": verbosity}).values).settings.log.level == level
 
 
-def test_the_own_flag_of_a_setting_applies_before_a_translated_one() -> None:
+def test_the_flag_of_a_setting_overrides_a_translated_one() -> None:
     translated = translate({"--v": "4", "--logging-format": "json"}).values
     settings = load({"log.level": "error"}, {"CTRLMGR_LOG_FORMAT": "console"}, translated=translated).settings
     assert (settings.log.level, settings.log.format) == ("error", "json")
 
 
-def test_a_wrong_value_names_the_flag_that_was_given() -> None:
+def test_an_invalid_value_names_the_given_flag() -> None:
     with pytest.raises(SettingsError, match="--logging-format is 'xml'; it must be text or json"):
         translate({"--logging-format": "xml"})
 
@@ -67,12 +67,12 @@ def test_a_flag_without_effect_is_a_warning() -> None:
     assert warning.startswith("--etcd-servers has no effect: there is no etcd;")
 
 
-def test_a_fixed_flag_accepts_its_value_alone() -> None:
+def test_a_fixed_flag_accepts_only_its_value() -> None:
     assert translate({"--cloud-provider": "external"}).warnings == ()
     with pytest.raises(SettingsError, match="--cloud-provider=gce: ctrlmgr has no cloud controllers; use external"):
         translate({"--cloud-provider": "gce"})
 
 
-def test_a_refused_flag_says_what_to_do() -> None:
+def test_a_refused_flag_contains_advice() -> None:
     with pytest.raises(SettingsError, match="--external-hostname is not supported: use --public-url"):
         translate({"--external-hostname": "api.example.com"})

@@ -31,7 +31,7 @@ def test_phrases(text: str, behaviour: Behaviour) -> None:
     assert read(text) == behaviour
 
 
-def test_a_phrase_that_is_not_understood_is_refused() -> None:
+def test_an_unknown_phrase_is_refused() -> None:
     with pytest.raises(ValueError, match="'dance' is not a valid phrase; write `exit CODE"):
         read("never ready; dance")
 
@@ -59,7 +59,7 @@ def test_source_of_container_behaviour(tmp_path: Path) -> None:
         ("- do: [\n", ":2: "),
     ],
 )
-def test_rules_with_errors_are_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_rules_are_refused_with_their_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(text)
     with pytest.raises(SettingsError) as refusal:
@@ -67,12 +67,12 @@ def test_rules_with_errors_are_refused_with_the_line(text: str, message: str, tm
     assert f"{path}{message}" in str(refusal.value)
 
 
-def test_a_number_of_nodes() -> None:
+def test_the_number_of_nodes_is_configured() -> None:
     assert [each.name for each in templates("3")] == ["node-1", "node-2", "node-3"]
     assert templates("") == []
 
 
-def test_a_file_of_nodes(tmp_path: Path) -> None:
+def test_a_file_configures_nodes(tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
     path.write_text(
         "- name: big\n  zone: a\n  capacity: {cpu: 64}\n  taints: [{key: k, effect: NoSchedule}]\n"
@@ -109,7 +109,7 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
         ("name: a\n", ":1: a list of nodes is expected"),
     ],
 )
-def test_nodes_with_errors_are_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_nodes_are_refused_with_their_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
     path.write_text(text)
     with pytest.raises(SettingsError) as refusal:
@@ -117,7 +117,7 @@ def test_nodes_with_errors_are_refused_with_the_line(text: str, message: str, tm
     assert f"{path}{message}" in str(refusal.value)
 
 
-def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
+def test_capacity_of_other_clients_is_kept_and_pressure_is_reported() -> None:
     node = new_node(templates("1")[0])
     node["status"]["capacity"]["example.com/gpu"] = "4"
     node["metadata"]["annotations"] = {"simulate.ctrlmgr.io/node": "Disk pressure"}
@@ -129,7 +129,7 @@ def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
     assert again == status
 
 
-def test_what_nodes_are_told() -> None:
+def test_annotations_of_nodes_are_read() -> None:
     def behaviour_for(text: str) -> dict[str, str]:
         return {"simulate.ctrlmgr.io/node": text}
 

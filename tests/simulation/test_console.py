@@ -21,14 +21,14 @@ def told(running: Command | Terminal, *pieces: bytes, now: float = 0.0) -> bytes
     return b"".join(chunk.data for piece in pieces for chunk in running.receive(piece, now))
 
 
-def test_output_does_not_wait_for_input_that_is_not_read() -> None:
+def test_output_does_not_wait_for_unread_input() -> None:
     running = start("sh", "-c", "echo one; sleep 2; echo two >&2; exit 3")
     chunks = running.receive(b"", 0.0)
     assert [(each.at, each.is_error, each.data) for each in chunks] == [(0.0, False, b"one\n"), (2.0, True, b"two\n")]
     assert (running.code, running.ends_at, running.end(0.0)) == (3, 2.0, [])
 
 
-def test_output_appears_as_soon_as_its_input_has_arrived() -> None:
+def test_output_appears_after_its_input_has_arrived() -> None:
     running = start("sh", "-c", "read a; echo got $a; read b; echo and $b")
     assert told(running, b"", b"on", b"e\n") == b"got one\n"
     assert running.code is None
@@ -36,7 +36,7 @@ def test_output_appears_as_soon_as_its_input_has_arrived() -> None:
     assert running.code == 0
 
 
-def test_the_rest_of_the_input_is_waited_for() -> None:
+def test_the_rest_of_the_input_is_awaited() -> None:
     running = start("cat")
     assert told(running, b"", b"some ", b"input") == b""
     assert [each.data for each in running.end(0.0)] == [b"some input"]
@@ -53,7 +53,7 @@ def test_a_command_that_runs_for_ever_does_not_end() -> None:
     assert (told(running, b""), running.code) == (b"", None)
 
 
-def test_a_terminal_echoes_and_edits_and_keeps_its_state() -> None:
+def test_a_terminal_echoes_edits_and_keeps_its_state() -> None:
     running = start("sh", is_terminal=True)
     assert told(running, b"") == b"/ # "
     assert told(running, b"cd /tmq\x7fp\r") == b"cd /tmq\b \bp\r\n/tmp # "
@@ -66,13 +66,13 @@ def test_a_terminal_echoes_and_edits_and_keeps_its_state() -> None:
     assert running.files["/tmp/f"] == "a\n"
 
 
-def test_time_passes_between_lines() -> None:
+def test_time_advances_between_lines() -> None:
     running = start("sh")
     assert [each.at for each in running.receive(b"sleep 2; echo a\n", 1.0)] == [3.0]
     assert [each.at for each in running.receive(b"echo b\n", 10.0)] == [10.0]
 
 
-def test_a_shell_without_a_terminal_runs_what_it_is_sent() -> None:
+def test_a_shell_without_a_terminal_runs_its_input() -> None:
     running = start("sh")
     assert told(running, b"echo on", b"e\nnothing-such\n").startswith(b"one\nsh: nothing-such: not found")
     assert [each.data for each in running.end(0.0)] == []
@@ -98,7 +98,7 @@ def test_tar_keeps_every_byte() -> None:
         assert content.read() == data
 
 
-def test_tar_names_what_is_missing() -> None:
+def test_tar_names_missing_files() -> None:
     running = start("tar", "cf", "-", "/none")
     assert b"tar: /none: Cannot stat" in told(running, b"")
     assert running.code == 2
@@ -110,7 +110,7 @@ def test_tar_fails_without_its_archive() -> None:
     assert running.code == 2
 
 
-def test_tar_unpacks_nothing_of_a_simulated_download() -> None:
+def test_tar_refuses_a_simulated_download() -> None:
     files = Files()
     files["/site.tgz"] = ""
     running = start("tar", "xzf", "/site.tgz", files=files)

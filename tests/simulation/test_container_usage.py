@@ -36,17 +36,17 @@ def test_a_usage_is_a_sum_of_constants_and_waves(phrase: str, seconds: float, am
 
 
 @pytest.mark.parametrize("phrase", ["cpu", "exit 1", "ready after 3s"])
-def test_other_phrases_are_none(phrase: str) -> None:
+def test_other_phrases_are_no_usage(phrase: str) -> None:
     assert read_usage(phrase) is None
 
 
 @pytest.mark.parametrize("phrase", ["cpu much", "cpu 1 2", "cpu 1 +", "cpu 3*cos", "memory 1*sin(0s)", "cpu ..m"])
-def test_a_usage_that_is_none_is_refused(phrase: str) -> None:
+def test_an_invalid_usage_is_refused(phrase: str) -> None:
     with pytest.raises(ValueError, match=r"is not a valid resource usage|must be longer|quantities must match"):
         read_usage(phrase)
 
 
-def test_usage_is_a_part_of_the_behaviour_beside_other_phrases() -> None:
+def test_usage_can_be_combined_with_other_phrases() -> None:
     found = read("Ready after 3s; cpu 1; memory 64Mi")
     assert (found.ready_after, found.cpu) == (3.0, Usage((Term(1_000 * MILLI),)))
     assert found.memory is not None

@@ -24,7 +24,7 @@ def test_devices_are_read_with_plain_values() -> None:
     }
 
 
-def test_attributes_and_capacities_may_be_written_as_in_a_slice() -> None:
+def test_attributes_and_capacities_can_be_written_like_in_a_slice() -> None:
     given = {"name": "gpu", "attributes": {"v": {"version": "1.2.3"}}, "capacity": {"m": {"value": "8Gi"}}}
     assert read_devices({"d": [given]}) == {"d": [given]}
 
@@ -43,7 +43,7 @@ def test_attributes_and_capacities_may_be_written_as_in_a_slice() -> None:
         ({"d_": [{"name": "gpu"}]}, "d_: "),
     ],
 )
-def test_an_error_is_told_with_its_driver(given: Any, told: str) -> None:
+def test_an_error_names_the_driver(given: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         read_devices(given)
 
@@ -57,7 +57,7 @@ def test_a_file_of_nodes_has_devices_and_their_errors_have_lines(tmp_path: Path)
         templates(str(path))
 
 
-def test_a_node_publishes_one_slice_for_each_driver() -> None:
+def test_a_node_publishes_one_slice_per_driver() -> None:
     (found,) = slices("n", "u", {"d": [{"name": "gpu"}]})
     assert found["metadata"]["name"] == "n-d"
     assert found["metadata"]["ownerReferences"][0]["uid"] == "u"

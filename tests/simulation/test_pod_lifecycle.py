@@ -49,7 +49,7 @@ def state(found: Desired, index: int = 0, field: str = "containerStatuses") -> d
     return {"kind": kind, "restarts": status["restartCount"], **fields}
 
 
-def test_a_pod_becomes_ready_in_the_kubelets_order_of_conditions() -> None:
+def test_conditions_of_a_pod_become_true_in_the_kubelets_order() -> None:
     early, late = at(0.05, pod()), at(5, pod())
     assert [each["type"] for each in early.status["conditions"]] == [
         "PodReadyToStartContainers",
@@ -76,7 +76,7 @@ def test_a_pod_becomes_ready_in_the_kubelets_order_of_conditions() -> None:
         ("exit 0", "OnFailure", "Succeeded", "Completed", 0),
     ],
 )
-def test_how_a_pod_ends(script: str, policy: str, phase: str, reason: str, code: int) -> None:
+def test_a_pod_terminates_by_its_restart_policy(script: str, policy: str, phase: str, reason: str, code: int) -> None:
     found = at(5, pod(container(script=script), restartPolicy=policy))
     assert found.status["phase"] == phase
     assert (state(found)["reason"], state(found)["exitCode"]) == (reason, code)
@@ -112,7 +112,7 @@ def test_back_off_never_exceeds_five_minutes() -> None:
     assert "back-off 5m0s restarting" in state(found)["message"]
 
 
-def test_init_containers_run_in_order_and_block_the_others() -> None:
+def test_init_containers_run_in_order_and_delay_the_others() -> None:
     inits = [container("one", "sleep 2"), container("two", "sleep 3")]
     of = pod(initContainers=inits)
     first, second, last = (at(seconds, of) for seconds in (1, 4, 8))
@@ -124,7 +124,7 @@ def test_init_containers_run_in_order_and_block_the_others() -> None:
     assert (last.status["phase"], conditions(last)["Initialized"]) == ("Running", "True")
 
 
-def test_an_init_container_that_fails_fails_the_pod_or_is_tried_again() -> None:
+def test_a_failing_init_container_fails_the_pod_or_is_retried() -> None:
     inits = [container("one", "exit 1")]
     assert at(5, pod(initContainers=inits, restartPolicy="Never")).status["phase"] == "Failed"
     again = at(5, pod(initContainers=inits))
@@ -132,7 +132,7 @@ def test_an_init_container_that_fails_fails_the_pod_or_is_tried_again() -> None:
     assert state(again, 0, "initContainerStatuses")["reason"] == "CrashLoopBackOff"
 
 
-def test_sidecars_go_on_beside_the_others_and_end_after_them() -> None:
+def test_sidecars_run_beside_the_others_and_end_after_them() -> None:
     sidecar = container("side", restartPolicy="Always")
     of = pod(container(script="sleep 3"), initContainers=[sidecar], restartPolicy="Never")
     running, over = at(2, of), at(6, of)
@@ -176,7 +176,7 @@ def test_probes(probes: dict[str, Any], seconds: float, ready: bool, restarts: i
     assert (status["ready"], status["restartCount"]) == (ready, restarts)
 
 
-def test_a_deadline_ends_a_pod() -> None:
+def test_a_deadline_terminates_a_pod() -> None:
     of = pod(activeDeadlineSeconds=5)
     assert at(4, of).changes_in == pytest.approx(1)
     found = at(6, of)
@@ -193,7 +193,7 @@ def test_a_deadline_ends_a_pod() -> None:
         ("", {"lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}, 13),
     ],
 )
-def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, Any], stops_at: float) -> None:
+def test_a_deleted_pod_stops_after_its_configured_time(told: str, more: dict[str, Any], stops_at: float) -> None:
     end = ContainerStop(10.0, 30.0)
     of = pod(container(**more))
     assert not at(9.9, of, told).stopped
@@ -202,7 +202,7 @@ def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, 
     assert at(stops_at, of, told, end).stopped
 
 
-def test_a_pod_that_is_deleted_before_it_has_started_just_ends() -> None:
+def test_a_pod_deleted_before_its_start_terminates_at_once() -> None:
     end = ContainerStop(0.0, 30.0)
     assert at(5, pod(), "", end).stopped
     of = pod()
@@ -219,7 +219,7 @@ def test_a_pod_that_is_deleted_before_it_has_started_just_ends() -> None:
         ("example.com/foo:1", "Never", 9, "ErrImageNeverPull"),
     ],
 )
-def test_images_that_do_not_pull(image: str, policy: str, seconds: float, reason: str) -> None:
+def test_images_that_cannot_be_pulled_are_reported(image: str, policy: str, seconds: float, reason: str) -> None:
     found = at(seconds, pod({"name": "c", "image": image, "imagePullPolicy": policy}))
     assert (found.status["phase"], state(found)["reason"]) == ("Pending", reason)
 
@@ -234,7 +234,7 @@ def test_images_that_do_not_pull(image: str, policy: str, seconds: float, reason
         ("echo why; exit 0", {"terminationMessagePolicy": "FallbackToLogsOnError"}, None),
     ],
 )
-def test_last_words(script: str, more: dict[str, Any], message: str | None) -> None:
+def test_termination_messages_are_read(script: str, more: dict[str, Any], message: str | None) -> None:
     found = at(5, pod(container(script=script, **more), restartPolicy="Never"))
     assert state(found).get("message") == message
 
@@ -249,7 +249,7 @@ def test_last_words(script: str, more: dict[str, Any], message: str | None) -> N
         ("never ready", 20, "running", None),
     ],
 )
-def test_what_is_told_is_done(told: str, seconds: float, kind: str, reason: str | None) -> None:
+def test_annotations_control_a_pod(told: str, seconds: float, kind: str, reason: str | None) -> None:
     found = at(seconds, pod(), told)
     assert (state(found)["kind"], state(found).get("reason")) in ((kind, reason), ("running", None))
     if told == "never ready":
@@ -258,14 +258,14 @@ def test_what_is_told_is_done(told: str, seconds: float, kind: str, reason: str 
         assert found.status["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled"
 
 
-def test_files_in_volumes_outlive_a_restart() -> None:
+def test_files_in_volumes_survive_a_restart() -> None:
     script = "if [ -f /data/foo ]; then exit 0; else touch /data/foo; exit 1; fi"
     mounts = [{"name": "data", "mountPath": "/data"}]
     found = at(5, pod(container(script=script, volumeMounts=mounts), restartPolicy="OnFailure"))
     assert (found.status["phase"], state(found)["restarts"]) == ("Succeeded", 1)
 
 
-def test_readiness_gates_hold_a_pod_back_until_they_are_true() -> None:
+def test_readiness_gates_delay_readiness_until_they_are_true() -> None:
     of = pod(readinessGates=[{"conditionType": "mine"}])
     found = at(5, of)
     assert found.status["conditions"][2]["message"] == (
@@ -277,18 +277,18 @@ def test_readiness_gates_hold_a_pod_back_until_they_are_true() -> None:
     )
 
 
-def test_a_condition_keeps_its_time_while_it_stays() -> None:
+def test_a_condition_keeps_its_transition_time_while_unchanged() -> None:
     of = pod()
     of["status"] = at(2, of).status
     assert at(50, of).status == of["status"]
 
 
-def test_the_same_question_has_the_same_answer() -> None:
+def test_the_computation_is_deterministic() -> None:
     of = pod(container(script="echo x; sleep 3; exit 1", readinessProbe=HEALTH))
     assert all(at(seconds, of).status == at(seconds, of).status for seconds in range(0, 100, 7))
 
 
-def test_a_pod_that_asks_as_a_whole_is_told_what_it_was_given() -> None:
+def test_a_pod_with_pod_level_resources_reports_its_allocation() -> None:
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
     whole = pod(container(), resources=resources)
     assert "allocatedResources" not in at(0.0, whole).status
@@ -298,7 +298,7 @@ def test_a_pod_that_asks_as_a_whole_is_told_what_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("inits", [(), ("i",), ("i", "j")])
-def test_a_life_goes_on_from_whichever_moment_it_is_looked_at(inits: tuple[str, ...]) -> None:
+def test_a_lifecycle_is_continued_from_any_moment(inits: tuple[str, ...]) -> None:
     of = pod(container(), initContainers=[container(each, script="sleep 1") for each in inits])
     for seconds in (0.0, 0.05, 0.15, 0.35):
         moment, looks = seconds, 0
@@ -330,7 +330,7 @@ def test_logs() -> None:
     assert [next_moment(span, at) for at in (1.0, 4.0)] == pytest.approx([2.4, 102.4])
 
 
-def test_which_run_is_read() -> None:
+def test_the_current_or_previous_run_is_read() -> None:
     # the container runs from 0.4 s to 1.4 s, from 1.5 s to 2.5 s, and from 12.6 s to 13.6 s
     of = pod(container(script="sleep 1; exit 1"))
     with pytest.raises(LookupError, match='container "c" in pod "p" is waiting to start: ContainerCreating'):
@@ -355,7 +355,7 @@ def test_which_run_is_read() -> None:
         ),
     ],
 )
-def test_which_container_is_meant(name: str, refusal: str) -> None:
+def test_the_requested_container_is_found(name: str, refusal: str) -> None:
     of = pod(container("a"), container("b"), initContainers=[container("i")])
     assert [container_of(of, each) for each in ("a", "i")] == ["a", "i"]
     assert container_of(pod(), "") == "c"
@@ -372,7 +372,7 @@ def debugged(*ephemeral: dict[str, Any], **more: Any) -> dict[str, Any]:
     return running
 
 
-def test_an_ephemeral_container_starts_when_it_is_added_and_stays_ended() -> None:
+def test_an_ephemeral_container_starts_when_added_and_does_not_restart() -> None:
     of = debugged(container("debugger", "sleep 2; exit 3"))
     started = at(100, of)
     [status] = started.status["ephemeralContainerStatuses"]

@@ -29,7 +29,7 @@ def script(folder: Path, text: str = SCRIPT) -> Scripted:
     return read_script(path)
 
 
-def test_a_function_says_what_containers_do(tmp_path: Path) -> None:
+def test_a_function_determines_the_behaviour_of_containers(tmp_path: Path) -> None:
     rules = [script(tmp_path)]
     web = Subject("a", "web-1", "c", "nginx", labels={"app": "web"})
     assert behaviour_for(web, rules).behaviour == Behaviour(exit_code=3, exits_after=20)
@@ -46,7 +46,7 @@ def test_a_function_says_what_containers_do(tmp_path: Path) -> None:
         (Subject(node="slow"), ": behaviour() returned 7, not phrases or None"),
     ],
 )
-def test_what_is_wrong_is_told_and_the_container_does_as_it_would(
+def test_an_error_is_reported_and_the_container_has_its_default_behaviour(
     subject: Subject, problem: str, tmp_path: Path
 ) -> None:
     found = behaviour_for(subject, [script(tmp_path)])
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told_and_the_container_does_as_it_would(
         ("behave = 1\n", ":1: there is no function `behaviour(container)`"),
     ],
 )
-def test_files_with_errors_are_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_files_are_refused_with_their_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refusal:
         script(tmp_path, text)
     assert f"{tmp_path / 'rules.py'}{message}" in str(refusal.value)
@@ -71,7 +71,7 @@ def test_files_with_errors_are_refused_with_the_line(text: str, message: str, tm
         read_script(tmp_path / "none.py")
 
 
-def test_chance_is_the_same_in_every_run() -> None:
+def test_randomness_is_equal_in_every_run() -> None:
     chances = [ScriptedContainer(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
     assert chances == [ScriptedContainer(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
     assert 0.4 < sum(chances) / len(chances) < 0.6

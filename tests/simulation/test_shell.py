@@ -59,18 +59,18 @@ from ctrlmgr.simulation.simulated_files import Files
         ("echo $(exit 4); exit $?", 0, 0),
     ],
 )
-def test_how_scripts_end(script: str, ends_at: float | None, code: int) -> None:
+def test_exit_codes_of_scripts(script: str, ends_at: float | None, code: int) -> None:
     found = run(script, Files(), {"CODE": "7", "UID": "65534"})
     assert (found.ends_at, found.code) == (ends_at, code)
 
 
-def test_what_is_written_and_when() -> None:
+def test_output_has_its_time() -> None:
     found = run("echo one; sleep 2; echo -n two; printf 'a\\nb\\n'; echo gone > /dev/null", Files(), {})
     assert found.lines == [(0, "one", True), (2, "two", False), (2, "a", True), (2, "b", True)]
     assert "".join(each.written for each in found.lines) == "one\ntwoa\nb\n"
 
 
-def test_files_are_as_they_were_at_each_moment() -> None:
+def test_files_are_read_as_of_each_moment() -> None:
     files = Files()
     run("echo ok > /health; sleep 10; rm -rf /health; sleep 10; echo a >> /log; echo b >> /log", files, {})
     assert files.at(9.9) == {"/health": "ok\n"}
@@ -78,13 +78,13 @@ def test_files_are_as_they_were_at_each_moment() -> None:
     assert files.at(20) == {"/log": "a\nb\n"}
 
 
-def test_files_that_were_there_are_found() -> None:
+def test_existing_files_are_found() -> None:
     script = "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi"
     files = Files()
     assert [run(script, files, {}).code for _ in range(2)] == [1, 0]
 
 
-def test_an_unknown_command_runs_for_ever_and_is_named() -> None:
+def test_an_unknown_command_runs_forever_and_is_named() -> None:
     found = run("echo before; frobnicate --all; echo after", Files(), {})
     assert (found.ends_at, found.unknown, [each.text for each in found.lines]) == (None, "frobnicate", ["before"])
 
@@ -93,7 +93,7 @@ def test_an_unknown_command_runs_for_ever_and_is_named() -> None:
     ("command", "code"),
     [(["sh", "-c", "exit 4"], 4), (["/bin/bash", "-ec", "exit 5"], 5), (["false"], 1), (["sleep", "0"], 0)],
 )
-def test_commands_as_words(command: list[str], code: int) -> None:
+def test_commands_are_executed_from_words(command: list[str], code: int) -> None:
     assert run_command(command, Files(), {}).code == code
 
 
@@ -112,7 +112,7 @@ def test_commands_as_words(command: list[str], code: int) -> None:
         ("echo x <> /f; cat <&0", "x\n", {"/f": ""}),
     ],
 )
-def test_where_what_is_written_goes(script: str, written: str, kept: dict[str, str]) -> None:
+def test_output_is_redirected(script: str, written: str, kept: dict[str, str]) -> None:
     files = Files()
     found = run(script, files, {})
     assert not found.unknown
@@ -173,7 +173,7 @@ def test_where_what_is_written_goes(script: str, written: str, kept: dict[str, s
         ("sleep 5 & echo first; wait; echo last", "first\nlast\n"),
     ],
 )
-def test_what_scripts_write(script: str, written: str) -> None:
+def test_output_of_scripts(script: str, written: str) -> None:
     found = run(script, Files(), {"CODE": "7", "UID": "65534", "HOSTNAME": ""})
     assert ("".join(each.written for each in found.lines), found.unknown, found.code) == (written, "", 0)
 
@@ -200,26 +200,26 @@ def test_what_scripts_write(script: str, written: str) -> None:
         ("exit 'x'", 0, 2),
     ],
 )
-def test_how_more_scripts_end(script: str, ends_at: float | None, code: int) -> None:
+def test_exit_codes_of_further_scripts(script: str, ends_at: float | None, code: int) -> None:
     found = run(script, Files(), {"CODE": "7"})
     assert (found.ends_at, found.code) == (ends_at, code)
 
 
 @pytest.mark.parametrize("script", ["if true; then", "echo 'open", "a=(1 2)", "diff <(ls) x", "echo $(", ") fi"])
-def test_a_script_that_cannot_be_read_is_not_known(script: str) -> None:
+def test_an_unparsable_script_is_unknown(script: str) -> None:
     assert run(script, Files(), {}).ends_at is None
     found = run(script, Files(), {}, ContainerExit(4, 2.0))
     assert (found.ends_at, found.code, found.unknown) == (2.0, 4, "sh")
 
 
-def test_unknown_commands_end_as_is_said_and_the_script_goes_on() -> None:
+def test_unknown_commands_end_as_configured_and_the_script_continues() -> None:
     found = run("apk add x || exit 9; X=$(jq y); unzip x && echo [$X]", Files(), {}, ContainerExit(0, 1.5))
     assert (found.ends_at, found.code, found.unknown) == (4.5, 0, "apk")
     assert found.lines == [(4.5, "[]", True)]
     assert run("nginx", Files(), {}, ContainerExit()).ends_at is None
 
 
-def test_a_root_that_is_read_only() -> None:
+def test_a_read_only_root_is_not_written() -> None:
     files = Files(is_read_only=True)
     found = run("touch /x; echo $?; echo y > /y || echo no; echo z > /dev/termination-log", files, {})
     assert found.code == 0
@@ -232,7 +232,7 @@ def test_a_root_that_is_read_only() -> None:
     assert dict(files) == {"/dev/termination-log": "z\n"}
 
 
-def test_files_are_relative_to_the_folder() -> None:
+def test_files_are_relative_to_the_working_directory() -> None:
     files = Files()
     run("touch a; cd /d; touch b ./c ../e", files, {"PWD": "/w"})
     assert set(files) == {"/w/a", "/d/b", "/d/c", "/e"}

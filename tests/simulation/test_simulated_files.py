@@ -41,7 +41,7 @@ WAITS = "until [ -f /v/go ]; do sleep 1; done; cat /v/go"
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["the reader first", "the writer first"])
-def test_containers_see_each_others_files_while_they_run(order: int) -> None:
+def test_running_containers_see_each_others_files(order: int) -> None:
     containers = [container("reader", WAITS), container("writer", "sleep 5; echo now > /v/go; sleep 30")]
     life = lived(pod(*containers[::order]))
     found = {each.name: each.spans[-1] for each in life.main}
@@ -49,20 +49,20 @@ def test_containers_see_each_others_files_while_they_run(order: int) -> None:
     assert [each.text for each in found["reader"].run.lines] == ["now"]
 
 
-def test_containers_may_wait_for_each_other_in_turn() -> None:
+def test_containers_can_wait_for_each_other_in_turn() -> None:
     one = container("one", "sleep 1; touch /v/a; until [ -f /v/b ]; do sleep 1; done; touch /v/c")
     other = container("two", "until [ -f /v/a ]; do sleep 1; done; touch /v/b; until [ -f /v/c ]; do sleep 1; done")
     assert codes(lived(pod(one, other))) == [0, 0]
     assert all(end is not None and end < 10 for end in ends(lived(pod(one, other))))
 
 
-def test_init_containers_leave_files_for_those_that_follow() -> None:
+def test_init_containers_leave_files_for_later_containers() -> None:
     init = container("copy", "cp /bin/tool /v/; mkdir -p /v/sub; echo x > /v/sub/y")
     main = container("run", "[ -x /v/tool ] && [ -d /v/sub ] && grep -q x /v/sub/y && [ ! -e /tmp/z ]")
     assert codes(lived(pod(main, initContainers=[init]))) == [0, 0]
 
 
-def test_what_a_container_would_have_written_after_its_end_is_not_there() -> None:
+def test_a_terminated_container_writes_no_later_files() -> None:
     dies = container(
         "dies",
         "sleep 20; touch /v/late",
@@ -72,32 +72,32 @@ def test_what_a_container_would_have_written_after_its_end_is_not_there() -> Non
     assert codes(lived(pod(dies, looks))) == [137, 0]
 
 
-def test_folders_of_a_volume_can_be_mounted_alone() -> None:
+def test_subpaths_of_a_volume_can_be_mounted() -> None:
     writer = container("writer", "echo x > /v/a/f; echo y > /v/g")
     reader = container("reader", "sleep 1; [ -f /w/f ] && [ ! -e /w/g ] && [ -f /w/f ]")
     reader["volumeMounts"] = [{"name": "v", "mountPath": "/w", "subPath": "a"}]
     assert codes(lived(pod(writer, reader))) == [0, 0]
 
 
-def test_a_mount_that_is_read_only_is_not_written() -> None:
+def test_a_read_only_mount_is_not_written() -> None:
     one = container("one", "touch /v/f")
     one["volumeMounts"] = [{**MOUNT[0], "readOnly": True}]
     assert codes(lived(pod(one))) == [1]
 
 
 @pytest.mark.parametrize("volume", [{"configMap": {"name": "m"}}, {"secret": {"secretName": "s"}}, {"projected": {}}])
-def test_files_of_which_the_content_is_not_simulated_are_there_and_empty(volume: dict[str, Any]) -> None:
+def test_files_without_simulated_content_exist_and_are_empty(volume: dict[str, Any]) -> None:
     script = 'set -e; cat /v/some/key; [ -f /v/token ]; [ -z "$(cat /v/token)" ]; cp /v/x /y; [ -e /y ]'
     assert codes(lived(pod(container("c", script), volume=volume))) == [0]
 
 
-def test_the_root_is_new_with_each_run_and_volumes_are_not() -> None:
+def test_the_root_is_new_for_each_run_and_volumes_are_kept() -> None:
     script = "[ -e /tmp/x ] && exit 9; touch /tmp/x; if [[ -r /v/foo ]]; then exit 0; else touch /v/foo; exit 1; fi"
     life = lived(pod(container("c", script), restartPolicy="OnFailure"))
     assert [each.code for each in life.main[0].spans] == [1, 0]
 
 
-def test_probes_look_into_volumes() -> None:
+def test_probes_read_volumes() -> None:
     probe = {"exec": {"command": ["cat", "/v/ready"]}, "periodSeconds": 1}
     serves = container("serves", "sleep 100", readinessProbe=probe)
     life = lived(pod(serves, container("helps", "sleep 10; touch /v/ready; sleep 20; rm /v/ready; sleep 100")), 5.0)
@@ -125,7 +125,7 @@ class Others:
         ({"ephemeral": {"volumeClaimTemplate": {}}}, "claim/a/p-v", "go"),
     ],
 )
-def test_what_other_pods_write_is_seen_and_what_is_written_is_told(
+def test_files_of_other_pods_are_visible_and_written_files_are_reported(
     volume: dict[str, Any], place: str, path: str
 ) -> None:
     others = Others((path, 7.0, "x\n"), (path, 20.0, None))
@@ -135,7 +135,7 @@ def test_what_other_pods_write_is_seen_and_what_is_written_is_told(
     assert [(each[0], each[1].rpartition("/")[2], each[2].text) for each in life.told][-1] == (place, "mine", "y\n")
 
 
-def test_what_waits_for_another_pod_looks_again() -> None:
+def test_a_container_waiting_for_another_pod_is_recomputed() -> None:
     of = pod(container("c", WAITS), volume=HOST)
     assert is_sharing(of)
     assert lived(of, 5.0, Others()).next_change == pytest.approx(5.4)
@@ -146,7 +146,7 @@ def test_what_waits_for_another_pod_looks_again() -> None:
 
 
 @pytest.mark.parametrize("written_at", [0.5, 3.0, 7.5, 5000.0])
-def test_a_loop_that_waits_long_ends_in_the_round_after_the_file_is_there(written_at: float) -> None:
+def test_a_long_waiting_loop_ends_in_the_round_after_the_file_exists(written_at: float) -> None:
     others = Others(("data/go", written_at, ""))
     wait = container("c", "until [ -f /v/go ]; do sleep 2; done")
     life = lived(pod(wait, volume=HOST), 9000.0, others)
@@ -156,7 +156,7 @@ def test_a_loop_that_waits_long_ends_in_the_round_after_the_file_is_there(writte
     assert waited == pytest.approx(2 * math.ceil(max(written_at - span.start, 0) / 2), abs=0.01)
 
 
-def test_a_loop_that_counts_is_not_passed_over() -> None:
+def test_a_counting_loop_is_not_skipped() -> None:
     life = lived(pod(container("c", "i=0; while [ $i -lt 50 ]; do i=$((i + 1)); sleep 1; done; exit $i")), 100.0)
     (span,) = life.main[0].spans
     assert span.code == 50

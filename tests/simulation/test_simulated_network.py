@@ -68,7 +68,7 @@ def state(*slices: Slice, **spec: Any) -> ServiceState:
         pytest.param(state(type="ExternalName", externalName="example.com", clusterIP=""), 80, "", id="external"),
     ],
 )
-def test_a_service_accepts_connections_where_an_endpoint_is_ready(
+def test_a_service_with_a_ready_endpoint_accepts_connections(
     found: ServiceState, port: int | None, problem: str
 ) -> None:
     assert found.connect(port).problem == problem
@@ -92,7 +92,7 @@ def test_pods_of_a_headless_service_have_names() -> None:
         ("web.", []),
     ],
 )
-def test_names_are_looked_up_by_search_domains(host: str, names: list[ServiceName]) -> None:
+def test_names_are_resolved_by_search_domains(host: str, names: list[ServiceName]) -> None:
     assert [*candidates(host, "a")] == names
 
 
@@ -100,7 +100,7 @@ def test_names_are_looked_up_by_search_domains(host: str, names: list[ServiceNam
     ("host", "expected"),
     [("web", True), ("web.b", True), ("web.b.svc", True), ("x.cluster.local", True), ("example.com", False)],
 )
-def test_a_host_outside_the_cluster_is_none_of_its_names(host: str, expected: bool) -> None:
+def test_hosts_outside_the_cluster_are_not_resolved(host: str, expected: bool) -> None:
     assert is_of_cluster(host, ["b"]) is expected
 
 
@@ -139,7 +139,7 @@ def test_a_host_outside_the_cluster_is_none_of_its_names(host: str, expected: bo
         ("exec 3<>/dev/tcp/web/80; echo $?", 0, "0\n"),
     ],
 )  # fmt: skip
-def test_tools_that_connect(script: str, code: int, said: str) -> None:
+def test_network_tools_connect(script: str, code: int, said: str) -> None:
     found = run(script, Files(), {}, network=Hosts())
     assert ("".join(each.written for each in found.lines).replace("nc: db", "db"), found.code) == (said, code)
     assert not found.unknown
@@ -156,7 +156,7 @@ def test_tools_that_connect(script: str, code: int, said: str) -> None:
         pytest.param("while true; do sleep 1; done", None, id="nothing is asked for"),
     ],
 )
-def test_when_scripts_end_that_wait_for_a_service(script: str, ends_at: float | None) -> None:
+def test_scripts_that_wait_for_a_service_end(script: str, ends_at: float | None) -> None:
     found = run(script, Files(), {}, network=Hosts())
     assert found.ends_at == (None if ends_at is None else pytest.approx(ends_at, abs=0.02))
     assert not found.unknown

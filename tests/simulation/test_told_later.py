@@ -55,7 +55,7 @@ class Lived:
         return found
 
 
-def test_what_is_told_later_counts_from_then_on() -> None:
+def test_a_later_annotation_applies_from_its_time() -> None:
     lived = Lived(pod())
     before = lived.to(3600)
     after = lived.tell("exit 3 after 20s")
@@ -69,7 +69,7 @@ def test_what_is_told_later_counts_from_then_on() -> None:
     assert lived.to(3641)["restartCount"] == 2
 
 
-def test_a_crash_loop_ends_when_nothing_is_told_any_more() -> None:
+def test_a_crash_loop_ends_when_the_annotation_is_removed() -> None:
     lived = Lived(pod(), "crash loop")
     found = lived.to(20)
     assert (found["state"]["waiting"]["reason"], found["restartCount"]) == ("CrashLoopBackOff", 2)
@@ -82,7 +82,7 @@ def test_a_crash_loop_ends_when_nothing_is_told_any_more() -> None:
     assert lived.to(4002)["restartCount"] == 4
 
 
-def test_readiness_changes_when_it_is_told() -> None:
+def test_readiness_follows_the_annotation() -> None:
     lived = Lived(pod())
     lived.to(100)
     assert not lived.tell("never ready")["ready"]
@@ -94,7 +94,7 @@ def test_readiness_changes_when_it_is_told() -> None:
     assert lived.status["restartCount"] == 0
 
 
-def test_a_script_that_would_have_ended_ends_when_it_is_let_go_on() -> None:
+def test_a_finished_script_ends_when_it_is_resumed() -> None:
     lived = Lived(pod(container(script="sleep 10; exit 0"), restartPolicy="Never"), "exit 7 after 1h")
     assert "running" in lived.to(1000)["state"]
     lived.tell("")
@@ -118,7 +118,7 @@ def test_another_image_restarts_a_container() -> None:
     assert lived.to(100)["restartCount"] == 1
 
 
-def test_another_image_that_does_not_pull_ends_a_container_until_one_does() -> None:
+def test_an_unpullable_image_stops_a_container_until_it_is_corrected() -> None:
     lived = Lived(pod())
     lived.to(60)
     found = lived.tell(image="example.com/app:nonexistent")
@@ -132,7 +132,7 @@ def test_another_image_that_does_not_pull_ends_a_container_until_one_does() -> N
     assert (found["restartCount"], found["state"]["running"]["startedAt"]) == (1, clock(70))
 
 
-def test_a_container_whose_image_is_put_right_starts_then() -> None:
+def test_a_container_with_a_corrected_image_starts() -> None:
     lived = Lived(pod({"name": "c", "image": "example.com/app:nonexistent"}))
     assert lived.to(60)["state"]["waiting"]["reason"] == "ImagePullBackOff"
     found = lived.tell(image="example.com/app:1")
@@ -144,7 +144,7 @@ def test_a_container_whose_image_is_put_right_starts_then() -> None:
     assert lived.to(90)["state"] == {"running": {"startedAt": clock(60)}}
 
 
-def test_what_is_over_stays_so() -> None:
+def test_terminated_containers_are_not_changed() -> None:
     lived = Lived(pod(container("a", "sleep 1; exit 4"), container("b"), restartPolicy="Never"))
     before = lived.to(30)
     assert lived.tell("exit 1 after 5s") == before
@@ -154,7 +154,7 @@ def test_what_is_over_stays_so() -> None:
     assert lived.pod["status"]["phase"] == "Failed"
 
 
-def test_a_pod_that_is_told_nothing_new_is_as_it_was_worked_out_from_its_beginning() -> None:
+def test_a_pod_without_new_annotations_equals_its_full_computation() -> None:
     of = pod(container(script="echo x; sleep 7; exit 1"), container("d", "sleep 30"))
     lived = Lived({**of})
     for seconds in (1, 8, 15, 40, 100, 1000):
@@ -164,12 +164,12 @@ def test_a_pod_that_is_told_nothing_new_is_as_it_was_worked_out_from_its_beginni
 
 
 @pytest.mark.parametrize("memory", [Memory("0123abcd", 0.5), Memory("ffffffff", 86_400.125, 70_000, 12.345, 9e9)])
-def test_an_id_remembers(memory: Memory) -> None:
+def test_a_pod_uid_has_remembered_state(memory: Memory) -> None:
     text = memory.identify(digest("x"))
     assert len(text) == len("simulated://") + 64
     assert remembered(text) == memory
 
 
 @pytest.mark.parametrize("text", ["", "simulated://abc", f"containerd://{'0' * 64}", f"simulated://{'z' * 64}"])
-def test_other_ids_remember_nothing(text: str) -> None:
+def test_other_uids_have_no_remembered_state(text: str) -> None:
     assert remembered(text) is None

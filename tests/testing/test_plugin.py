@@ -53,7 +53,7 @@ def test_a_recording_is_a_test_in_three_lines(run: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*reconciled*")
 
 
-def test_what_a_replay_left_can_be_looked_at(run: pytest.Pytester) -> None:
+def test_the_log_of_a_replay_can_be_inspected(run: pytest.Pytester) -> None:
     run.makepyfile("""
         from ctrlmgr.api.resource import ENDPOINTS
         import pytest
@@ -84,7 +84,7 @@ def recorded_ports(folder: Path, port: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_page_shows_works(run: pytest.Pytester) -> None:
+def test_the_code_of_the_page_runs(run: pytest.Pytester) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     run.makepyfile(**{f"test_block_{number}": block for number, block in enumerate(blocks)})
     recorded_ports(run.path, "80")
@@ -92,7 +92,7 @@ def test_what_the_page_shows_works(run: pytest.Pytester) -> None:
     assert len(blocks) == 4
 
 
-def test_a_controller_of_ones_own_is_held_to_what_its_predecessor_wrote(run: pytest.Pytester) -> None:
+def test_a_users_controller_is_compared_with_its_predecessors_writes(run: pytest.Pytester) -> None:
     [block] = [each for each in PAGE.read_text().split("```") if "class Ports" in each]
     run.makepyfile(test_ports=block.removeprefix("python"))
     recorded_ports(run.path, "81")
@@ -101,7 +101,7 @@ def test_a_controller_of_ones_own_is_held_to_what_its_predecessor_wrote(run: pyt
     result.stdout.fnmatch_lines(["*path='.data.port', recorded='81', ours='80'*"])
 
 
-def test_recordings_are_collected_where_a_setting_says_so(run: pytest.Pytester) -> None:
+def test_recordings_are_collected_from_the_configured_folder(run: pytest.Pytester) -> None:
     diverging(run.path)
     outcome(run).assert_outcomes()
     run.makeini("[pytest]\nctrlmgr_recordings = *.jsonl.gz script.jsonl\n")
@@ -111,7 +111,7 @@ def test_recordings_are_collected_where_a_setting_says_so(run: pytest.Pytester) 
 
 
 @pytest.mark.slow
-def test_a_control_plane_for_a_test(run: pytest.Pytester) -> None:
+def test_a_fixture_provides_a_control_plane(run: pytest.Pytester) -> None:
     run.makepyfile("""
         import json
         import pytest
@@ -154,7 +154,7 @@ def test_each_test_has_a_namespace_on_one_server(run: pytest.Pytester) -> None:
     outcome(run).assert_outcomes(passed=3)
 
 
-def test_unused_option_costs_nothing() -> None:
+def test_an_unused_option_costs_nothing() -> None:
     script = (
         f"import sys, pytest; before = set(sys.modules); import {PLUGIN};"
         " print(*sorted(name for name in set(sys.modules) - before if name.startswith('ctrlmgr')))"

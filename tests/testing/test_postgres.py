@@ -17,22 +17,22 @@ def own() -> Iterator[PostgresCluster]:
         yield cluster
 
 
-def test_a_missing_program_says_what_to_do() -> None:
+def test_a_missing_program_is_reported_with_advice() -> None:
     with pytest.raises(PostgresMissing, match="run scripts/test"):
         find_program("initdb-of-nobody")
 
 
-def test_it_is_as_durable_as_a_real_one(cluster: PostgresCluster) -> None:
+def test_the_test_server_is_durable(cluster: PostgresCluster) -> None:
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         assert cluster.execute(f"SHOW {setting}") == [("on",)]
 
 
-def test_it_takes_settings(own: PostgresCluster) -> None:
+def test_the_test_server_accepts_settings(own: PostgresCluster) -> None:
     assert own.execute("SHOW max_connections") == [("17",)]
 
 
 @pytest.mark.parametrize("end", ["fast", "immediate", "kill"])
-def test_what_was_committed_survives_every_end(own: PostgresCluster, end: str) -> None:
+def test_committed_data_survives_every_kind_of_stop(own: PostgresCluster, end: str) -> None:
     own.execute("CREATE TABLE IF NOT EXISTS kept (how text)")
     own.execute(f"INSERT INTO kept VALUES ('{end}')")
     if end == "kill":
@@ -43,7 +43,7 @@ def test_what_was_committed_survives_every_end(own: PostgresCluster, end: str) -
     assert own.execute(f"SELECT how FROM kept WHERE how = '{end}'") == [(end,)]
 
 
-def test_a_database_goes_with_its_block(cluster: PostgresCluster) -> None:
+def test_a_database_is_dropped_with_its_block(cluster: PostgresCluster) -> None:
     with cluster.database("passing") as url:
         assert url.endswith("/passing")
         assert cluster.execute("SELECT current_database()", "passing") == [("passing",)]

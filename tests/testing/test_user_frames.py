@@ -47,7 +47,7 @@ def report(pytester: pytest.Pytester) -> str:
     return str(result.stdout)
 
 
-def test_a_failure_shows_the_users_lines_alone(report: str) -> None:
+def test_a_failure_shows_only_the_users_lines(report: str) -> None:
     failures = report.partition("short test summary")[0]
     shown = [line for line in failures.splitlines() if ".py:" in line]
     assert [line.partition(":")[0] for line in shown] == ["shop.py", "test_shop.py", "test_shop.py"]

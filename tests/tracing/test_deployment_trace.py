@@ -68,7 +68,7 @@ def pods_of(spans: list[CollectedSpan], controller: str) -> set[str]:
     }
 
 
-def test_one_trace_leads_from_a_deployment_to_the_binding_and_start_of_each_pod(
+def test_one_trace_connects_a_deployment_with_the_binding_and_start_of_each_pod(
     server: ServerProcess, collector: Collector
 ) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
@@ -91,7 +91,7 @@ def test_one_trace_leads_from_a_deployment_to_the_binding_and_start_of_each_pod(
     assert any(each.name.startswith("admission ") and each.parent == root.id for each in spans)
 
 
-def test_a_trace_that_is_not_sampled_is_not_exported(server: ServerProcess, collector: Collector) -> None:
+def test_an_unsampled_trace_is_not_exported(server: ServerProcess, collector: Collector) -> None:
     trace = "11111111111111111111111111111111"
     path = "/api/v1/namespaces/default/configmaps"
     body = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -37,7 +37,7 @@ def test_spans_nest_and_end_with_their_error() -> None:
     assert not spans.is_on()
 
 
-def test_a_context_that_is_not_sampled_is_passed_on_and_not_stored() -> None:
+def test_an_unsampled_context_is_passed_on_and_not_stored() -> None:
     with spans.installed(MemoryTracer()), spans.span("a", parent=f"{CONTEXT[:-2]}00"):
         assert spans.current().endswith("-00")
         assert spans.sampled() == ""

@@ -68,7 +68,7 @@ def count(log: Database, statement: str) -> int:
 
 @pytest.mark.parametrize("axis", ["time", "revision"])
 @pytest.mark.parametrize("by", ["actor", "resource"])
-def test_a_picture_counts_every_event_once(reader: Reader, log: Database, axis: str, by: str) -> None:
+def test_a_timeline_counts_every_event_once(reader: Reader, log: Database, axis: str, by: str) -> None:
     picture = Timeline(reader, clock=CLOCK).picture(given(axis=axis, by=by, bars=50))
     bars = picture["items"]
     assert sum(sum(bar["counts"]) for bar in bars) == pytest.approx(picture["head"])
@@ -79,7 +79,7 @@ def test_a_picture_counts_every_event_once(reader: Reader, log: Database, axis: 
         assert sum(bar["counts"][place] for bar in bars) == pytest.approx(wanted)
 
 
-def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
+def test_a_range_of_a_timeline_is_counted(reader: Reader, log: Database) -> None:
     picture = Timeline(reader, clock=CLOCK).picture(given(**{"from": 101, "to": 200, "axis": "revision", "bars": 10}))
     assert [(bar["from"], bar["to"]) for bar in picture["items"]] == [(n, n + 9) for n in range(101, 200, 10)]
     assert all(sum(bar["counts"]) == 10 for bar in picture["items"])
@@ -100,9 +100,7 @@ def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
         ({}, "true"),
     ],
 )  # fmt: skip
-def test_what_happened_is_told_as_it_is_asked_for(
-    reader: Reader, log: Database, asked: dict[str, str], where: str
-) -> None:
+def test_events_are_returned_as_requested(reader: Reader, log: Database, asked: dict[str, str], where: str) -> None:
     """All pages of the list together equal the SQL view `timeline`; events of hidden kinds are only counted."""
     quiet = f"resource IN {QUIET}"
     hides = asked.get("kind") not in QUIET
@@ -119,13 +117,13 @@ def test_what_happened_is_told_as_it_is_asked_for(
     assert hidden == (count(log, f"SELECT count(*) FROM timeline WHERE ({where}) AND {quiet}") if hides else 0)
 
 
-def test_quiet_kinds_are_shown_when_that_is_asked_for(reader: Reader, log: Database) -> None:
+def test_infrequent_kinds_are_shown_on_request(reader: Reader, log: Database) -> None:
     page = Listing(reader).events(given(limit=200, quiet=1))
     assert (page["hidden"], len(page["events"])) == (0, 200)
     assert [each["revision"] for each in page["events"]][:3] == [page["at"], page["at"] - 1, page["at"] - 2]
 
 
-def test_objects_at_a_moment_are_what_get_shows(reader: Reader, log: Database) -> None:
+def test_objects_at_a_revision_equal_the_output_of_get(reader: Reader, log: Database) -> None:
     tables = Tables(reader, clock=CLOCK)
     for at in (30, 200, 400):
         known = {each["resource"]: each["namespaces"] for each in tables.kinds(given(at=at))["kinds"]}
@@ -137,7 +135,7 @@ def test_objects_at_a_moment_are_what_get_shows(reader: Reader, log: Database) -
         assert found["total"] == len(wanted) == sum(known["pods"].values())
 
 
-def test_pages_go_on_where_the_one_before_ended(reader: Reader) -> None:
+def test_pages_continue_at_the_end_of_the_previous_one(reader: Reader) -> None:
     tables = Tables(reader, clock=CLOCK)
     whole = tables.objects(given(resource="pods", limit=500))
     names: list[str] = []
@@ -151,7 +149,7 @@ def test_pages_go_on_where_the_one_before_ended(reader: Reader) -> None:
     assert names == [row["name"] for row in whole["rows"]]
 
 
-def test_a_filter_takes_its_text_as_it_is(reader: Reader) -> None:
+def test_a_filter_is_matched_literally(reader: Reader) -> None:
     tables = Tables(reader, clock=CLOCK)
     assert tables.objects(given(resource="services", q="shop/c"))["total"] == 2
     assert tables.objects(given(resource="services", q="%"))["total"] == 0
@@ -175,7 +173,7 @@ def revisions(node: causes.Node) -> set[int]:
     return {node.revision}.union(*map(revisions, node.links))
 
 
-def test_graphs_hold_what_why_tells(reader: Reader, log: Database) -> None:
+def test_graphs_equal_the_tree_of_why(reader: Reader, log: Database) -> None:
     written = log.query("SELECT revision FROM causes WHERE resource = 'endpoints' ORDER BY revision").rows
     for (revision,) in written[::7]:
         graph = Graphs(reader).change(given(revision=revision))["graph"]
@@ -189,14 +187,14 @@ def test_graphs_hold_what_why_tells(reader: Reader, log: Database) -> None:
         Graphs(reader).change(given(revision=10_000))
 
 
-def test_leaders_are_those_of_the_view(reader: Reader, log: Database) -> None:
+def test_leaders_equal_the_view(reader: Reader, log: Database) -> None:
     told = Process(reader, [], clock=CLOCK).leaders(given())["terms"]
     columns = "term, holder, first_revision, last_revision, writes"
     wanted = log.query(f"SELECT {columns} FROM leaders ORDER BY first_revision DESC").rows
     assert [(t["term"], t["holder"], t["firstRevision"], t["lastRevision"], t["writes"]) for t in told] == wanted
 
 
-def test_nothing_is_told_of_what_came_after_the_moment_that_is_served(url: str) -> None:
+def test_nothing_after_the_served_moment_is_returned(url: str) -> None:
     reader = Reader(url, until=250)
     tables = Tables(reader, clock=CLOCK)
     try:
@@ -216,7 +214,7 @@ def test_nothing_is_told_of_what_came_after_the_moment_that_is_served(url: str) 
         reader.close()
 
 
-def test_what_compaction_took_is_refused_or_marked(demo_url: str, tmp_path: Path) -> None:
+def test_compacted_revisions_are_refused_or_marked(demo_url: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     shutil.copy(demo_url.removeprefix("sqlite:///"), tmp_path / "log.db")
     with_log = open_log(url, clock=CLOCK, random=Random(1))

@@ -60,13 +60,13 @@ def test_axe_finds_no_violation(new_tab: NewTab, served: Served, database: Datab
     assert not problems, "\n".join(sorted({each for found in problems.values() for each in found}))
 
 
-def test_axe_would_find_one(tab: Page) -> None:
+def test_axe_detects_a_violation(tab: Page) -> None:
     tab.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=\"\">')")
     assert any(each.startswith("image-alt") for each in complaints(tab))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_at_the_door_either(new_tab: NewTab, served: Served, scheme: str) -> None:
+def test_axe_finds_no_violation_on_the_sign_in_page(new_tab: NewTab, served: Served, scheme: str) -> None:
     tab = new_tab(color_scheme=scheme)
     tab.goto(f"{served.url}/ui/")
     tab.get_by_role("heading", name="Sign in").wait_for()

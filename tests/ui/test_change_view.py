@@ -37,7 +37,7 @@ def revisions(node: causes.Node) -> set[int]:
     return {node.revision}.union(*map(revisions, node.links))
 
 
-def test_the_picture_has_every_cause_and_every_effect(tab: Page, database: Database) -> None:
+def test_the_graph_contains_every_cause_and_every_effect(tab: Page, database: Database) -> None:
     replicas = revision_of(database, "resource = 'replicasets.apps' AND name LIKE 'gateway%' AND type = 'ADDED'")
     wanted = revisions(causes.why(database, replicas)) | revisions(causes.effects(database, replicas))
     assert len(wanted) > 5
@@ -53,7 +53,7 @@ def test_the_picture_has_every_cause_and_every_effect(tab: Page, database: Datab
     assert tab.evaluate(LEFTWARD) == 0
 
 
-def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Database) -> None:
+def test_nodes_are_links_and_reconciles_have_details(tab: Page, database: Database) -> None:
     written = revision_of(database, "resource = 'endpoints' AND name = 'web'")
     go(tab, f"#/change?at={written}")
     at(tab, written)
@@ -71,7 +71,7 @@ def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Da
     at(tab, written)
 
 
-def test_the_card_tells_of_the_cause_in_the_picture_after_a_step(tab: Page, database: Database) -> None:
+def test_the_card_names_the_cause_in_the_graph_after_a_step(tab: Page, database: Database) -> None:
     written = revision_of(database, "resource = 'endpoints' AND name = 'web'")
     other = revision_of(database, "resource = 'replicasets.apps' AND name LIKE 'gateway%' AND type = 'ADDED'")
     go(tab, f"#/change?at={written}")
@@ -85,7 +85,7 @@ def test_the_card_tells_of_the_cause_in_the_picture_after_a_step(tab: Page, data
     expect(tab.locator("main")).not_to_contain_text("Requested by")
 
 
-def test_requested_change_has_no_inferred_cause(tab: Page) -> None:
+def test_a_requested_change_has_no_inferred_cause(tab: Page) -> None:
     go(tab, "#/change?at=1")
     at(tab, 1)
     expect(tab.locator("main")).to_contain_text("Requested by alice")
@@ -107,7 +107,7 @@ def crowded(url: str, *, alike: bool = False) -> int:
     return written
 
 
-def test_a_hundred_nodes_have_their_places_and_the_rest_is_counted(new_tab: NewTab, tmp_path: Path) -> None:
+def test_a_hundred_nodes_are_placed_and_the_rest_is_counted(new_tab: NewTab, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     written = crowded(url)
     with page(url) as served:
@@ -125,7 +125,7 @@ def test_a_hundred_nodes_have_their_places_and_the_rest_is_counted(new_tab: NewT
         assert tab.locator(".graph").get_attribute("viewBox") != before
 
 
-def test_what_is_alike_is_one_node(new_tab: NewTab, tmp_path: Path) -> None:
+def test_equal_changes_are_one_node(new_tab: NewTab, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     written = crowded(url, alike=True)
     with page(url) as served:

@@ -57,7 +57,9 @@ def shown(url: str) -> Iterator[Served]:
         ("resource = 'nodes'", "changed during admission by plugin TaintNodesByCondition"),
     ],
 )
-def test_the_change_and_its_row_name_it(new_tab: NewTab, shown: Served, url: str, where: str, words: str) -> None:
+def test_the_change_and_its_row_name_the_mutating_plugin(
+    new_tab: NewTab, shown: Served, url: str, where: str, words: str
+) -> None:
     with open_database(url) as database:
         revision = revision_of(database, where)
     tab = new_tab()

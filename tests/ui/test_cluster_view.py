@@ -26,7 +26,7 @@ def made(kind: str, name: str, **fields: object) -> Object:
     )
 
 
-def test_what_runs_where_and_what_waits(tmp_path: Path) -> None:
+def test_nodes_and_waiting_pods_are_listed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'log.db'}"
     ready = {"allocatable": {"cpu": "2", "memory": "1Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}
     asks = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}
@@ -60,7 +60,7 @@ def test_what_runs_where_and_what_waits(tmp_path: Path) -> None:
     assert (before["nodes"][0]["count"], before["waits"]) == (0, 0)
 
 
-def test_nodes_and_their_pods_in_a_browser(tab: Page, database: Database) -> None:
+def test_a_browser_shows_nodes_and_their_pods(tab: Page, database: Database) -> None:
     head = moment_parser.head_of(database)
     nodes = historical_state.objects(database, NODES, at=head)
     pods = historical_state.objects(database, PODS, at=head)

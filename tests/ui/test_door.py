@@ -14,7 +14,7 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import TOKEN, Served
 
 
-def test_the_token_of_a_link_goes_out_of_sight_at_once(new_tab: NewTab, served: Served) -> None:
+def test_the_token_of_a_link_is_hidden_at_once(new_tab: NewTab, served: Served) -> None:
     tab = new_tab()
     tab.goto(served.link)
     tab.locator("main[data-at]").wait_for()
@@ -26,7 +26,7 @@ def test_the_token_of_a_link_goes_out_of_sight_at_once(new_tab: NewTab, served: 
 
 
 @pytest.mark.parametrize("agrees", [False, True])
-def test_a_link_replaces_the_token_of_a_tab_only_if_its_user_agrees(
+def test_a_link_replaces_the_token_of_a_tab_only_after_confirmation(
     new_tab: NewTab, served: Served, agrees: bool
 ) -> None:
     tab = new_tab()
@@ -53,7 +53,7 @@ def test_a_link_replaces_the_token_of_a_tab_only_if_its_user_agrees(
         assert tab.evaluate("sessionStorage.getItem('ctrlmgr.token')") == TOKEN
 
 
-def test_without_a_token_there_is_a_door_and_a_way_in(new_tab: NewTab, served: Served) -> None:
+def test_without_a_token_the_page_shows_a_sign_in(new_tab: NewTab, served: Served) -> None:
     tab = new_tab()
     tab.goto(f"{served.url}/ui/#/objects?resource=services&at=200")
     expect(tab.locator("h1")).to_have_text("Sign in")
@@ -68,7 +68,7 @@ def test_without_a_token_there_is_a_door_and_a_way_in(new_tab: NewTab, served: S
     assert "at=200" in tab.url
 
 
-def test_dark_is_dark(new_tab: NewTab, served: Served) -> None:
+def test_the_dark_theme_is_dark(new_tab: NewTab, served: Served) -> None:
     def brightness(scheme: str) -> int:
         tab = new_tab(color_scheme=scheme)
         tab.goto(served.link)
@@ -79,7 +79,7 @@ def test_dark_is_dark(new_tab: NewTab, served: Served) -> None:
     assert brightness("dark") < 150 < 600 < brightness("light")
 
 
-def test_nothing_comes_from_anywhere_else(new_tab: NewTab, served: Served) -> None:
+def test_no_content_is_loaded_from_other_hosts(new_tab: NewTab, served: Served) -> None:
     tab = new_tab()
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
@@ -92,6 +92,6 @@ def test_nothing_comes_from_anywhere_else(new_tab: NewTab, served: Served) -> No
     assert not any(TOKEN in each for each in asked)
 
 
-def test_a_view_that_is_none_is_the_timeline(tab: Page) -> None:
+def test_an_unknown_view_shows_the_timeline(tab: Page) -> None:
     go(tab, "#/nowhere?at=50")
     expect(tab.locator(".detail h2")).to_have_text("Revision 50")

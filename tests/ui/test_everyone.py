@@ -90,7 +90,7 @@ def open_view(tab: Page, name: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_and_everything_has_a_name(
+def test_all_text_is_readable_and_every_control_has_a_name(
     new_tab: NewTab, served: Served, database: Database, scheme: str
 ) -> None:
     tab = new_tab(color_scheme=scheme)
@@ -104,7 +104,7 @@ def test_every_text_can_be_read_and_everything_has_a_name(
     assert not problems
 
 
-def test_on_a_phone_nothing_is_off_the_screen(new_tab: NewTab, served: Served, database: Database) -> None:
+def test_a_phone_shows_everything_within_the_screen(new_tab: NewTab, served: Served, database: Database) -> None:
     tab = new_tab()
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.goto(served.link)
@@ -117,7 +117,7 @@ def test_on_a_phone_nothing_is_off_the_screen(new_tab: NewTab, served: Served, d
     assert not wide
 
 
-def test_live_is_only_what_lives(tab: Page, database: Database) -> None:
+def test_only_live_regions_are_announced(tab: Page, database: Database) -> None:
     button = tab.locator("button.live")
     green = button.evaluate("each => getComputedStyle(each).color")
     tab.route("**/ui/api/**", lambda route: route.abort())

@@ -99,7 +99,7 @@ def opened(new_tab: NewTab, shop: Served) -> Page:
     return made
 
 
-def test_what_fails_is_the_first_thing_on_the_page(opened: Page) -> None:
+def test_failures_are_the_first_section_of_the_page(opened: Page) -> None:
     card = opened.locator(".failure")
     expect(card).to_have_count(1)
     expect(card.locator("h2")).to_have_text("Website shop/corner")
@@ -117,13 +117,13 @@ def test_what_fails_is_the_first_thing_on_the_page(opened: Page) -> None:
     expect(opened.locator("h1")).to_have_text("shop/corner")
 
 
-def test_a_page_where_nothing_fails_begins_with_the_timeline(tab: Page) -> None:
+def test_a_page_without_failures_begins_with_the_timeline(tab: Page) -> None:
     expect(tab.locator("nav a[aria-current]")).to_have_text("Timeline")
     tab.keyboard.press("f")
     expect(tab.locator(".failures")).to_contain_text("No reconcile fails")
 
 
-def test_an_object_has_its_error_conditions_events_and_relatives_beside_it(opened: Page) -> None:
+def test_an_object_page_shows_error_conditions_events_and_relatives(opened: Page) -> None:
     go(opened, "#/object?resource=websites.example.com&namespace=shop&name=corner")
     around = opened.locator(".surroundings")
     expect(around.locator(".failure .error")).to_have_text("KeyError: 'template'")
@@ -145,14 +145,14 @@ def test_an_object_has_its_error_conditions_events_and_relatives_beside_it(opene
     expect(opened.locator(".tree")).to_have_count(0)
 
 
-def test_the_log_of_a_pod_is_read_when_asked_for(opened: Page) -> None:
+def test_the_log_of_a_pod_is_loaded_on_request(opened: Page) -> None:
     opened.route("**/api/v1/namespaces/shop/pods/web-1-a/log?*", lambda route: route.fulfill(body="started\nlistens"))
     go(opened, "#/object?resource=pods&namespace=shop&name=web-1-a")
     opened.get_by_role("button", name="the last 200 lines").click()
     expect(opened.locator("section", has_text="Logs").locator("pre")).to_have_text("started\nlistens")
 
 
-def test_own_kinds_come_first_with_what_fails_and_trouble_has_one_colour(opened: Page) -> None:
+def test_custom_kinds_and_failures_are_listed_first_and_errors_have_one_colour(opened: Page) -> None:
     opened.set_viewport_size({"width": 1400, "height": 900})
     go(opened, "#/objects?resource=pods")
     first = opened.locator(".kinds a").first
@@ -166,7 +166,7 @@ def test_own_kinds_come_first_with_what_fails_and_trouble_has_one_colour(opened:
     assert edges[1] <= edges[0]
 
 
-def test_queues_with_failing_keys_come_first(opened: Page) -> None:
+def test_queues_with_failing_keys_are_listed_first(opened: Page) -> None:
     queues = [WorkQueue[str](name, clock=FakeClock()) for name in ("a-controller", "website-controller")]
     go(opened, "#/queues")
     expect(opened.locator(".tile h2").first).to_have_text("website-controller")
@@ -174,7 +174,7 @@ def test_queues_with_failing_keys_come_first(opened: Page) -> None:
     assert queues
 
 
-def test_a_long_pause_is_folded_out_of_the_time(opened: Page) -> None:
+def test_a_long_pause_is_folded_in_the_timeline(opened: Page) -> None:
     go(opened, "#/timeline")
     fold = opened.locator(".fold")
     expect(fold).to_have_count(1)
@@ -183,7 +183,7 @@ def test_a_long_pause_is_folded_out_of_the_time(opened: Page) -> None:
     expect(fold).to_have_count(0)
 
 
-def test_moments_do_not_overlap_on_a_phone(opened: Page) -> None:
+def test_times_do_not_overlap_on_a_phone(opened: Page) -> None:
     opened.set_viewport_size({"width": 390, "height": 844})
     opened.reload()
     opened.locator(".ticks span").first.wait_for()

@@ -90,7 +90,9 @@ def lists(*resources: str, verb: str = "list", namespace: str = "") -> Right:
         pytest.param(lambda asked: False, [], False, id="nothing"),
     ],
 )
-def test_a_user_is_told_what_they_may_list(pages: LogPages, right: Right, seen: list[int], tells_values: bool) -> None:
+def test_a_user_receives_events_of_listable_resources(
+    pages: LogPages, right: Right, seen: list[int], tells_values: bool
+) -> None:
     page = asked(pages, right)
     assert [row["revision"] for row in rows(page, "event")] == seen
     [place] = rows(page, "log")
@@ -100,13 +102,13 @@ def test_a_user_is_told_what_they_may_list(pages: LogPages, right: Right, seen: 
     assert any(row["hash"] for row in rows(page, "event")) is (right is everything)
 
 
-def test_events_of_a_resource_that_may_not_be_listed_are_not_counted(pages: LogPages) -> None:
+def test_events_of_unlistable_resources_are_not_counted(pages: LogPages) -> None:
     page = asked(pages, lists("pods"), resource="secrets")
     assert rows(page, "log")[0]["hidden"] == 0
     assert rows(page, "event") == []
 
 
-def test_rights_that_differ_are_told_apart(pages: LogPages) -> None:
+def test_changed_rights_are_distinguished(pages: LogPages) -> None:
     given = (
         everything,
         lists("pods"),
@@ -120,7 +122,7 @@ def test_rights_that_differ_are_told_apart(pages: LogPages) -> None:
     assert told == [rows(asked(pages, right, after=3), "log")[0]["rights"] for right in given]
 
 
-def test_end_is_sent_again_to_clients_that_may_read_its_writes(pages: LogPages) -> None:
+def test_an_end_is_sent_again_to_clients_with_rights_to_its_writes(pages: LogPages) -> None:
     for right, ids in ((everything, [7]), (lists("pods"), [7]), (lists("secrets"), [])):
         again = rows(asked(pages, right, after=3, reconciles="7"), "reconcile")
         assert [row["id"] for row in again] == ids
@@ -129,7 +131,7 @@ def test_end_is_sent_again_to_clients_that_may_read_its_writes(pages: LogPages) 
 
 
 @pytest.mark.parametrize("limit", ["_MOST", "_ROOM"])
-def test_pages_are_bounded_and_follow_each_other(pages: LogPages, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_pages_are_bounded_and_consecutive(pages: LogPages, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(log_pages, limit, 1)
     after, found = 0, []
     while after < 3:
@@ -140,13 +142,13 @@ def test_pages_are_bounded_and_follow_each_other(pages: LogPages, monkeypatch: p
     assert [row["revision"] for row in found] == [1, 2, 3]
 
 
-def test_one_resource_up_to_a_revision(pages: LogPages) -> None:
+def test_one_resource_is_read_up_to_a_revision(pages: LogPages) -> None:
     page = asked(pages, everything, resource="pods", until=2)
     assert [row["revision"] for row in rows(page, "event")] == [1]
     assert rows(page, "log")[0]["next"] == 2
 
 
-def test_a_log_in_memory_has_no_past_to_tell() -> None:
+def test_a_log_in_memory_has_no_history() -> None:
     with pytest.raises(HistoryUnavailable, match="in memory"):
         asked(LogPages(Reader("memory:")), everything)
 
@@ -170,7 +172,7 @@ def again(pages: LogPages, url: str) -> None:
     log.close()
 
 
-def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(pages: LogPages, tmp_path: Path) -> None:
+def test_a_recreated_namespace_shows_nothing_of_its_predecessor(pages: LogPages, tmp_path: Path) -> None:
     tenant = lists("secrets", "pods", "namespaces", verb="get", namespace="shop")
     before = rows(asked(pages, tenant), "log")[0]["rights"]
     again(pages, f"sqlite:///{tmp_path}/log.db")
@@ -182,7 +184,7 @@ def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(pages
     assert all(value.encode() in asked(pages, everything) for value in (OLD, NEW))
 
 
-def test_cluster_wide_list_shows_no_values_of_a_deleted_object(pages: LogPages, tmp_path: Path) -> None:
+def test_a_cluster_wide_list_shows_no_values_of_a_deleted_object(pages: LogPages, tmp_path: Path) -> None:
     again(pages, f"sqlite:///{tmp_path}/log.db")
     reads = lists("secrets", verb="get", namespace="shop")
     page = asked(pages, lambda given: lists("secrets")(given) or reads(given))

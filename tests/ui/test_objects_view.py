@@ -18,7 +18,7 @@ def running_pods(database: Database, revision: int) -> int:
     return int(rows[0][0])
 
 
-def test_pods_at_two_moments(tab: Page, database: Database) -> None:
+def test_pods_are_listed_at_two_revisions(tab: Page, database: Database) -> None:
     go(tab, "#/objects?resource=pods")
     rows = tab.locator("table.objects tbody tr:not(.gone)")
     expect(rows).to_have_count(running_pods(database, head(database)))
@@ -31,7 +31,7 @@ def test_pods_at_two_moments(tab: Page, database: Database) -> None:
     assert running_pods(database, first) < running_pods(database, head(database))
 
 
-def test_what_changed_lately_is_marked_and_what_went_is_still_named(tab: Page, database: Database) -> None:
+def test_recent_changes_are_marked_and_deleted_objects_still_listed(tab: Page, database: Database) -> None:
     deleted = revision_of(database, "resource = 'pods' AND type = 'DELETED'")
     name = database.query("SELECT name FROM timeline WHERE revision = :at", {"at": deleted}).rows[0][0]
     go(tab, f"#/objects?at={deleted}&resource=pods&namespace=shop")
@@ -42,7 +42,7 @@ def test_what_changed_lately_is_marked_and_what_went_is_still_named(tab: Page, d
     expect(tab.get_by_role("status")).to_contain_text(f"{marked.count()} changed recently")
 
 
-def test_namespaces_a_filter_and_wide_columns(tab: Page) -> None:
+def test_the_list_has_namespaces_a_filter_and_wide_columns(tab: Page) -> None:
     go(tab, "#/objects?resource=pods")
     tab.get_by_label("namespace").select_option("payments")
     tab.wait_for_url(re.compile("namespace=payments"))
@@ -61,7 +61,7 @@ def test_namespaces_a_filter_and_wide_columns(tab: Page) -> None:
     expect(tab.get_by_label("wide")).to_be_checked()
 
 
-def test_kinds_are_counted_and_lead_to_their_objects(tab: Page) -> None:
+def test_kinds_are_counted_and_link_to_their_objects(tab: Page) -> None:
     go(tab, "#/objects")
     tab.locator(".kinds a", has_text="services").click()
     tab.wait_for_url(re.compile("resource=services"))
@@ -70,7 +70,7 @@ def test_kinds_are_counted_and_lead_to_their_objects(tab: Page) -> None:
     expect(tab.locator("h1")).to_have_text("payments/ledger")
 
 
-def test_object_page_shows_the_author_of_each_line(tab: Page, database: Database) -> None:
+def test_the_object_page_shows_the_author_of_each_line(tab: Page, database: Database) -> None:
     failed = revision_of(database, "resource = 'nodes' AND actor = 'system:controller:node-lifecycle-controller'")
     go(tab, f"#/object?at={failed}&name=node-b&resource=nodes")
     at(tab, failed)
@@ -86,7 +86,7 @@ def test_object_page_shows_the_author_of_each_line(tab: Page, database: Database
     expect(tab.locator(".yaml")).not_to_contain_text("NodeStatusUnknown")
 
 
-def test_the_yaml_reads_back_as_the_object(tab: Page, database: Database) -> None:
+def test_the_yaml_parses_to_the_object(tab: Page, database: Database) -> None:
     go(tab, "#/object?blame=off&name=web&namespace=shop&resource=endpoints")
     tab.locator(".yaml .line").first.wait_for()
     assert tab.locator(".gutter").count() == 0
@@ -98,7 +98,7 @@ def test_the_yaml_reads_back_as_the_object(tab: Page, database: Database) -> Non
     assert yaml.safe_load(text) == yaml.safe_load(body)
 
 
-def test_moments_without_the_object_say_so(tab: Page, database: Database) -> None:
+def test_revisions_without_the_object_are_marked(tab: Page, database: Database) -> None:
     go(tab, "#/object?at=2&name=web&namespace=shop&resource=endpoints")
     expect(tab.locator(".empty")).to_contain_text("At revision 2 it had not been created")
     deleted = revision_of(database, "resource = 'pods' AND type = 'DELETED'")
@@ -110,7 +110,7 @@ def test_moments_without_the_object_say_so(tab: Page, database: Database) -> Non
     expect(tab.locator(".history > li").first).to_contain_text("deleted")
 
 
-def test_hostile_objects_are_text(tab: Page) -> None:
+def test_hostile_objects_are_shown_as_text(tab: Page) -> None:
     go(tab, "#/object?name=runbook&namespace=shop&resource=configmaps")
     expect(tab.locator(".yaml")).to_contain_text("team: \"<script>document.title = 'taken over'</script>\"")
     go(tab, "#/timeline?at=10")
@@ -122,7 +122,7 @@ def test_hostile_objects_are_text(tab: Page) -> None:
     assert tab.locator("body script, main img").count() == 0
 
 
-def test_what_is_secret_is_not_shown(tab: Page) -> None:
+def test_values_of_secrets_are_not_shown(tab: Page) -> None:
     go(tab, "#/object?name=ledger-db&namespace=payments&resource=secrets")
     expect(tab.locator(".yaml .line", has_text="password")).to_contain_text("(hidden)")
     assert "aHVudGVyMg" not in tab.content()

@@ -17,7 +17,7 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import page
 
 
-def test_queues_as_they_are(tab: Page) -> None:
+def test_queues_are_listed(tab: Page) -> None:
     queue: WorkQueue[str] = WorkQueue("shown-controller", clock=SystemClock())
     for name in ("a", "b", "c"):
         queue.add(name, (1,))
@@ -36,7 +36,7 @@ def test_queues_as_they_are(tab: Page) -> None:
     expect(tile.locator(".depth b")).to_have_text("3")
 
 
-def test_leaders_and_their_terms(tab: Page, database: Database) -> None:
+def test_leaders_and_their_terms_are_listed(tab: Page, database: Database) -> None:
     go(tab, "#/leaders")
     rows = tab.locator("main tbody tr")
     expect(rows).to_have_count(3)
@@ -49,7 +49,7 @@ def test_leaders_and_their_terms(tab: Page, database: Database) -> None:
     at(tab, first)
 
 
-def test_health_says_what_is_wrong(tab: Page, database: Database) -> None:
+def test_the_health_view_names_failures(tab: Page, database: Database) -> None:
     go(tab, "#/health")
     expect(tab.locator(".verdict")).to_have_text("Not ready: one check fails")
     expect(tab.locator(".checks .bad")).to_have_text(re.compile("controller/late.*late is not running"))
@@ -59,7 +59,7 @@ def test_health_says_what_is_wrong(tab: Page, database: Database) -> None:
     expect(tab.locator("main")).to_contain_text("sqlite")
 
 
-def test_it_follows_what_happens_and_stands_still_when_asked(new_tab: NewTab, tmp_path: Path) -> None:
+def test_the_page_follows_events_and_pauses_on_request(new_tab: NewTab, tmp_path: Path) -> None:
     with page(f"sqlite:///{tmp_path}/log.db", migrate=True) as served:
         served.log.append([Proposal(EventType.ADDED, a_namespace(), None)], author=Author("alice"))
         newest = served.log.head().revision
@@ -77,7 +77,7 @@ def test_it_follows_what_happens_and_stands_still_when_asked(new_tab: NewTab, tm
         expect(tab.locator(".events")).not_to_contain_text("unseen")
 
 
-def test_a_server_that_is_gone_is_told_and_what_is_shown_stays(new_tab: NewTab, tmp_path: Path, demo_url: str) -> None:
+def test_a_stopped_server_is_reported_and_the_content_is_kept(new_tab: NewTab, tmp_path: Path, demo_url: str) -> None:
     tab = new_tab()
     with page(demo_url) as served:
         tab.goto(served.link)
@@ -86,7 +86,7 @@ def test_a_server_that_is_gone_is_told_and_what_is_shown_stays(new_tab: NewTab, 
     expect(tab.locator(".events tbody tr")).to_have_count(60)
 
 
-def test_a_log_in_memory_says_what_it_cannot_tell(new_tab: NewTab) -> None:
+def test_a_log_in_memory_names_its_limits(new_tab: NewTab) -> None:
     with page("memory:") as served:
         tab = new_tab()
         tab.goto(served.link)
@@ -96,7 +96,7 @@ def test_a_log_in_memory_says_what_it_cannot_tell(new_tab: NewTab) -> None:
         expect(tab.locator(".verdict")).to_be_visible()
 
 
-def test_an_empty_log(new_tab: NewTab, tmp_path: Path) -> None:
+def test_an_empty_log_is_shown(new_tab: NewTab, tmp_path: Path) -> None:
     with page(f"sqlite:///{tmp_path}/log.db", migrate=True) as served:
         tab = new_tab()
         tab.goto(served.link)
@@ -105,5 +105,5 @@ def test_an_empty_log(new_tab: NewTab, tmp_path: Path) -> None:
         expect(tab.locator(".empty")).to_contain_text("No leader yet")
 
 
-def test_head_is_what_the_scrubber_ends_at(tab: Page, database: Database) -> None:
+def test_the_head_is_the_end_of_the_scrubber(tab: Page, database: Database) -> None:
     expect(tab.locator(".plot")).to_have_attribute("aria-valuemax", str(head(database)))

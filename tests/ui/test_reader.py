@@ -25,7 +25,7 @@ from tests.server.site import TIMEOUT
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def test_a_query_that_takes_too_long_is_given_up_on_sqlite(demo_url: str) -> None:
+def test_a_query_above_its_timeout_is_cancelled_on_sqlite(demo_url: str) -> None:
     with open_database(demo_url, patience=0.05) as database:
         with pytest.raises(RequestTimeout, match=r"canceled after 0\.05 s"):
             database.query(ENDLESS)
@@ -33,21 +33,21 @@ def test_a_query_that_takes_too_long_is_given_up_on_sqlite(demo_url: str) -> Non
 
 
 @pytest.mark.postgres
-def test_a_query_that_takes_too_long_is_given_up_on_postgres(postgres_url: str) -> None:
+def test_a_query_above_its_timeout_is_cancelled_on_postgres(postgres_url: str) -> None:
     with open_database(postgres_url, patience=0.05) as database:
         with pytest.raises(RequestTimeout, match=r"canceled after 0\.05 s"):
             database.query(ENDLESS)
         assert database.query("SELECT 1").rows == [(1,)]
 
 
-def test_a_log_in_memory_cannot_be_asked() -> None:
+def test_a_log_in_memory_cannot_be_queried() -> None:
     with pytest.raises(HistoryUnavailable, match="in memory"):
         Reader("memory:").ask(lambda database: None)
     with pytest.raises(HistoryUnavailable, match="of a recording"):
         Reader("memory:", reason="of a recording").ask(lambda database: None)
 
 
-def test_a_database_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
+def test_a_missing_database_is_opened_later(tmp_path: Path) -> None:
     reader = Reader(f"sqlite:///{tmp_path}/none.db")
     with pytest.raises(SchemaOutdated):
         reader.ask(lambda database: None)
@@ -56,7 +56,7 @@ def test_a_database_that_is_not_there_is_looked_for_again(tmp_path: Path) -> Non
     reader.close()
 
 
-def test_connections_are_kept_unless_they_broke(demo_url: str) -> None:
+def test_connections_are_kept_unless_they_fail(demo_url: str) -> None:
     reader = Reader(demo_url)
     first = reader.ask(lambda database: database)
 
@@ -72,7 +72,7 @@ def test_connections_are_kept_unless_they_broke(demo_url: str) -> None:
     reader.close()
 
 
-def test_only_so_many_wait(demo_url: str) -> None:
+def test_the_number_of_waiting_queries_is_limited(demo_url: str) -> None:
     reader, stop, go_on = Reader(demo_url), threading.Event(), threading.Event()
     running = threads.start("reader under test", lambda: reader.run(stop))
 
@@ -121,7 +121,7 @@ def long_log(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def test_counting_goes_on_block_by_block(long_log: Database) -> None:
+def test_counting_continues_block_by_block(long_log: Database) -> None:
     density = Density(clock=FakeClock())
     some = density.counted(long_log, 100)
     assert (some.until, sum(some.totals.values())) == (100, 100)
@@ -133,7 +133,7 @@ def test_counting_goes_on_block_by_block(long_log: Database) -> None:
     assert 0 not in asked, "what was counted is not counted again"
 
 
-def test_what_is_not_counted_in_time_is_told(long_log: Database) -> None:
+def test_an_incomplete_count_is_reported(long_log: Database) -> None:
     clock = FakeClock()
     density = Density(clock=clock)
     assert density.counted(ObservedDatabase(long_log, lambda parameters: clock.step(5)), 250).until == 0

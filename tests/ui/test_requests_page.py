@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_newest_come_first_and_can_be_chosen(folder: Path) -> None:
+def test_the_newest_requests_are_listed_first_and_can_be_filtered(folder: Path) -> None:
     def told(**query: str) -> list[tuple[str, int]]:
         answer = Requests(folder).newest(Parameters({name: [value] for name, value in query.items()}))
         assert answer["kept"]
@@ -46,24 +46,24 @@ def test_the_newest_come_first_and_can_be_chosen(folder: Path) -> None:
         told(refused="perhaps")
 
 
-def test_a_request_is_told_with_its_time(folder: Path) -> None:
+def test_a_request_is_shown_with_its_time(folder: Path) -> None:
     newest = Requests(folder).newest(Parameters({}))["requests"][0]
     assert newest["receivedAt"] == FakeClock().now() + 1
     told = (newest["what"], newest["why"], newest["milliseconds"], newest["source"])
     assert told == ("secrets", "no", 2.0, "192.0.2.1")
 
 
-def test_where_none_are_kept(tmp_path: Path) -> None:
+def test_without_an_audit_store_no_requests_are_listed(tmp_path: Path) -> None:
     for kept in (None, tmp_path):
         assert Requests(kept).newest(Parameters({})) == {"kept": False, "requests": []}
 
 
-def test_the_page_says_so(tab: Page) -> None:
+def test_the_page_reports_a_missing_audit_store(tab: Page) -> None:
     go(tab, "#/requests")
     expect(tab.get_by_role("heading", name="No requests are recorded")).to_be_visible()
 
 
-def test_the_page_shows_them_and_those_that_were_refused(folder: Path, demo_url: str, new_tab: NewTab) -> None:
+def test_the_page_lists_requests_including_refused_ones(folder: Path, demo_url: str, new_tab: NewTab) -> None:
     tab = new_tab()
     with page(demo_url, requests=folder) as served:
         tab.goto(served.link)

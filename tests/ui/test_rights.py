@@ -49,7 +49,7 @@ def opened(new_tab: NewTab, guarded: Served, token: str) -> Page:
     return tab
 
 
-def test_user_without_rights_is_told_the_needed_right(new_tab: NewTab, guarded: Served) -> None:
+def test_a_user_without_rights_sees_the_required_right(new_tab: NewTab, guarded: Served) -> None:
     tab = opened(new_tab, guarded, "anns-token")
     for view in ("", "cluster"):
         go(tab, f"#/{view}")
@@ -64,7 +64,7 @@ def test_user_without_rights_is_told_the_needed_right(new_tab: NewTab, guarded: 
     expect(tab.locator("main")).not_to_contain_text("checkout")
 
 
-def test_a_user_of_one_namespace_sees_that_and_is_told_of_the_rest(
+def test_a_user_of_one_namespace_sees_it_and_the_missing_rights(
     new_tab: NewTab, guarded: Served, database: Database
 ) -> None:
     tab = opened(new_tab, guarded, "shops-token")
@@ -80,7 +80,7 @@ def test_a_user_of_one_namespace_sees_that_and_is_told_of_the_rest(
     expect(tab.locator("table.events tbody tr").first).to_contain_text("services")
 
 
-def test_administrators_are_told_nothing_of_rights(new_tab: NewTab, guarded: Served) -> None:
+def test_administrators_see_no_message_about_rights(new_tab: NewTab, guarded: Served) -> None:
     tab = new_tab()
     tab.goto(guarded.link)
     tab.locator("main[data-at]").wait_for()

@@ -62,7 +62,7 @@ def test_static_files_are_public_with_security_headers(served: Served, name: str
         assert gzip.decompress(packed.body) == answer.body
 
 
-def test_page_is_self_contained_without_external_references(served: Served) -> None:
+def test_the_page_has_no_external_references(served: Served) -> None:
     index = ask(served, "/ui/", token="").body.decode()
     preloaded = set(re.findall(r'modulepreload" href="(\w+\.js)"', index))
     assert preloaded | {"main.js"} == {name for name in ASSETS if name.endswith(".js")}
@@ -76,13 +76,13 @@ def test_page_is_self_contained_without_external_references(served: Served) -> N
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
 
 
-def test_the_address_without_a_slash_leads_to_the_page(served: Served) -> None:
+def test_the_address_without_a_slash_redirects_to_the_page(served: Served) -> None:
     answer = ask(served, "/ui", token="")
     assert (answer.status, answer.headers["location"]) == (308, "ui/")
     assert "/ui" in ask(served, "/").json["paths"]
 
 
-def test_where_nothing_is(served: Served) -> None:
+def test_unknown_paths_are_not_found(served: Served) -> None:
     assert ask(served, "/ui/nothing.js", token="").status == 404
     assert ask(served, "/ui/..%2fapi", token="").status in (403, 404)
     assert ask(served, "/ui/api/nothing").json["reason"] == "NotFound"
@@ -101,7 +101,7 @@ def test_data_needs_authentication(served: Served, name: str) -> None:
     ("path", "public"),
     [("/ui", True), ("/ui/", True), ("/ui/main.js", True), ("/ui/apix", True), ("/uix", False), ("/ui/api", False)],
 )
-def test_what_is_public_of_the_page(path: str, public: bool) -> None:
+def test_public_files_of_the_page(path: str, public: bool) -> None:
     authorizer = KnownUsersAuthorizer()
     assert authorizer.authorize(ANONYMOUS, path_attributes("get", path)).allows is public
     assert not authorizer.authorize(ANONYMOUS, path_attributes("post", path)).allows
@@ -121,13 +121,13 @@ def test_what_is_public_of_the_page(path: str, public: bool) -> None:
         ("change", "revision is missing"),
     ],
 )
-def test_questions_that_are_none_are_refused(served: Served, query: str, words: str) -> None:
+def test_invalid_queries_are_refused(served: Served, query: str, words: str) -> None:
     answer = ask(served, f"/ui/api/{query}")
     assert answer.status == 400
     assert words in answer.json["message"]
 
 
-def test_answers_are_packed_and_never_kept(served: Served) -> None:
+def test_responses_are_compressed_and_never_cached(served: Served) -> None:
     answer = ask(served, "/ui/api/events?quiet=1", accept_encoding="gzip, br")
     assert answer.headers["cache-control"] == "no-store"
     assert (

@@ -13,7 +13,7 @@ from tests.ui.browser.page_helpers import at, go, head, revision_of
 from tests.ui.site import Served
 
 
-def test_it_opens_at_the_newest_revision_with_what_happened_last(tab: Page, database: Database) -> None:
+def test_the_timeline_opens_at_the_newest_revision_with_the_latest_events(tab: Page, database: Database) -> None:
     at(tab, head(database))
     newest = revision_of(database, f"resource NOT IN {QUIET}")
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "true")
@@ -25,7 +25,7 @@ def test_it_opens_at_the_newest_revision_with_what_happened_last(tab: Page, data
     expect(tab.locator(".legend")).to_contain_text("endpoint-controller")
 
 
-def test_a_click_on_an_event_goes_there_and_shows_what_it_changed(tab: Page, database: Database) -> None:
+def test_a_click_on_an_event_selects_its_revision_and_shows_its_change(tab: Page, database: Database) -> None:
     rollout = revision_of(database, "resource = 'deployments.apps' AND name = 'web'")
     go(tab, f"#/timeline?at={rollout + 3}")
     at(tab, rollout + 3)
@@ -37,7 +37,7 @@ def test_a_click_on_an_event_goes_there_and_shows_what_it_changed(tab: Page, dat
     expect(tab.locator(".detail .diff ins")).to_have_text("registry.example.com/shop/web:v3")
 
 
-def test_leases_and_events_are_counted_and_not_shown_unless_asked_for(tab: Page, database: Database) -> None:
+def test_leases_and_events_are_counted_and_shown_on_request(tab: Page, database: Database) -> None:
     foot = tab.locator(".foot")
     expect(foot).to_contain_text(re.compile(r"\d+ changes of leases and Events are hidden"))
     expect(tab.locator(".events tbody")).not_to_contain_text("leases")
@@ -50,7 +50,7 @@ def test_leases_and_events_are_counted_and_not_shown_unless_asked_for(tab: Page,
     expect(tab.locator(".events tbody")).not_to_contain_text("leases")
 
 
-def test_what_is_asked_for_is_in_the_address(tab: Page, served: Served, database: Database) -> None:
+def test_the_address_contains_the_selection(tab: Page, served: Served, database: Database) -> None:
     def numbers() -> list[int]:
         return [int(text.replace(",", "")) for text in tab.locator(".events tbody td:first-child").all_inner_texts()]
 
@@ -80,7 +80,7 @@ def test_what_is_asked_for_is_in_the_address(tab: Page, served: Served, database
     expect(tab.locator(".events tbody tr")).to_have_count(60)
 
 
-def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> None:
+def test_the_list_scrolls_back_to_the_beginning(tab: Page, database: Database) -> None:
     go(tab, "#/timeline?kind=pods")
     rows = tab.locator(".events tbody tr")
     expect(rows.filter(has_not_text="pods")).to_have_count(0)
@@ -94,7 +94,7 @@ def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> No
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "false")
 
 
-def test_one_can_look_back_while_the_list_goes_on(tab: Page, database: Database) -> None:
+def test_the_list_scrolls_back_while_new_events_arrive(tab: Page, database: Database) -> None:
     """New events that arrive while the page is open do not undo the user's click."""
     newest = head(database)
 
@@ -123,7 +123,7 @@ def test_one_can_look_back_while_the_list_goes_on(tab: Page, database: Database)
     expect(rows).to_have_count(120)
 
 
-def test_dragging_travels_and_stepping_steps(tab: Page, database: Database) -> None:
+def test_dragging_selects_and_keys_step(tab: Page, database: Database) -> None:
     box = tab.locator(".plot").bounding_box()
     assert box
     middle = box["y"] + box["height"] / 2
@@ -152,7 +152,7 @@ def test_dragging_travels_and_stepping_steps(tab: Page, database: Database) -> N
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "true")
 
 
-def test_a_revision_and_a_time_can_be_typed(tab: Page, database: Database) -> None:
+def test_a_revision_or_a_time_can_be_typed(tab: Page, database: Database) -> None:
     tab.keyboard.press("r")
     field = tab.get_by_label("revision or time")
     expect(field).to_be_focused()
@@ -170,7 +170,7 @@ def test_a_revision_and_a_time_can_be_typed(tab: Page, database: Database) -> No
     expect(tab.locator(".scrubber .problem")).to_be_empty()
 
 
-def test_a_closer_look_and_the_whole_again(tab: Page, database: Database) -> None:
+def test_the_timeline_zooms_in_and_out(tab: Page, database: Database) -> None:
     go(tab, "#/timeline?at=200")
     at(tab, 200)
     tab.keyboard.press("+")
@@ -182,7 +182,7 @@ def test_a_closer_look_and_the_whole_again(tab: Page, database: Database) -> Non
     assert "from=" not in tab.url
 
 
-def test_bars_by_what_was_written_along_revisions(tab: Page) -> None:
+def test_bars_count_writes_by_revision(tab: Page) -> None:
     tab.get_by_role("button", name="what", exact=True).click()
     expect(tab.locator(".legend")).to_contain_text("leases")
     tab.get_by_role("button", name="revisions", exact=True).click()
@@ -211,7 +211,7 @@ def test_a_row_has_the_colour_of_the_legend(tab: Page, served: Served, by: str) 
     assert coloured > 20
 
 
-def test_bars_that_are_counted_in_part_say_so_until_they_are_whole(tab: Page, database: Database) -> None:
+def test_incomplete_bars_are_marked_until_they_are_complete(tab: Page, database: Database) -> None:
     def in_part(route: Route) -> None:
         answer = route.fetch()
         route.fulfill(response=answer, json={**answer.json(), "counted": 123})
@@ -233,7 +233,7 @@ def test_a_link_opens_the_same_view_again(tab: Page, served: Served) -> None:
     expect(tab.get_by_role("button", name="what", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
-def test_keys_lead_to_the_views_and_are_listed(tab: Page) -> None:
+def test_keys_open_the_views_and_are_listed(tab: Page) -> None:
     for key, word in (
         ("2", "objects"),
         ("3", "queues"),

@@ -123,7 +123,7 @@ def words(told: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("right", [in_shop, named, nothing])
-def test_no_view_tells_of_what_may_not_be_seen(reader: Reader, log: Database, right: Right) -> None:
+def test_no_view_shows_invisible_objects(reader: Reader, log: Database, right: Right) -> None:
     all_places = places(log)
     visibility = given(right).visibility
     foreign = [each for each in all_places if not visibility.sees(each[0], each[1])]
@@ -150,7 +150,7 @@ def test_no_view_tells_of_what_may_not_be_seen(reader: Reader, log: Database, ri
     assert refusals > 20
 
 
-def test_namespace_reader_sees_its_changes(reader: Reader) -> None:
+def test_a_namespace_reader_sees_its_changes(reader: Reader) -> None:
     asked = questions(reader)
     kinds = asked["kinds"](given(in_shop))["kinds"]
     assert {name for kind in kinds for name in kind["namespaces"]} == {"shop"}
@@ -169,7 +169,7 @@ def test_namespace_reader_sees_its_changes(reader: Reader) -> None:
     assert asked["cluster"](given(in_shop))["nodes"] == []
 
 
-def test_rights_to_a_name_show_that_object_alone(reader: Reader) -> None:
+def test_rights_to_a_name_show_only_that_object(reader: Reader) -> None:
     asked = questions(reader)
     place = {"resource": "services", "namespace": "shop"}
     assert asked["object"](given(named, **place, name="web"))["kind"] == "Service"
@@ -180,7 +180,7 @@ def test_rights_to_a_name_show_that_object_alone(reader: Reader) -> None:
         asked["objects"](given(named, **place))
 
 
-def test_a_change_that_may_not_be_seen_is_answered_like_one_that_does_not_exist(reader: Reader) -> None:
+def test_an_invisible_change_is_answered_like_a_missing_one(reader: Reader) -> None:
     change = questions(reader)["change"]
     assert change(given(lambda asked: True, revision=3))["revision"] == 3
     for revision in (3, 1_000_000):
@@ -189,7 +189,7 @@ def test_a_change_that_may_not_be_seen_is_answered_like_one_that_does_not_exist(
             change(given(lambda asked: False, revision=revision))
 
 
-def test_a_graph_leads_through_what_may_not_be_seen_without_telling_of_it(reader: Reader, log: Database) -> None:
+def test_a_graph_passes_through_invisible_objects_without_showing_them(reader: Reader, log: Database) -> None:
     def endpoints(asked: Attributes) -> bool:
         return asked.resource == "endpoints"
 
@@ -231,7 +231,7 @@ def kept(tmp_path: Path) -> Path:
         (lambda asked: asked.path == "/metrics", {"/metrics?x=1"}),
     ],
 )
-def test_requests_are_shown_if_their_objects_may_be_read(kept: Path, right: Right, seen: set[str]) -> None:
+def test_requests_are_shown_if_their_objects_are_readable(kept: Path, right: Right, seen: set[str]) -> None:
     assert {each["what"] for each in Requests(kept).newest(given(right))["requests"]} == seen
 
 
@@ -301,16 +301,14 @@ def told_of(reader: Reader, right: Right) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("right", "sees"), [(in_shop_all, False), (common, False), (everywhere, True)])
-def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(
-    anew: Reader, right: Right, sees: bool
-) -> None:
+def test_a_recreated_namespace_shows_nothing_of_its_predecessor(anew: Reader, right: Right, sees: bool) -> None:
     said = {word for told in told_of(anew, right) for word in words(json.loads(msgspec.json.encode(told)))}
     assert any("successor" in word for word in said)
     said.discard('deployments.apps "shop/predecessor" never had a template')  # only the requested name
     assert bool([word for word in said if "predecessor" in word]) is sees
 
 
-def test_a_new_namespace_of_an_old_name_is_counted_from_its_beginning(anew: Reader) -> None:
+def test_a_recreated_namespace_is_counted_from_its_beginning(anew: Reader) -> None:
     asked = questions(anew)
     for at, pods in ((5, None), (18, None), (27, {"shop": 2})):
         kinds = {kind["resource"]: kind["namespaces"] for kind in asked["kinds"](given(in_shop_all, at=at))["kinds"]}

@@ -32,7 +32,7 @@ def test_lines_are_yaml_of_the_object(value: dict[str, Any]) -> None:
     assert (yaml.safe_load(text(value)) or {}) == value
 
 
-def test_every_field_that_can_be_blamed_has_its_line() -> None:
+def test_every_blamed_field_has_a_line() -> None:
     fields = {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -47,7 +47,7 @@ def test_every_field_that_can_be_blamed_has_its_line() -> None:
     assert known == {each.path for each in blame(changes)}
 
 
-def test_how_it_looks() -> None:
+def test_the_layout_of_yaml_lines() -> None:
     value = {"data": {"a.b": "x: y", "off": "no", "n": "12", "t": "one\ntwo"}, "items": [{"name": "a", "l": [1, {}]}]}
     assert text(value) == (
         "data:\n"

@@ -11,7 +11,7 @@ from tests.background import DEADLINE, background
 from tests.workqueue.taking import finish_all, take
 
 
-def test_a_delayed_item_comes_when_its_time_has_come(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_delayed_item_is_returned_at_its_deadline(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 0.05)
     clock.step(0.049999)
     assert finish_all(queue) == []
@@ -19,27 +19,27 @@ def test_a_delayed_item_comes_when_its_time_has_come(clock: FakeClock, queue: Wo
     assert finish_all(queue) == ["a"]
 
 
-def test_a_delay_that_is_not_positive_is_none(queue: WorkQueue[str]) -> None:
+def test_a_non_positive_delay_adds_at_once(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 0)
     queue.add_after("b", -1)
     assert finish_all(queue) == ["a", "b"]
 
 
-def test_delayed_items_come_in_the_order_of_their_deadlines(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_delayed_items_are_returned_in_the_order_of_their_deadlines(clock: FakeClock, queue: WorkQueue[str]) -> None:
     for item, delay in (("c", 70.0), ("a", 20.0), ("b", 50.0)):
         queue.add_after(item, delay)
     clock.step(100)
     assert finish_all(queue) == ["a", "b", "c"]
 
 
-def test_of_equal_deadlines_the_first_added_comes_first(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_items_with_equal_deadlines_are_returned_in_the_order_added(clock: FakeClock, queue: WorkQueue[str]) -> None:
     for item in "cab":
         queue.add_after(item, 1)
     clock.step(1)
     assert finish_all(queue) == ["c", "a", "b"]
 
 
-def test_a_later_deadline_changes_nothing(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_later_deadline_is_ignored(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 50)
     queue.add_after("a", 70)
     clock.step(50)
@@ -48,7 +48,7 @@ def test_a_later_deadline_changes_nothing(clock: FakeClock, queue: WorkQueue[str
     assert finish_all(queue) == []
 
 
-def test_an_earlier_deadline_counts(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_an_earlier_deadline_replaces_a_later_one(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 70)
     queue.add_after("a", 50)
     clock.step(50)
@@ -57,7 +57,7 @@ def test_an_earlier_deadline_counts(clock: FakeClock, queue: WorkQueue[str]) -> 
     assert finish_all(queue) == []
 
 
-def test_an_item_can_be_delayed_again_to_a_moment_it_once_had(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_an_item_can_be_delayed_again_to_an_earlier_deadline(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 50)
     queue.add_after("a", 30)
     clock.step(30)
@@ -69,7 +69,7 @@ def test_an_item_can_be_delayed_again_to_a_moment_it_once_had(clock: FakeClock, 
     assert queue.next_ready_in() is None
 
 
-def test_a_deadline_that_was_replaced_does_not_fire_for_a_later_one(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_replaced_deadline_does_not_fire(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("other", 40)
     queue.add_after("a", 50)
     queue.add_after("a", 30)
@@ -83,7 +83,7 @@ def test_a_deadline_that_was_replaced_does_not_fire_for_a_later_one(clock: FakeC
     assert finish_all(queue) == ["a"]
 
 
-def test_a_delayed_item_that_is_also_added_comes_now_and_then(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_delayed_item_that_is_also_added_is_returned_twice(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 50)
     queue.add("a")
     assert finish_all(queue) == ["a"]
@@ -91,14 +91,14 @@ def test_a_delayed_item_that_is_also_added_comes_now_and_then(clock: FakeClock, 
     assert finish_all(queue) == ["a"]
 
 
-def test_a_delayed_item_that_waits_already_comes_once(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_delayed_item_that_already_waits_is_returned_once(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 50)
     queue.add("a")
     clock.step(50)
     assert finish_all(queue) == ["a"]
 
 
-def test_a_delay_that_ends_while_the_item_is_in_work_runs_it_again(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_delay_that_ends_while_the_item_is_processed_runs_it_again(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add_after("a", 1)
@@ -108,7 +108,7 @@ def test_a_delay_that_ends_while_the_item_is_in_work_runs_it_again(clock: FakeCl
     assert finish_all(queue) == ["a"]
 
 
-def test_a_busy_queue_still_hands_out_what_has_become_due(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_busy_queue_returns_due_items(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("late", 1)
     queue.add("a")
     queue.add("b")
@@ -117,14 +117,14 @@ def test_a_busy_queue_still_hands_out_what_has_become_due(clock: FakeClock, queu
     assert finish_all(queue) == ["b", "late"]
 
 
-def test_length_counts_what_has_become_due(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_length_counts_due_items(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     assert len(queue) == 0
     clock.step(1)
     assert len(queue) == 1
 
 
-def test_a_waiting_getter_takes_the_item_at_its_moment(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_waiting_getter_receives_the_item_at_its_deadline(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 50)
     getting = background(queue.get)
     clock.wait_for_waiters(1)
@@ -149,7 +149,9 @@ def test_a_getter_that_waits_for_a_late_item_wakes_for_an_earlier_one(clock: Fak
     assert delivery.item == "early"
 
 
-def test_one_worker_takes_two_items_each_at_its_moment_in_one_far_step(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_one_worker_receives_two_items_each_at_its_deadline_in_one_large_step(
+    clock: FakeClock, queue: WorkQueue[str]
+) -> None:
     queue.add_after("a", 30)
     queue.add_after("b", 50)
 
@@ -179,7 +181,7 @@ class CountingClock(SystemClock):
         return super().wait(condition, timeout)
 
 
-def test_a_getter_that_gives_up_leaves_the_delayed_item_to_the_others() -> None:
+def test_a_getter_that_times_out_leaves_the_delayed_item_to_the_others() -> None:
     clock = CountingClock()
     queue: WorkQueue[str] = WorkQueue("test", clock=clock)
     queue.add_after("late", 1000)
@@ -205,7 +207,7 @@ def test_next_ready_in_lets_a_single_thread_step_its_clock(clock: FakeClock, que
     assert taken == [("b", 0.1), ("a", 0.3)]
 
 
-def test_next_ready_in_is_zero_when_something_can_be_had(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_next_ready_in_is_zero_if_an_item_is_ready(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5)
     queue.add("b")
     assert queue.next_ready_in() == 0.0

@@ -21,7 +21,7 @@ def read(queue: WorkQueue[str], metric: str, **labels: str) -> float | None:
     return REGISTRY.get_sample_value(f"workqueue_{metric}", {"name": queue.name, **labels})
 
 
-def test_depth_counts_what_waits_even_if_it_is_also_in_work(queue: WorkQueue[str]) -> None:
+def test_depth_counts_waiting_items_including_processed_ones(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     assert read(queue, "depth", priority="0") == 2
@@ -31,7 +31,7 @@ def test_depth_counts_what_waits_even_if_it_is_also_in_work(queue: WorkQueue[str
     assert read(queue, "depth", priority="0") == 2
 
 
-def test_depth_is_told_by_priority(queue: WorkQueue[str]) -> None:
+def test_depth_is_reported_by_priority(queue: WorkQueue[str]) -> None:
     for item, priority in (("a", LOW), ("b", LOW), ("c", URGENT)):
         queue.add(item, priority=priority)
     queue.add("a", priority=URGENT)
@@ -41,7 +41,7 @@ def test_depth_is_told_by_priority(queue: WorkQueue[str]) -> None:
     assert [read(queue, "depth", priority=each) for each in ("-100", "0", "100")] == [2, 0, 1]
 
 
-def test_adds_counts_what_was_not_deduplicated(queue: WorkQueue[str]) -> None:
+def test_adds_counts_items_that_were_not_deduplicated(queue: WorkQueue[str]) -> None:
     for item in ("a", "a", "b"):
         queue.add(item)
     take(queue)
@@ -50,7 +50,7 @@ def test_adds_counts_what_was_not_deduplicated(queue: WorkQueue[str]) -> None:
     assert read(queue, "adds_total") == 3
 
 
-def test_retries_counts_what_was_asked_for_later(queue: WorkQueue[str]) -> None:
+def test_retries_counts_delayed_adds(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     queue.add_rate_limited("b")
     queue.add("c")
@@ -76,7 +76,9 @@ def test_queue_duration_of_a_delayed_item_starts_when_it_is_ready(clock: FakeClo
     assert read(queue, "queue_duration_seconds_sum") == 0
 
 
-def test_queue_duration_of_an_item_added_while_in_work_starts_then(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_queue_duration_of_an_item_added_during_processing_starts_at_its_add(
+    clock: FakeClock, queue: WorkQueue[str]
+) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -109,7 +111,7 @@ def test_buckets_are_ten_powers_of_ten_from_ten_nanoseconds(queue: WorkQueue[str
     assert bounds == [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, float("inf")]
 
 
-def test_unfinished_and_longest_are_measured_at_the_scrape(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_unfinished_and_longest_are_computed_at_the_scrape(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     take(queue)
@@ -135,7 +137,7 @@ def test_two_queues_of_one_name_are_one_series(clock: FakeClock, queue: WorkQueu
     assert read(queue, "queue_duration_seconds_count") == 1
 
 
-def test_a_queue_that_is_gone_is_not_reported(clock: FakeClock) -> None:
+def test_a_removed_queue_is_not_reported(clock: FakeClock) -> None:
     queue: WorkQueue[str] = WorkQueue("short-lived", clock=clock)
     assert REGISTRY.get_sample_value("workqueue_depth", {"name": "short-lived", "priority": "0"}) == 0
     del queue

@@ -15,25 +15,25 @@ from tests.background import DEADLINE, background
 from tests.workqueue.taking import finish_all, take
 
 
-def test_a_higher_priority_comes_first_and_within_one_the_first_added(queue: WorkQueue[str]) -> None:
+def test_a_higher_priority_is_returned_first_and_equal_ones_in_order(queue: WorkQueue[str]) -> None:
     for item, priority in (("low", LOW), ("b", CHANGE), ("a", CHANGE), ("urgent", URGENT)):
         queue.add(item, priority=priority)
     assert finish_all(queue) == ["urgent", "b", "a", "low"]
 
 
-def test_an_item_without_a_priority_is_a_change(queue: WorkQueue[str]) -> None:
+def test_an_item_without_a_priority_has_that_of_a_change(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert take(queue).priority == CHANGE
 
 
-def test_a_delivery_says_the_highest_priority_and_all_triggers(queue: WorkQueue[str]) -> None:
+def test_a_delivery_has_the_highest_priority_and_all_triggers(queue: WorkQueue[str]) -> None:
     for trigger, priority in ((1, LOW), (2, URGENT), (3, CHANGE)):
         queue.add("a", (trigger,), priority=priority)
     delivery = take(queue)
     assert (delivery.priority, delivery.triggers) == (URGENT, (1, 2, 3))
 
 
-def test_an_item_that_is_raised_comes_last_among_those_of_its_new_priority(queue: WorkQueue[str]) -> None:
+def test_an_item_with_a_raised_priority_is_last_of_its_new_priority(queue: WorkQueue[str]) -> None:
     queue.add("raised", priority=LOW)
     queue.add("a")
     queue.add("raised")
@@ -48,7 +48,7 @@ def test_an_item_added_with_a_lower_priority_keeps_its_place(queue: WorkQueue[st
     assert finish_all(queue) == ["a", "b"]
 
 
-def test_an_item_added_while_in_work_keeps_the_highest_priority(queue: WorkQueue[str]) -> None:
+def test_an_item_added_during_processing_keeps_the_highest_priority(queue: WorkQueue[str]) -> None:
     queue.add("a", priority=LOW)
     take(queue)
     for priority in (LOW, URGENT, CHANGE):
@@ -75,7 +75,7 @@ def add_rate_limited(queue: WorkQueue[str], item: str, priority: int) -> None:
 
 
 @pytest.mark.parametrize("add_later", [add_after, add_rate_limited])
-def test_what_is_added_later_has_its_priority_then(
+def test_a_delayed_item_has_its_priority_at_its_deadline(
     clock: FakeClock, queue: WorkQueue[str], add_later: Callable[[WorkQueue[str], str, int], None]
 ) -> None:
     add_later(queue, "a", CHANGE)
@@ -86,7 +86,7 @@ def test_what_is_added_later_has_its_priority_then(
 
 
 @pytest.mark.parametrize(("sooner", "later"), [(CHANGE, URGENT), (URGENT, CHANGE)])
-def test_an_item_that_is_delayed_twice_has_the_higher_priority_at_the_earlier_moment(
+def test_an_item_delayed_twice_has_the_higher_priority_at_the_earlier_deadline(
     clock: FakeClock, queue: WorkQueue[str], sooner: int, later: int
 ) -> None:
     queue.add_after("a", 2, priority=later)
@@ -95,7 +95,7 @@ def test_an_item_that_is_delayed_twice_has_the_higher_priority_at_the_earlier_mo
     assert take(queue).priority == URGENT
 
 
-def test_an_item_that_waits_is_raised_when_its_delay_ends(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_waiting_item_is_raised_when_its_delay_ends(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1, priority=URGENT)
     queue.add("b")
     queue.add("a", priority=LOW)
@@ -103,7 +103,7 @@ def test_an_item_that_waits_is_raised_when_its_delay_ends(clock: FakeClock, queu
     assert finish_all(queue) == ["a", "b"]
 
 
-def test_no_item_is_held_back_while_a_worker_waits(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_no_item_is_withheld_while_a_worker_waits(clock: FakeClock, queue: WorkQueue[str]) -> None:
     getting = [background(queue.get) for _ in range(3)]
     clock.wait_for_waiters(3)
     for number in range(3):
@@ -129,14 +129,14 @@ def test_a_namespace_with_many_items_delays_another_by_one(clock: FakeClock) -> 
     assert [take(queue).item, take(queue).item] == ["many/1", "few/x"]
 
 
-def test_a_priority_counts_more_than_a_turn(clock: FakeClock) -> None:
+def test_a_priority_overrides_a_turn(clock: FakeClock) -> None:
     queue = by_namespace(clock)
     for item, priority in (("many/a", URGENT), ("few/x", CHANGE), ("many/b", URGENT)):
         queue.add(item, priority=priority)
     assert finish_all(queue) == ["many/a", "many/b", "few/x"]
 
 
-def test_an_item_that_is_raised_leaves_no_turn_behind(clock: FakeClock) -> None:
+def test_a_raised_item_leaves_no_turn_behind(clock: FakeClock) -> None:
     queue = by_namespace(clock)
     queue.add("a/1", priority=LOW)
     queue.add("b/1", priority=LOW)
@@ -145,7 +145,7 @@ def test_an_item_that_is_raised_leaves_no_turn_behind(clock: FakeClock) -> None:
     assert finish_all(queue) == ["a/1", "b/1", "a/2"]
 
 
-def test_an_item_of_low_priority_leaves_though_urgent_ones_come_all_the_time(queue: WorkQueue[str]) -> None:
+def test_a_low_priority_item_is_returned_despite_continuous_urgent_ones(queue: WorkQueue[str]) -> None:
     queue.add("low", priority=LOW)
     queue.add("urgent-0", priority=URGENT)
     taken: list[str] = []
@@ -157,7 +157,7 @@ def test_an_item_of_low_priority_leaves_though_urgent_ones_come_all_the_time(que
     assert taken == [*(f"urgent-{number}" for number in range(SHARE - 1)), "low"]
 
 
-def test_a_queue_that_is_opened_again_knows_no_item_of_before(queue: WorkQueue[str]) -> None:
+def test_a_reopened_queue_has_no_earlier_items(queue: WorkQueue[str]) -> None:
     queue.add("a", priority=URGENT)
     queue.add_after("b", 0.1)
     queue.shut_down()

@@ -10,13 +10,13 @@ from tests.background import DEADLINE, background
 from tests.workqueue.taking import finish_all, take
 
 
-def test_items_come_in_the_order_they_were_added(queue: WorkQueue[str]) -> None:
+def test_items_are_returned_in_the_order_they_were_added(queue: WorkQueue[str]) -> None:
     for item in "cab":
         queue.add(item)
     assert finish_all(queue) == ["c", "a", "b"]
 
 
-def test_an_item_added_again_while_it_waits_comes_once_at_its_first_place(queue: WorkQueue[str]) -> None:
+def test_an_item_added_again_while_waiting_is_returned_once_at_its_first_position(queue: WorkQueue[str]) -> None:
     for item in ("a", "b", "a", "a"):
         queue.add(item)
     assert len(queue) == 2
@@ -31,7 +31,7 @@ def test_add_while_processing_runs_again(queue: WorkQueue[str]) -> None:
     assert finish_all(queue) == ["a"]
 
 
-def test_item_in_progress_is_not_given_to_another_worker(queue: WorkQueue[str]) -> None:
+def test_an_item_in_progress_is_not_given_to_another_worker(queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -39,7 +39,7 @@ def test_item_in_progress_is_not_given_to_another_worker(queue: WorkQueue[str]) 
     assert len(queue) == 0
 
 
-def test_an_item_added_many_times_while_in_work_runs_once_more(queue: WorkQueue[str]) -> None:
+def test_an_item_added_many_times_during_processing_runs_once_more(queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     for _ in range(5):
@@ -48,7 +48,7 @@ def test_an_item_added_many_times_while_in_work_runs_once_more(queue: WorkQueue[
     assert finish_all(queue) == ["a"]
 
 
-def test_an_item_put_back_queues_behind_those_that_came_before(queue: WorkQueue[str]) -> None:
+def test_a_requeued_item_is_queued_behind_earlier_ones(queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -57,7 +57,7 @@ def test_an_item_put_back_queues_behind_those_that_came_before(queue: WorkQueue[
     assert finish_all(queue) == ["b", "a"]
 
 
-def test_a_finished_item_can_be_added_anew(queue: WorkQueue[str]) -> None:
+def test_a_finished_item_can_be_added_again(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert finish_all(queue) == ["a"]
     queue.add("a")
@@ -71,7 +71,7 @@ def test_done_without_a_taken_item_is_refused(queue: WorkQueue[str]) -> None:
     assert finish_all(queue) == ["a"]
 
 
-def test_length_counts_what_is_ready_and_not_what_is_in_work(queue: WorkQueue[str]) -> None:
+def test_length_counts_ready_items_only(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     assert len(queue) == 2
@@ -79,7 +79,7 @@ def test_length_counts_what_is_ready_and_not_what_is_in_work(queue: WorkQueue[st
     assert len(queue) == 1
 
 
-def test_get_gives_up_when_its_time_is_over(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_get_returns_none_after_its_timeout(clock: FakeClock, queue: WorkQueue[str]) -> None:
     getting = background(lambda: queue.get(timeout=5))
     clock.wait_for_waiters(1)
     clock.step(4.9)
@@ -98,7 +98,7 @@ def test_a_waiting_getter_wakes_for_an_added_item(clock: FakeClock, queue: WorkQ
     assert delivery.item == "a"
 
 
-def test_each_added_item_wakes_a_getter_of_its_own(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_each_added_item_wakes_another_getter(clock: FakeClock, queue: WorkQueue[str]) -> None:
     getting = [background(queue.get) for _ in range(3)]
     clock.wait_for_waiters(3)
     for item in "abcd":
@@ -108,7 +108,7 @@ def test_each_added_item_wakes_a_getter_of_its_own(clock: FakeClock, queue: Work
     assert len(got) == 3
 
 
-def test_a_getter_wakes_for_an_item_that_was_added_while_in_work(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_getter_wakes_for_an_item_added_during_processing(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -129,7 +129,7 @@ def test_processing_is_get_and_done(queue: WorkQueue[str]) -> None:
     assert finish_all(queue) == ["a"]
 
 
-def test_processing_nothing_is_none(queue: WorkQueue[str]) -> None:
+def test_processing_an_empty_queue_yields_none(queue: WorkQueue[str]) -> None:
     with queue.processing(timeout=0) as delivery:
         assert delivery is None
 

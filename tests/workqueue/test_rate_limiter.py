@@ -19,7 +19,7 @@ def test_backoff_doubles_for_each_failure_of_an_item_and_of_no_other() -> None:
     assert backoff.num_requeues("two") == 2
 
 
-def test_backoff_starts_again_once_forgotten() -> None:
+def test_backoff_starts_again_after_forget() -> None:
     backoff: ExponentialBackoff[str] = ExponentialBackoff(0.001, 1.0)
     backoff.when("one")
     backoff.when("one")
@@ -38,19 +38,19 @@ def test_backoff_starts_again_once_forgotten() -> None:
         pytest.param(2000, 1000.0, id="the two-thousandth still waits 1000 s"),
     ],
 )
-def test_default_backoff_is_kubernetes_own(failures: int, delay: float) -> None:
+def test_the_default_backoff_equals_kubernetes(failures: int, delay: float) -> None:
     backoff: ExponentialBackoff[str] = ExponentialBackoff()
     for _ in range(failures):
         backoff.when("one")
     assert backoff.when("one") == delay
 
 
-def test_a_bucket_gives_its_burst_and_then_its_rate(clock: FakeClock) -> None:
+def test_a_bucket_allows_its_burst_and_then_its_rate(clock: FakeClock) -> None:
     bucket: TokenBucket[int] = TokenBucket(10, 3, clock=clock)
     assert [bucket.when(n) for n in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
 
 
-def test_a_bucket_fills_with_time_and_never_beyond_its_burst(clock: FakeClock) -> None:
+def test_a_bucket_refills_over_time_up_to_its_burst(clock: FakeClock) -> None:
     bucket: TokenBucket[int] = TokenBucket(10, 3, clock=clock)
     for n in range(3):
         bucket.when(n)
@@ -60,14 +60,14 @@ def test_a_bucket_fills_with_time_and_never_beyond_its_burst(clock: FakeClock) -
     assert [bucket.when(n) for n in range(4)] == pytest.approx([0, 0, 0, 0.1])
 
 
-def test_a_reserved_token_is_owed_until_its_moment(clock: FakeClock) -> None:
+def test_a_reserved_token_delays_until_it_is_available(clock: FakeClock) -> None:
     bucket: TokenBucket[int] = TokenBucket(10, 1, clock=clock)
     assert [bucket.when(n) for n in range(3)] == pytest.approx([0, 0.1, 0.2])
     clock.step(0.1)
     assert bucket.when(3) == pytest.approx(0.2)
 
 
-def test_a_bucket_knows_no_items(clock: FakeClock) -> None:
+def test_a_bucket_does_not_distinguish_items(clock: FakeClock) -> None:
     bucket: TokenBucket[str] = TokenBucket(10, 1, clock=clock)
     bucket.when("one")
     bucket.forget("one")
@@ -75,7 +75,7 @@ def test_a_bucket_knows_no_items(clock: FakeClock) -> None:
     assert bucket.when("one") == pytest.approx(0.1)
 
 
-def test_max_of_takes_the_longest_delay_and_asks_everyone(clock: FakeClock) -> None:
+def test_max_of_returns_the_longest_delay_and_calls_every_limiter(clock: FakeClock) -> None:
     backoff: ExponentialBackoff[str] = ExponentialBackoff(0.05, 10)
     limiter: MaxOf[str] = MaxOf(backoff, TokenBucket(10, 1, clock=clock))
     assert limiter.when("one") == 0.05
@@ -86,13 +86,13 @@ def test_max_of_takes_the_longest_delay_and_asks_everyone(clock: FakeClock) -> N
     assert limiter.num_requeues("one") == 0
 
 
-def test_default_limiter_backs_off_by_item_and_limits_all_to_ten_a_second_after_a_hundred(clock: FakeClock) -> None:
+def test_the_default_limiter_backs_off_by_item_and_limits_all_to_ten_a_second_after_a_hundred(clock: FakeClock) -> None:
     limiter: RateLimiter[int] = default_rate_limiter(clock)
     assert [limiter.when(n) for n in range(100)] == [0.005] * 100
     assert [limiter.when(n) for n in range(100, 103)] == pytest.approx([0.1, 0.2, 0.3])
 
 
-def test_a_rate_limited_item_comes_when_the_limiter_says(clock: FakeClock) -> None:
+def test_a_rate_limited_item_is_returned_after_the_limiters_delay(clock: FakeClock) -> None:
     queue: WorkQueue[str] = WorkQueue("test", clock=clock, limiter=ExponentialBackoff(1.0, 100.0))
     delays = []
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_num_requeues_is_the_limiters_count(queue: WorkQueue[str]) -> None:
     assert queue.num_requeues("a") == 0
 
 
-def test_an_empty_limiter_of_ones_own_is_not_mistaken_for_none(clock: FakeClock) -> None:
+def test_an_empty_custom_limiter_is_not_mistaken_for_none(clock: FakeClock) -> None:
     class Never:
         """A rate limiter that counts as false in a condition, like an empty collection."""
 

@@ -20,7 +20,7 @@ def test_shut_down_wakes_every_getter(clock: FakeClock, queue: WorkQueue[str]) -
             future.result(DEADLINE)
 
 
-def test_what_was_queued_before_can_still_be_had(queue: WorkQueue[str]) -> None:
+def test_earlier_items_are_returned_after_shut_down(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.shut_down()
     assert take(queue).item == "a"
@@ -29,7 +29,7 @@ def test_what_was_queued_before_can_still_be_had(queue: WorkQueue[str]) -> None:
 
 
 @pytest.mark.parametrize("drain", [False, True], ids=["at once", "draining"])
-def test_what_is_added_afterwards_is_dropped(queue: WorkQueue[str], drain: bool) -> None:
+def test_items_added_after_shut_down_are_dropped(queue: WorkQueue[str], drain: bool) -> None:
     queue.shut_down(drain=drain)
     queue.add("a")
     queue.add_after("b", 0)
@@ -39,7 +39,7 @@ def test_what_is_added_afterwards_is_dropped(queue: WorkQueue[str], drain: bool)
         queue.get()
 
 
-def test_what_is_delayed_is_dropped(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_delayed_items_are_dropped_at_shut_down(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     queue.shut_down()
     clock.step(2)
@@ -48,17 +48,17 @@ def test_what_is_delayed_is_dropped(clock: FakeClock, queue: WorkQueue[str]) -> 
         queue.get()
 
 
-def test_shut_down_does_not_wait_for_what_is_in_work(queue: WorkQueue[str]) -> None:
+def test_shut_down_does_not_wait_for_processed_items(queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     assert queue.shut_down() is True
 
 
-def test_draining_with_nothing_in_work_returns_at_once(queue: WorkQueue[str]) -> None:
+def test_draining_without_processed_items_returns_at_once(queue: WorkQueue[str]) -> None:
     assert queue.shut_down(drain=True) is True
 
 
-def test_draining_waits_until_everything_in_work_is_done(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_draining_waits_until_every_processed_item_is_done(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     take(queue)
@@ -71,7 +71,7 @@ def test_draining_waits_until_everything_in_work_is_done(clock: FakeClock, queue
     assert draining.result(DEADLINE) is True
 
 
-def test_a_drained_item_that_was_added_again_can_still_be_had(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_drained_item_that_was_added_again_is_returned(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -85,7 +85,7 @@ def test_a_drained_item_that_was_added_again_can_still_be_had(clock: FakeClock, 
         queue.get()
 
 
-def test_draining_gives_up_when_its_time_is_over(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_draining_ends_at_its_timeout(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     draining = background(lambda: queue.shut_down(drain=True, timeout=5))
@@ -94,7 +94,7 @@ def test_draining_gives_up_when_its_time_is_over(clock: FakeClock, queue: WorkQu
     assert draining.result(DEADLINE) is False
 
 
-def test_a_plain_shut_down_cuts_a_drain_short(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_plain_shut_down_ends_a_drain(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     draining = background(lambda: queue.shut_down(drain=True))
@@ -125,7 +125,7 @@ def test_done_after_shut_down_is_still_counted(queue: WorkQueue[str]) -> None:
     assert sum(queue.measure().worked.counts) == 1
 
 
-def test_a_queue_that_is_reopened_is_as_good_as_new(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_a_reopened_queue_equals_a_new_one(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add("left")
     queue.add_after("later", 5)
     queue.add_rate_limited("failed")
@@ -139,7 +139,7 @@ def test_a_queue_that_is_reopened_is_as_good_as_new(clock: FakeClock, queue: Wor
     assert take(queue).item == "new"
 
 
-def test_queue_with_running_workers_is_not_reopened(queue: WorkQueue[str]) -> None:
+def test_a_queue_with_running_workers_is_not_reopened(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with queue.processing() as delivery:
         assert delivery is not None

@@ -14,7 +14,7 @@ def test_the_triggers_of_every_add_are_delivered_ascending_without_repeats(queue
     assert take(queue).triggers == (3, 7, 9)
 
 
-def test_triggers_of_one_add_are_sorted_too(queue: WorkQueue[str]) -> None:
+def test_triggers_of_one_add_are_sorted(queue: WorkQueue[str]) -> None:
     queue.add("a", [5, 2, 5])
     assert take(queue).triggers == (2, 5)
 
@@ -25,7 +25,7 @@ def test_an_item_added_without_triggers_has_none(queue: WorkQueue[str]) -> None:
     assert take(queue).triggers == ()
 
 
-def test_triggers_of_another_item_stay_with_that_item(queue: WorkQueue[str]) -> None:
+def test_triggers_belong_to_their_item(queue: WorkQueue[str]) -> None:
     queue.add("a", [1])
     queue.add("b", [2])
     assert [take(queue).triggers, take(queue).triggers] == [(1,), (2,)]
@@ -57,7 +57,7 @@ def test_triggers_of_two_delays_are_delivered_together(clock: FakeClock, queue: 
     assert take(queue).triggers == (3, 4, 5)
 
 
-def test_triggers_of_a_delayed_item_merge_when_it_gets_ready(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_triggers_of_a_delayed_item_are_merged_when_it_is_ready(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1, [4])
     queue.add_after("a", 1, [6])
     clock.step(0.5)
@@ -66,7 +66,7 @@ def test_triggers_of_a_delayed_item_merge_when_it_gets_ready(clock: FakeClock, q
     assert take(queue).triggers == (4, 5, 6)
 
 
-def test_triggers_of_a_delayed_item_stay_with_its_delay_until_then(clock: FakeClock, queue: WorkQueue[str]) -> None:
+def test_triggers_of_a_delayed_item_wait_for_its_deadline(clock: FakeClock, queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1, [4])
     queue.add("a", [5])
     assert take(queue).triggers == (5,)
@@ -98,7 +98,7 @@ def test_triggers_survive_a_rate_limited_retry(clock: FakeClock, queue: WorkQueu
     assert take(queue).triggers == (1, 2, 3)
 
 
-def test_the_caller_s_collection_is_not_kept(queue: WorkQueue[str]) -> None:
+def test_the_callers_collection_is_copied(queue: WorkQueue[str]) -> None:
     triggers = {1}
     queue.add("a", triggers)
     queue.add("a", [2])
@@ -106,7 +106,7 @@ def test_the_caller_s_collection_is_not_kept(queue: WorkQueue[str]) -> None:
     assert take(queue).triggers == (1, 2)
 
 
-def test_a_delivery_does_not_change_afterwards(queue: WorkQueue[str]) -> None:
+def test_a_delivery_is_immutable(queue: WorkQueue[str]) -> None:
     queue.add("a", [1])
     queue.add("a", [2])
     delivery = take(queue)

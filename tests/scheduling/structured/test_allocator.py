@@ -55,7 +55,7 @@ def test_devices_are_tried_in_the_order_of_slices_by_name_and_of_the_slice() -> 
     assert chosen(slices, ask(count=3)) == ["b", "a", "c"]
 
 
-def test_an_incomplete_pool_gives_no_device_and_not_all_of_them() -> None:
+def test_an_incomplete_pool_allocates_no_device() -> None:
     slices = [slice_("s", device("a"), count=2)]
     assert chosen(slices, ask()) is None
     with pytest.raises(AllocationError, match="resource pool d/p is currently being updated"):
@@ -87,13 +87,13 @@ def test_a_pool_with_two_devices_of_one_name_is_invalid() -> None:
         ),
     ],
 )
-def test_only_devices_that_the_node_can_reach_are_given(place: Thing, fits: bool) -> None:
+def test_only_devices_reachable_from_the_node_are_allocated(place: Thing, fits: bool) -> None:
     assert (chosen([slice_("s", device("a"), **place)], ask()) is not None) is fits
     each = [slice_("s", device("a", **place), perDeviceNodeSelection=True)]
     assert (chosen(each, ask()) is not None) is fits
 
 
-def test_the_selector_of_nodes_is_that_of_the_devices() -> None:
+def test_the_node_selector_of_an_allocation_equals_the_devices() -> None:
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
     found = results([slice_("s", device("a"), nodeSelector={"nodeSelectorTerms": terms})], ask())
     assert found is not None
@@ -103,7 +103,7 @@ def test_the_selector_of_nodes_is_that_of_the_devices() -> None:
     assert "nodeSelector" not in everywhere[0]
 
 
-def test_selectors_of_the_class_and_of_the_request_both_match() -> None:
+def test_selectors_of_the_class_and_of_the_request_must_match() -> None:
     devices = [device(name, attributes={"x": {"int": number}}) for name, number in (("a", 1), ("b", 2), ("c", 3))]
     request = ask(selectors=selector('device.attributes["d"].x > 1'))
     found = results([slice_("s", *devices)], request, selectors=selector('device.attributes["d"].x < 3'))
@@ -120,7 +120,7 @@ def test_selectors_read_versions_capacities_and_the_driver() -> None:
     assert chosen(slices, ask(selectors=selector(f"{where} && !({bigger})"))) is None
 
 
-def test_of_alternatives_the_first_with_devices_is_used() -> None:
+def test_the_first_alternative_with_devices_is_used() -> None:
     wanted = [{"name": "many", **exactly(count=3)}, {"name": "few", **exactly(count=2)}]
     request = {"name": "r", "firstAvailable": wanted}
     config = [{"requests": ["r/few"], "opaque": {"driver": "d", "parameters": {"a": 1}}}]
@@ -133,7 +133,7 @@ def test_of_alternatives_the_first_with_devices_is_used() -> None:
     ) == [{"devices": {"results": found[0]["devices"]["results"]}, "nodeSelector": found[0]["nodeSelector"]}]
 
 
-def test_the_configuration_of_a_class_is_given_once_for_all_its_requests() -> None:
+def test_the_configuration_of_a_class_is_added_once_for_all_its_requests() -> None:
     opaque = {"opaque": {"driver": "d", "parameters": {"a": 1}}}
     claims = [Claim("a/x", {"devices": {"requests": [ask("r"), ask("t")], "config": [opaque]}})]
     classes = {"c": {"metadata": {"name": "c"}, "spec": {"config": [opaque]}}}
@@ -150,7 +150,7 @@ def test_more_than_32_devices_of_a_claim_are_refused() -> None:
         chosen([slice_("s")], ask(count=33))
 
 
-def test_all_devices_are_given_or_none() -> None:
+def test_all_devices_are_allocated_or_none() -> None:
     slices = [slice_("s", device("a"), device("b"))]
     request = ask(allocationMode="All", count=0)
     assert chosen(slices, request) == ["a", "b"]
@@ -160,7 +160,7 @@ def test_all_devices_are_given_or_none() -> None:
     assert chosen([slice_("s")], request) is None
 
 
-def test_admin_access_takes_nothing_and_finds_devices_in_use() -> None:
+def test_admin_access_occupies_nothing_and_finds_devices_in_use() -> None:
     taken = UsedDevices()
     taken.add(DeviceID("d", "p", "a"), None, 1)
     slices = [slice_("s", device("a"))]
@@ -220,18 +220,18 @@ def test_claims_share_a_device_until_its_capacity_is_consumed() -> None:
         ({"default": "2Gi", "validValues": ["2Gi", "4Gi"]}, "5Gi", None),
     ],
 )
-def test_portions_are_rounded_as_the_policy_says(policy: Thing, wanted: str | None, given: str | None) -> None:
+def test_portions_are_rounded_by_the_policy(policy: Thing, wanted: str | None, given: str | None) -> None:
     fields = {**SHARED, "capacity": {"memory": {"value": "10Gi", "requestPolicy": policy}}}
     found = results([slice_("s", device("a", **fields))], ask() if wanted is None else portion(wanted))
     assert (None if found is None else found[0]["devices"]["results"][0]["consumedCapacity"]["memory"]) == given
 
 
-def test_a_capacity_that_a_device_lacks_excludes_it() -> None:
+def test_a_missing_capacity_excludes_the_device() -> None:
     slices = [slice_("s", device("a"), device("b", **SHARED))]
     assert chosen(slices, portion("1Gi")) == ["b"]
 
 
-def test_devices_do_not_consume_more_counters_than_there_are() -> None:
+def test_devices_do_not_exceed_the_shared_counters() -> None:
     def part(name: str, slots: int) -> Thing:
         counters = {"slots": {"value": str(slots)}}
         return device(name, consumesCounters=[{"counterSet": "set", "counters": counters}])

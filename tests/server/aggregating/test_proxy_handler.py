@@ -44,7 +44,7 @@ def test_the_trace_of_the_request_is_passed_on(site: Site, ext: Extension) -> No
     assert [line for line in said.json[1:] if line.startswith("traceparent")] == [f"traceparent: {span.context}"]
 
 
-def test_a_body_arrives_and_a_refusal_comes_back_as_it_is(site: Site, ext: Extension) -> None:
+def test_a_body_and_a_refusal_are_passed_on_unchanged(site: Site, ext: Extension) -> None:
     async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         length = int(head.lower().partition("content-length: ")[2].partition("\r\n")[0])
         body = await reader.readexactly(length)
@@ -56,7 +56,7 @@ def test_a_body_arrives_and_a_refusal_comes_back_as_it_is(site: Site, ext: Exten
     assert (said.status, len(said.json["big"]), said.headers["warning"]) == (409, 1_000_000, '299 - "from ext"')
 
 
-def test_a_version_that_is_not_available_is_answered_without_asking(site: Site, ext: Extension) -> None:
+def test_an_unavailable_version_is_refused_without_a_request(site: Site, ext: Extension) -> None:
     path = register(site, "v2", ext, ext.ca, available=False)
     said = site.ask(path)
     assert (said.status, said.body, said.headers["content-type"]) == (
@@ -75,7 +75,7 @@ def test_a_server_with_another_certificate_is_refused(site: Site, ext: Extension
     assert site.ask(register(site, "v4", ext, b"", insecureSkipTLSVerify=True)).status == 200
 
 
-def test_authorities_that_are_none_are_an_error_of_the_request(site: Site, ext: Extension) -> None:
+def test_an_invalid_authority_is_an_error_of_the_request(site: Site, ext: Extension) -> None:
     said = site.ask(register(site, "v5", ext, b"no certificate"))
     assert (said.status, said.body) == (
         500,
@@ -83,7 +83,7 @@ def test_authorities_that_are_none_are_an_error_of_the_request(site: Site, ext: 
     )
 
 
-def test_a_server_that_closes_without_an_answer_is_unreachable(site: Site, ext: Extension) -> None:
+def test_a_server_that_closes_without_a_response_is_unreachable(site: Site, ext: Extension) -> None:
     async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         return False
 
@@ -105,7 +105,7 @@ def test_a_redirect_is_not_passed_on(site: Site, ext: Extension) -> None:
     )
 
 
-def test_a_server_that_hangs_delays_no_other_request(site: Site, ext: Extension) -> None:
+def test_a_hanging_server_delays_no_other_request(site: Site, ext: Extension) -> None:
     async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         await reader.read()
         return False
@@ -166,6 +166,6 @@ def test_an_upgrade_that_the_server_ignores_is_refused(site: Site) -> None:
     assert (said.status, said.body) == (503, "invalid upgrade response: status code 200\n")
 
 
-def test_a_version_without_a_server_and_the_group_itself_are_ours(site: Site) -> None:
+def test_a_local_version_and_its_group_are_served_here(site: Site) -> None:
     assert site.ask("/apis/ext.example/v9/things").body == "404 page not found\n"
     assert json.loads(site.ask("/apis/ext.example").body)["name"] == "ext.example"

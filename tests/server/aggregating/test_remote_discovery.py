@@ -44,7 +44,7 @@ def eventually(site: Site, name: str, freshness: str) -> dict[str, Any]:
     raise AssertionError(found)
 
 
-def test_a_server_with_only_documents_of_versions_is_current(site: Site, ext: Extension) -> None:
+def test_a_server_with_version_documents_only_is_current(site: Site, ext: Extension) -> None:
     async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         is_version = head.startswith("GET /apis/ext.example/w1 ")
         writer.write(answer("200 OK" if is_version else "404 Not Found", msgspec.json.encode(LEGACY)))
@@ -57,7 +57,7 @@ def test_a_server_with_only_documents_of_versions_is_current(site: Site, ext: Ex
     assert found["resources"][0]["subresources"][0]["subresource"] == "status"
 
 
-def test_a_server_with_an_aggregated_document_is_asked_once_and_may_lie(site: Site, ext: Extension) -> None:
+def test_a_server_with_an_aggregated_document_is_requested_once_and_checked(site: Site, ext: Extension) -> None:
     thing = {"resource": "things", "scope": "Namespaced", "verbs": ["get"]}
     listed = {"items": [{"metadata": {"name": "ext.example"}, "versions": [{"version": "w2", "resources": [thing]}]}]}
 

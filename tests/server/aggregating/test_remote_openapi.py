@@ -60,7 +60,7 @@ def test_a_document_is_downloaded_again_when_its_digest_changes(site: Site, ext:
     assert site.ask("/openapi/v3/apis/ext.example/s1").json["info"] == {"title": "new"}
 
 
-def test_an_index_that_leads_elsewhere_is_not_followed(site: Site, ext: Extension) -> None:
+def test_an_index_with_foreign_urls_is_not_followed(site: Site, ext: Extension) -> None:
     before = index(site)["apis/ext.example/s1"]
     ext.behaviour = serves("https://elsewhere.example/openapi", {})
     headers = {"Content-Type": "application/merge-patch+json"}

@@ -95,6 +95,6 @@ def test_an_invalid_response_is_an_error(tokens: WebhookTokens, answering: Answe
         ask(tokens)
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, clock: FakeClock) -> None:
+def test_an_unusable_kubeconfig_is_refused(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(SettingsError):
         WebhookTokens(tmp_path / "none", (), keep_for=1.0, clock=clock)

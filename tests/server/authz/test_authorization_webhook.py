@@ -79,14 +79,14 @@ def ask(authorizer: WebhookAuthorizer, asked: Attributes = PODS) -> Verdict:
         ({**YES, "denied": True}, Decision.DENY, "webhook subject access review returned both allow and deny response"),
     ],
 )
-def test_it_decides_as_the_other_server_says(
+def test_the_authorizer_returns_the_webhooks_decision(
     authorizer: WebhookAuthorizer, answering: Answering, status: object, decision: Decision, error: str
 ) -> None:
     answering.status = status
     assert ask(authorizer) == Verdict(decision, "she may", error)
 
 
-def test_a_resource_is_asked_about_with_all_that_is_known(authorizer: WebhookAuthorizer, answering: Answering) -> None:
+def test_the_review_has_all_attributes_of_the_request(authorizer: WebhookAuthorizer, answering: Answering) -> None:
     ask(authorizer, PODS._replace(fields=(Requirement("spec.nodeName", "In", ("n1",)),)))
     [review] = answering.asked
     assert review["apiVersion"] == "authorization.k8s.io/v1"
@@ -101,7 +101,7 @@ def test_a_resource_is_asked_about_with_all_that_is_known(authorizer: WebhookAut
     }
 
 
-def test_the_old_version_calls_groups_otherwise(config: Path, answering: Answering, clock: FakeClock) -> None:
+def test_the_old_version_has_other_names_for_groups(config: Path, answering: Answering, clock: FakeClock) -> None:
     ask(WebhookAuthorizer(Webhook(config), clock=clock), path_attributes("get", "/metrics"))
     [review] = answering.asked
     assert review["apiVersion"] == "authorization.k8s.io/v1beta1"
@@ -110,7 +110,7 @@ def test_the_old_version_calls_groups_otherwise(config: Path, answering: Answeri
 
 
 @pytest.mark.parametrize(("allowed", "lasts"), [(True, 300.0), (False, 30.0)])
-def test_an_answer_is_believed_for_a_while(
+def test_a_decision_is_cached(
     authorizer: WebhookAuthorizer, answering: Answering, clock: FakeClock, *, allowed: bool, lasts: float
 ) -> None:
     answering.status = {"allowed": allowed}
@@ -127,21 +127,21 @@ def test_an_answer_is_believed_for_a_while(
     assert len(answering.asked) == 2
 
 
-def test_the_answer_to_a_very_long_question_is_not_kept(authorizer: WebhookAuthorizer, answering: Answering) -> None:
+def test_the_decision_about_a_very_long_request_is_not_cached(
+    authorizer: WebhookAuthorizer, answering: Answering
+) -> None:
     asked = path_attributes("get", "/" + "x" * 10_000)
     assert ask(authorizer, asked).allows
     assert authorizer.authorize(JANE, asked) is None
 
 
-def test_a_server_that_stumbles_is_asked_again(authorizer: WebhookAuthorizer, answering: Answering) -> None:
+def test_a_failing_webhook_is_retried(authorizer: WebhookAuthorizer, answering: Answering) -> None:
     answering.failures = 1
     assert ask(authorizer).allows
     assert len(answering.asked) == 2
 
 
-def test_without_an_answer_there_is_no_opinion_and_nothing_is_kept(
-    authorizer: WebhookAuthorizer, answering: Answering
-) -> None:
+def test_a_failed_call_has_no_opinion_and_is_not_cached(authorizer: WebhookAuthorizer, answering: Answering) -> None:
     answering.status = "yes"
     verdict = ask(authorizer)
     assert verdict.decision is Decision.NO_OPINION
@@ -150,25 +150,23 @@ def test_without_an_answer_there_is_no_opinion_and_nothing_is_kept(
     assert ask(authorizer).allows
 
 
-def test_a_server_that_is_not_there_is_told_of_in_gos_words(tmp_path: Path, clock: FakeClock) -> None:
+def test_an_unreachable_webhook_is_reported_with_gos_error(tmp_path: Path, clock: FakeClock) -> None:
     verdict = ask(WebhookAuthorizer(Webhook(kubeconfig(tmp_path, "http://127.0.0.1:9/a")), clock=clock))
     assert verdict.error == 'Post "http://127.0.0.1:9/a": dial tcp 127.0.0.1:9: connect: connection refused'
     assert verdict.decision is Decision.NO_OPINION
 
 
-def test_it_cannot_be_asked_for_rules(authorizer: WebhookAuthorizer) -> None:
+def test_the_webhook_cannot_list_rules(authorizer: WebhookAuthorizer) -> None:
     listing = authorizer.rules(JANE, "n")
     assert (listing.incomplete, listing.error) == (True, "webhook authorizer does not support user rule resolution")
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, clock: FakeClock) -> None:
+def test_an_unusable_kubeconfig_is_refused(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(SettingsError):
         WebhookAuthorizer(Webhook(tmp_path / "none"), clock=clock)
 
 
-def test_a_request_that_meets_all_conditions_is_asked_about(
-    config: Path, clock: FakeClock, answering: Answering
-) -> None:
+def test_the_webhook_is_called_if_all_conditions_are_true(config: Path, clock: FakeClock, answering: Answering) -> None:
     authorizer = conditional(config, clock, "request.user == 'jane'", "request.resourceAttributes.subresource == 'log'")
     assert authorizer.authorize(JANE, PODS) is None
     assert ask(authorizer) == Verdict(Decision.ALLOW, "she may")
@@ -177,7 +175,7 @@ def test_a_request_that_meets_all_conditions_is_asked_about(
 
 
 @pytest.mark.parametrize("denies_unasked", [True, False])
-def test_a_request_that_does_not_is_left_to_the_others(
+def test_a_false_condition_skips_the_webhook(
     config: Path, clock: FakeClock, answering: Answering, *, denies_unasked: bool
 ) -> None:
     before, evaluated = counted("exclusions_total"), counted("evaluation_seconds_count")
@@ -191,7 +189,7 @@ def test_a_request_that_does_not_is_left_to_the_others(
 
 
 @pytest.mark.parametrize(("denies_unasked", "decision"), [(True, Decision.DENY), (False, Decision.NO_OPINION)])
-def test_conditions_that_cannot_tell_do_as_no_answer_does(
+def test_failing_conditions_are_handled_like_a_failed_call(
     config: Path, clock: FakeClock, answering: Answering, decision: Decision, *, denies_unasked: bool
 ) -> None:
     failures, exclusions = counted("evaluation_errors_total"), counted("exclusions_total")
@@ -202,7 +200,7 @@ def test_conditions_that_cannot_tell_do_as_no_answer_does(
     assert (counted("evaluation_errors_total"), counted("exclusions_total")) == (failures + 1, exclusions)
 
 
-def test_conditions_see_version_one_whatever_the_server_is_asked_in(
+def test_conditions_read_version_v1_for_any_review_version(
     config: Path, clock: FakeClock, answering: Answering
 ) -> None:
     condition = ConditionCompiler(FUNCTIONS).compile("'dev' in request.groups")

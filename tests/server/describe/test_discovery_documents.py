@@ -35,12 +35,12 @@ def answer(discovery: Discovery, path: str, accept: str = "application/json") ->
 
 
 @pytest.mark.parametrize("path", PLAIN)
-def test_every_document_is_what_kubernetes_answers(discovery: Discovery, path: str) -> None:
+def test_every_document_equals_kubernetes(discovery: Discovery, path: str) -> None:
     assert answer(discovery, path) == published_schema.discovery()[path]
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-def test_so_is_everything_at_once(discovery: Discovery, path: str) -> None:
+def test_the_aggregated_document_equals_kubernetes(discovery: Discovery, path: str) -> None:
     whole = answer(discovery, path, V2)
     for group in whole["items"]:
         for version in group["versions"]:
@@ -52,7 +52,7 @@ def test_so_is_everything_at_once(discovery: Discovery, path: str) -> None:
     assert answer(discovery, path, V2_BETA1) == {**whole, "apiVersion": "apidiscovery.k8s.io/v2beta1"}
 
 
-def test_fields_are_in_the_order_of_go(discovery: Discovery) -> None:
+def test_fields_have_the_order_of_go(discovery: Discovery) -> None:
     document = discovery.answer("/apis/apps/v1", "")
     assert document is not None
     assert document.body.startswith(
@@ -62,7 +62,7 @@ def test_fields_are_in_the_order_of_go(discovery: Discovery) -> None:
     )
 
 
-def test_a_group_is_told_alone(discovery: Discovery) -> None:
+def test_a_single_group_is_described(discovery: Discovery) -> None:
     assert answer(discovery, "/apis/autoscaling") == {
         "kind": "APIGroup",
         "apiVersion": "v1",
@@ -76,7 +76,7 @@ def test_a_group_is_told_alone(discovery: Discovery) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/", "/apis/", "/api/v1/", "/apis/apps/", "/apis/apps/v1/"])
-def test_a_slash_at_the_end_changes_nothing(discovery: Discovery, path: str) -> None:
+def test_a_trailing_slash_changes_nothing(discovery: Discovery, path: str) -> None:
     assert discovery.answer(path, "") == discovery.answer(path.rstrip("/"), "")
 
 
@@ -84,7 +84,7 @@ def test_a_slash_at_the_end_changes_nothing(discovery: Discovery, path: str) -> 
     "path",
     ["/", "/version", "/api/v2", "/apis/v1", "/apis//v1", "/apis/nope.k8s.io", "/apis/apps/v2", "/apis/apps/v1/pods"],
 )
-def test_what_is_not_there_is_no_document(discovery: Discovery, path: str) -> None:
+def test_an_unknown_path_has_no_document(discovery: Discovery, path: str) -> None:
     assert discovery.answer(path, "") is None
 
 
@@ -107,22 +107,22 @@ def test_what_is_not_there_is_no_document(discovery: Discovery, path: str) -> No
         ),
     ],
 )
-def test_the_form_is_negotiated(discovery: Discovery, accept: str, content_type: str) -> None:
+def test_the_format_is_negotiated(discovery: Discovery, accept: str, content_type: str) -> None:
     document = discovery.answer("/apis", accept)
     assert document is not None
     assert document.content_type == content_type
 
 
-def test_only_the_two_roots_have_the_aggregated_form(discovery: Discovery) -> None:
+def test_only_both_roots_have_the_aggregated_format(discovery: Discovery) -> None:
     assert answer(discovery, "/api/v1", V2)["kind"] == "APIResourceList"
 
 
-def test_tags_tell_the_forms_apart(discovery: Discovery) -> None:
+def test_etags_distinguish_the_formats(discovery: Discovery) -> None:
     tags = {document.etag for accept in ("", V2, V2_BETA1) if (document := discovery.answer("/apis", accept))}
     assert len(tags) == 3
 
 
-def test_a_kind_that_was_added_is_told() -> None:
+def test_an_added_kind_is_listed() -> None:
     kinds = Kinds(Definitions.builtin(), groups=(Group("example.com", ("v1",)),))
     gvk = GroupVersionKind("example.com", "v1", "Widget")
     scale = Subresource("scale", GroupVersionKind("autoscaling", "v1", "Scale"), frozenset({"get", "update"}))

@@ -11,7 +11,7 @@ from ctrlmgr.server.describe.document import Clause, choose, document, json_docu
 from ctrlmgr.server.describe.version_info import version_document, version_info
 
 
-def test_a_document_is_packed_when_that_pays() -> None:
+def test_a_document_is_compressed_if_that_saves_bytes() -> None:
     small, large = document("text/plain", b"small"), document("text/plain", b"large" * 1000)
     assert small.gzipped is None
     assert large.gzipped is not None
@@ -19,11 +19,11 @@ def test_a_document_is_packed_when_that_pays() -> None:
     assert gzip.decompress(large.gzipped) == large.body
 
 
-def test_a_document_is_the_same_bytes_every_time() -> None:
+def test_a_document_has_equal_bytes_every_time() -> None:
     assert document("text/plain", b"large" * 1000) == document("text/plain", b"large" * 1000)
 
 
-def test_the_tag_is_quoted_and_goes_with_the_content() -> None:
+def test_the_etag_is_quoted_and_depends_on_the_content() -> None:
     one, other = json_document({"a": 1}), json_document({"a": 2})
     assert (one.body, one.content_type) == (b'{"a":1}\n', "application/json")
     assert re.fullmatch(r'"[0-9A-F]{64}"', one.etag)
@@ -60,11 +60,11 @@ def test_parameters_are_read() -> None:
         ("text/html, */*", "a/json"),
     ],
 )
-def test_the_best_offer_is_chosen(accept: str, chosen: str | None) -> None:
+def test_the_best_supported_format_is_chosen(accept: str, chosen: str | None) -> None:
     assert choose(accept, ["a/json", "a/pb"]) == chosen
 
 
-def test_the_version_is_that_of_the_kubernetes_it_behaves_like() -> None:
+def test_the_version_is_the_emulated_kubernetes() -> None:
     body = version_document().body
     info = json.loads(body)
     assert info == version_info()
@@ -90,7 +90,7 @@ def test_the_version_has_every_field_that_clients_require() -> None:
     assert set(version_info()) == fields | more
 
 
-def test_the_version_is_a_semantic_one() -> None:
+def test_the_version_is_a_semantic_version() -> None:
     """The version has the form that apimachinery's ParseSemantic accepts: three numbers, and build metadata of dotted
     words after a plus.
     """

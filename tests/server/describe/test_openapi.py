@@ -79,7 +79,7 @@ def test_the_index_names_every_document_by_its_digest(openapi: OpenAPI) -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"hash": ["0123"]}, {"hash": [""]}])
-def test_what_is_asked_for_without_its_digest_may_change(openapi: OpenAPI, query: dict[str, list[str]]) -> None:
+def test_a_document_without_a_digest_in_its_url_can_change(openapi: OpenAPI, query: dict[str, list[str]]) -> None:
     document = openapi.answer("/openapi/v3/api/v1", query, JSON)
     assert document is not None
     assert not document.immutable
@@ -93,7 +93,7 @@ def test_a_document_refers_to_nothing_outside(openapi: OpenAPI, name: str) -> No
     assert document["openapi"] == "3.0.0"
 
 
-def test_the_documents_together_have_every_path_that_is_served(openapi: OpenAPI) -> None:
+def test_the_documents_together_contain_every_served_path(openapi: OpenAPI) -> None:
     index = ask(openapi, "/openapi/v3")["paths"]
     found = [path for name in index for path in ask(openapi, f"/openapi/v3/{name}")["paths"]]
     elsewhere = {"/.well-known/openid-configuration/", "/openid/v1/jwks/"}
@@ -102,7 +102,7 @@ def test_the_documents_together_have_every_path_that_is_served(openapi: OpenAPI)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "patch" in kind.verbs], ids=str)
-def test_kubectl_finds_that_fields_are_validated_here(openapi: OpenAPI, kind: Any) -> None:
+def test_kubectl_detects_server_side_field_validation(openapi: OpenAPI, kind: Any) -> None:
     """kubectl searches for a PATCH operation of the kind with this parameter; without it, kubectl validates manifests
     by itself or not at all.
     """
@@ -126,7 +126,7 @@ def test_a_kind_is_found_by_its_name_and_described(openapi: OpenAPI, kind: Any) 
     assert schema["properties"]["kind"]["description"]
 
 
-def test_schemas_are_those_of_the_structure(openapi: OpenAPI) -> None:
+def test_schemas_equal_the_kinds_schemas(openapi: OpenAPI) -> None:
     schemas = ask(openapi, "/openapi/v3/api/v1")["components"]["schemas"]
     port = schemas["io.k8s.api.core.v1.ServiceSpec"]["properties"]["ports"]
     assert port["x-kubernetes-patch-merge-key"] == "port"
@@ -137,7 +137,7 @@ def test_schemas_are_those_of_the_structure(openapi: OpenAPI) -> None:
     assert either == {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}
 
 
-def test_what_stands_beside_a_reference_makes_it_a_composition(openapi: OpenAPI) -> None:
+def test_a_reference_with_siblings_becomes_an_all_of(openapi: OpenAPI) -> None:
     schemas = ask(openapi, "/openapi/v3/apis/apps/v1")["components"]["schemas"]
     strategy = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"]
     assert strategy == {
@@ -147,7 +147,7 @@ def test_what_stands_beside_a_reference_makes_it_a_composition(openapi: OpenAPI)
     }
 
 
-def test_words_are_of_fields_that_there_are_each_in_a_line(structured: Mapping[str, Any]) -> None:
+def test_descriptions_exist_for_declared_fields_in_one_line_each(structured: Mapping[str, Any]) -> None:
     for name, words in _words().items():
         assert words.keys() <= structured[f"io.k8s.api.{name}"]["properties"].keys(), name
         for field, text in words.items():
@@ -173,7 +173,7 @@ def test_words_are_of_fields_that_there_are_each_in_a_line(structured: Mapping[s
         ("apis/rbac.authorization.k8s.io/v1", "rbac.v1.ClusterRoleBinding", ()),
     ],
 )
-def test_the_first_two_levels_of_what_people_ask_for_have_words(
+def test_the_first_two_levels_of_common_kinds_have_descriptions(
     openapi: OpenAPI, section: str, kind: str, below: tuple[str, ...]
 ) -> None:
     schemas = ask(openapi, f"/openapi/v3/{section}")["components"]["schemas"]
@@ -190,7 +190,7 @@ def structured(openapi: OpenAPI) -> Mapping[str, Any]:
     return found
 
 
-def test_an_operation_says_what_it_takes_and_gives(openapi: OpenAPI) -> None:
+def test_an_operation_describes_its_parameters_and_responses(openapi: OpenAPI) -> None:
     path = "/api/v1/namespaces/{namespace}/services"
     item = ask(openapi, "/openapi/v3/api/v1")["paths"][path]
     assert [parameter["name"] for parameter in item["parameters"]] == ["namespace", "pretty"]
@@ -210,7 +210,7 @@ def test_an_operation_says_what_it_takes_and_gives(openapi: OpenAPI) -> None:
     assert "application/apply-patch+yaml" in patch["requestBody"]["content"]
 
 
-def test_every_operation_has_a_name_of_its_own(openapi: OpenAPI) -> None:
+def test_every_operation_has_a_unique_id(openapi: OpenAPI) -> None:
     document = ask(openapi, "/openapi/v2")
     names = [each["operationId"] for _, _, each in operations(document)]
     assert len(names) == len(set(names)) > 700
@@ -219,20 +219,20 @@ def test_every_operation_has_a_name_of_its_own(openapi: OpenAPI) -> None:
     )
 
 
-def test_v2_has_every_definition_as_it_was_published(openapi: OpenAPI) -> None:
+def test_v2_contains_every_published_definition(openapi: OpenAPI) -> None:
     published = {name: json.loads(bytes(each)) for name, each in published_schema.definitions().items()}
     assert without_words(ask(openapi, "/openapi/v2")["definitions"]) == without_words(published)
 
 
 @pytest.mark.parametrize("accept", [OLD_PROTOBUF, PROTOBUF, f"{OLD_PROTOBUF}, {JSON};q=0.5"])
-def test_v2_in_protobuf_says_the_same_as_in_json(openapi: OpenAPI, accept: str) -> None:
+def test_v2_in_protobuf_equals_json(openapi: OpenAPI, accept: str) -> None:
     document = openapi.answer("/openapi/v2", {}, accept)
     assert document is not None
     assert document.content_type == PROTOBUF
     assert gnostic_reader.read("Document", document.body) == ask(openapi, "/openapi/v2")
 
 
-def test_what_is_not_served_is_not_described() -> None:
+def test_unserved_kinds_are_not_described() -> None:
     kinds = builtin_kinds()
     few = Kinds(kinds.definitions)
     for plural in ("configmaps", "namespaces"):
@@ -256,7 +256,7 @@ def test_what_is_not_served_is_not_described() -> None:
 @pytest.mark.parametrize(
     "path", ["/openapi", "/openapi/v1", "/openapi/v3/api/v2", "/openapi/v3/apis/nope", "/openapi/v33"]
 )
-def test_what_is_not_there_is_no_document(openapi: OpenAPI, path: str) -> None:
+def test_an_unknown_path_has_no_document(openapi: OpenAPI, path: str) -> None:
     assert openapi.answer(path, {}, JSON) is None
 
 
@@ -268,12 +268,12 @@ def test_what_is_not_there_is_no_document(openapi: OpenAPI, path: str) -> None:
         ("/openapi/v3/api/v1", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"),
     ],
 )
-def test_what_cannot_be_made_is_refused(openapi: OpenAPI, path: str, accept: str) -> None:
+def test_unsupported_formats_are_refused(openapi: OpenAPI, path: str, accept: str) -> None:
     with pytest.raises(NotAcceptable):
         openapi.answer(path, {}, accept)
 
 
-def test_documents_are_made_once(openapi: OpenAPI) -> None:
+def test_documents_are_built_once(openapi: OpenAPI) -> None:
     one, other = (openapi.answer("/openapi/v3/api/v1/", {}, "") for _ in range(2))
     assert one is not None
     assert other is not None
@@ -331,7 +331,7 @@ def customized() -> OpenAPI:
     return OpenAPI(kinds)
 
 
-def test_a_custom_kind_with_every_keyword_can_be_said_in_protobuf(customized: OpenAPI) -> None:
+def test_a_custom_kind_with_every_keyword_is_encoded_in_protobuf(customized: OpenAPI) -> None:
     document = customized.answer("/openapi/v2", {}, PROTOBUF)
     assert document is not None
     read = gnostic_reader.read("Document", document.body)
@@ -343,7 +343,7 @@ def test_a_custom_kind_with_every_keyword_can_be_said_in_protobuf(customized: Op
         assert widget["properties"][name] == wanted, name
 
 
-def test_parameters_of_a_paths_only_operation_stand_with_the_path(customized: OpenAPI) -> None:
+def test_parameters_shared_by_all_operations_belong_to_the_path(customized: OpenAPI) -> None:
     paths = ask(customized, "/openapi/v3/apis/example.com/v1")["paths"]
     everywhere = paths["/apis/example.com/v1/widgets"]
     pods = ask(customized, "/openapi/v3/api/v1")["paths"]["/api/v1/pods"]

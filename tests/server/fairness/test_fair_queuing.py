@@ -155,7 +155,7 @@ def test_a_queue_gains_nothing_from_the_time_when_it_was_empty() -> None:
     assert order[:2] == ["late", "late"], "the long request is charged to the flow that sent it"
 
 
-def test_what_is_wider_than_the_limit_runs_alone() -> None:
+def test_a_request_wider_than_the_limit_runs_alone() -> None:
     queues, _ = queue_set(2, 1, 10, 3)
     one = flow(queues, "one", (0,))
     narrow, wide = start(queues, one), start(queues, one, 5)
@@ -168,7 +168,7 @@ def test_what_is_wider_than_the_limit_runs_alone() -> None:
     assert not runs(start(queues, one))
 
 
-def test_seats_are_kept_for_a_while_after_a_write() -> None:
+def test_a_write_holds_its_seats_for_a_while() -> None:
     queues, timers = queue_set(1, 1, 10, 4)
     one = flow(queues, "one", (0,))
     write = start(queues, one, 1, 4, 0.005)
@@ -182,7 +182,7 @@ def test_seats_are_kept_for_a_while_after_a_write() -> None:
     assert queues.seats_in_use == 1
 
 
-def test_more_than_its_length_does_not_wait_in_a_queue() -> None:
+def test_a_full_queue_refuses_requests() -> None:
     queues, _ = queue_set(1, 1, 2, 1)
     one = flow(queues, "one", (0,))
     outcomes = [start(queues, one) for _ in range(5)]
@@ -191,7 +191,7 @@ def test_more_than_its_length_does_not_wait_in_a_queue() -> None:
     assert one.counts.rejected == {"queue-full": 2}
 
 
-def test_a_level_without_queues_refuses_and_an_exempt_one_never_does() -> None:
+def test_a_level_without_queues_refuses_and_an_exempt_level_never_does() -> None:
     queues, _ = queue_set(0, limit=2)
     one = flow(queues)
     assert [runs(start(queues, one)) for _ in range(3)] == [True, True, False]
@@ -200,7 +200,7 @@ def test_a_level_without_queues_refuses_and_an_exempt_one_never_does() -> None:
     assert all(runs(start(exempt, flow(exempt), 10)) for _ in range(100))
 
 
-def test_a_burst_runs_a_few_requests_a_turn_in_fair_order() -> None:
+def test_a_burst_runs_a_few_requests_per_turn_in_fair_order() -> None:
     queues, timers = queue_set(2, 1, 100, 50, burst=2)
     noisy, quiet = flow(queues, "noisy", (0,)), flow(queues, "quiet", (1,))
     order: list[str] = []

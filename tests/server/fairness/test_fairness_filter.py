@@ -51,7 +51,7 @@ def until(site: Site, claim: Any) -> None:
     pytest.fail("it did not come true")
 
 
-def test_a_request_without_a_seat_is_refused_in_kubernetes_words() -> None:
+def test_a_request_without_a_seat_is_refused_with_kubernetes_message() -> None:
     with running(make(seats=1, access=AllowEverything(ALICE))) as site:
         first = background(lambda: site.ask(FUTURE))
         for _ in range(1000):
@@ -65,7 +65,7 @@ def test_a_request_without_a_seat_is_refused_in_kubernetes_words() -> None:
         assert first.result().status == 504
 
 
-def test_answers_name_the_schema_and_the_level() -> None:
+def test_responses_name_the_schema_and_the_level() -> None:
     with one_seat() as (site, _):
         uid = site.ask(f"{GROUP}/flowschemas/one").json["metadata"]["uid"]
         for path in (CONFIG_MAPS, f"{CONFIG_MAPS}/missing"):
@@ -96,7 +96,7 @@ def test_a_client_that_disconnects_leaves_the_queue() -> None:
         assert first.result().status == 504
 
 
-def test_a_watch_holds_no_seat_once_it_has_begun() -> None:
+def test_a_watch_releases_its_seat_after_its_start() -> None:
     with one_seat() as (site, made), site.watch() as watch:
         site.create("a")
         assert watch.next()["object"]["metadata"]["name"] == "a"
@@ -116,7 +116,7 @@ def test_a_withheld_body_holds_no_seat() -> None:
         assert queues(made).is_idle
 
 
-def test_a_table_is_aligned_as_go_aligns_it() -> None:
+def test_a_table_is_aligned_like_go() -> None:
     assert table([("Name", "Index", "Last"), ("a-long-name", 1, "x")]) == (
         "Name,        Index,  Last\na-long-name, 1,      x\n"
     )

@@ -67,7 +67,7 @@ def test_the_requests_are_dumped(busy: LevelStage) -> None:
     assert {tuple(row[10:]) for row in rows} == {("jane", "list", "", "shop", "", "v1", "pods", "")}
 
 
-def test_the_metrics_count_what_runs_and_waits(busy: LevelStage) -> None:
+def test_metrics_count_running_and_waiting_requests(busy: LevelStage) -> None:
     metrics = FairnessMetrics()
     assert list(metrics.collect()) == []
     metrics.levels = busy.states

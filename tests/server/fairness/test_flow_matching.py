@@ -89,7 +89,7 @@ def test_path_rules(urls: list[str], path: str, expected: bool) -> None:
     assert not matches(JANE, path_attributes("post", path), everybody, nonResourceRules=rules)
 
 
-def test_flows_are_told_apart_by_user_or_namespace() -> None:
+def test_flows_are_distinguished_by_user_or_namespace() -> None:
     def distinguisher(method: str) -> str:
         schema = compile_schema("s", "uid", {"distinguisherMethod": {"type": method}} if method else {})
         return schema.distinguisher(JANE, PODS)

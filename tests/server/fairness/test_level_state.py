@@ -74,7 +74,7 @@ def world() -> LevelStage:
         (JANE, Attributes("get", "/livez/ping", is_resource=False), "probes", "exempt"),
     ],
 )
-def test_requests_are_assigned_as_in_kubernetes(
+def test_requests_are_assigned_like_in_kubernetes(
     world: LevelStage, user: User, asked: Attributes, schema: str, level: str
 ) -> None:
     flow = world.states.assign(user, asked)
@@ -85,7 +85,7 @@ def test_requests_are_assigned_as_in_kubernetes(
     )
 
 
-def test_the_seats_are_those_of_the_shares(world: LevelStage) -> None:
+def test_seats_follow_from_the_shares(world: LevelStage) -> None:
     assert world.nominal() == {
         "catch-all": 13,
         "exempt": 0,
@@ -123,7 +123,7 @@ def test_exempt_requests_are_counted_against_the_others() -> None:
     assert all(level.current <= max(level.minimum, 1) or level.is_exempt for level in world.states.levels)
 
 
-def test_without_objects_there_are_the_mandatory_ones() -> None:
+def test_without_objects_the_mandatory_ones_apply() -> None:
     world = LevelStage(empty=True)
     assert world.nominal() == {"catch-all": 600, "exempt": 0}
     assert world.states.assign(JANE, LIST).headers[0] == (b"x-kubernetes-pf-flowschema-uid", b"")
@@ -148,7 +148,7 @@ def test_a_deleted_level_lasts_until_its_last_request_ends(world: LevelStage) ->
     assert "global-default" not in world.seats()
 
 
-def test_a_level_that_cannot_be_used_does_not_exist(world: LevelStage) -> None:
+def test_an_invalid_level_is_ignored(world: LevelStage) -> None:
     broken = made("PriorityLevelConfiguration", "system", {"type": "Limited"})
     world.states.apply(LEVELS, Key("", "system"), broken)
     assert world.states.assign(NODE, LIST).schema.name == "global-default"

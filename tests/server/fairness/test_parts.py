@@ -21,7 +21,7 @@ PODS = Attributes("list", group="", version="v1", resource="pods", namespace="sh
 MIDDLE = Stats(5000, 1000)
 
 
-def test_a_hand_has_different_queues_and_depends_on_the_flow_alone() -> None:
+def test_a_hand_has_different_queues_and_depends_only_on_the_flow() -> None:
     hands = {user: deal(hash_flow("global-default", user), 128, 6) for user in map(str, range(500))}
     assert all(len(set(hand)) == 6 and set(hand) <= set(range(128)) for hand in hands.values())
     assert len(set(hands.values())) == 500
@@ -29,7 +29,7 @@ def test_a_hand_has_different_queues_and_depends_on_the_flow_alone() -> None:
     assert sorted(deal(123456789, 6, 6)) == [0, 1, 2, 3, 4, 5]
 
 
-def test_hands_are_those_of_kubernetes() -> None:
+def test_hands_equal_kubernetes() -> None:
     assert deal(0, 5, 3) == (0, 1, 2)
     assert deal(7, 5, 3) == (2, 1, 0)
     assert hash_flow("a", "b") < 2**64
@@ -73,7 +73,7 @@ def test_every_division_is_fair(seed: int) -> None:
 @pytest.mark.parametrize(
     "demand", [Demand(-1, 5, 5), Demand(4, 9, 3), Demand(4, 3, 5), Demand(9, 9, 9), Demand(0, 1, 1)]
 )
-def test_a_division_that_cannot_be_is_refused(demand: Demand) -> None:
+def test_an_impossible_division_is_refused(demand: Demand) -> None:
     with pytest.raises(ValueError, match="bound"):
         allocate(5, [demand])
 
@@ -106,20 +106,20 @@ def test_a_division_that_cannot_be_is_refused(demand: Demand) -> None:
         ),
     ],
 )
-def test_a_list_takes_seats_for_what_it_reads(
+def test_a_list_takes_seats_for_the_objects_it_reads(
     asked: Attributes, query: Query, stats: Stats, widest: int, seats: int
 ) -> None:
     assert list_seats(asked, query, stats, widest) == seats
 
 
-def test_a_write_keeps_seats_for_its_watches() -> None:
+def test_a_write_holds_seats_for_its_watches() -> None:
     assert kept_seats(10, 10) == Width(1, 1, 0.005)
     assert kept_seats(55, 10) == Width(1, 6, 0.005)
     assert kept_seats(1000, 0) == Width(1, 10, 0.05)
     assert kept_seats(100, 2) == Width(1, 2, 0.025)
 
 
-def test_the_stats_are_of_a_sample_and_a_while_old() -> None:
+def test_the_statistics_are_sampled_and_delayed() -> None:
     time, objects = [0.0], [Object.from_dict({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})] * 250
     stats = ObjectStats(lambda _resource: objects, now=lambda: time[0])
     pods = Resource("", "pods")

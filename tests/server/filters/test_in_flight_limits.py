@@ -26,7 +26,7 @@ class RequestDouble:
     user: User = ALICE
 
 
-def test_no_more_than_the_limit_at_a_time() -> None:
+def test_requests_above_the_limit_are_refused() -> None:
     limits = InFlightLimits(2, 1)
     first, second = limits.seat(RequestDouble(), PODS), limits.seat(RequestDouble(), PODS)
     with pytest.raises(Overloaded) as refused:
@@ -47,7 +47,7 @@ def test_no_more_than_the_limit_at_a_time() -> None:
     limits.seat(RequestDouble(), PODS)
 
 
-def test_administrators_and_long_requests_are_not_counted() -> None:
+def test_administrators_and_long_running_requests_are_not_counted() -> None:
     limits = InFlightLimits(1, 1)
     limits.seat(RequestDouble(), PODS)
     admin = RequestDouble(User("admin", groups=("system:masters",)))
@@ -59,12 +59,12 @@ def test_administrators_and_long_requests_are_not_counted() -> None:
     assert [limits.seat(*each) for each in others] == [FREE] * 3
 
 
-def test_zero_stands_for_any_number() -> None:
+def test_zero_means_unlimited() -> None:
     limits = InFlightLimits(0, 0)
     assert all(limits.seat(RequestDouble(), PODS) for _ in range(10))
 
 
-def test_a_free_place_is_taken_and_returned_without_effect() -> None:
+def test_a_free_seat_is_acquired_and_released() -> None:
     FREE.pause()
     FREE.release()
     assert not FREE.waits

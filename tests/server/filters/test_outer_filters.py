@@ -37,7 +37,7 @@ def site() -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("origin", [ORIGIN, f"{ORIGIN}:8443", "http://localhost:3000"])
-def test_a_page_of_an_allowed_origin_may_read_answers(site: Site, origin: str) -> None:
+def test_a_page_of_an_allowed_origin_can_read_responses(site: Site, origin: str) -> None:
     answer = site.ask(CONFIG_MAPS, headers={"Origin": origin})
     assert answer.status == 200
     assert answer.headers["access-control-allow-origin"] == origin
@@ -49,13 +49,13 @@ def test_a_page_of_an_allowed_origin_may_read_answers(site: Site, origin: str) -
 @pytest.mark.parametrize(
     "origin", ["https://console.example.com.evil.example", "https://consoleXexample.com", "null", ""]
 )
-def test_a_page_of_another_origin_may_not(site: Site, origin: str) -> None:
+def test_a_page_of_another_origin_cannot_read_responses(site: Site, origin: str) -> None:
     answer = site.ask(CONFIG_MAPS, headers={"Origin": origin})
     assert answer.status == 200
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_errors_have_the_headers_too(site: Site) -> None:
+def test_errors_have_the_cors_headers(site: Site) -> None:
     answer = site.ask("/api/v1/namespaces/default/configmaps/absent", headers={"Origin": ORIGIN})
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (404, ORIGIN)
 
@@ -67,7 +67,7 @@ def test_a_preflight_request_is_answered_at_once(site: Site) -> None:
     assert site.ask(CONFIG_MAPS, "OPTIONS").status == 405
 
 
-def test_every_answer_has_the_directives(site: Site) -> None:
+def test_every_response_has_the_directives(site: Site) -> None:
     for path in ("/version", CONFIG_MAPS, "/nowhere"):
         assert site.ask(path).headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
 
@@ -83,7 +83,7 @@ def test_no_filter_is_active_by_default() -> None:
     assert filters(goaway_chance=0.01).is_active
 
 
-def test_connections_are_retired_with_the_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_closed_with_the_configured_probability(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client()
     client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     retired: list[Exchange] = []
@@ -104,6 +104,6 @@ def test_connections_are_retired_with_the_chance(monkeypatch: pytest.MonkeyPatch
         ({"strict_transport_security_directives": ("forever",)}, "'forever' is not one of max-age=SECONDS"),
     ],
 )
-def test_wrong_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem.replace("(", r"\(") if problem != "(" else problem):
         filters(**settings)

@@ -46,7 +46,7 @@ def seconds(query: bytes, attributes: Attributes = GET) -> float | None:
         (b"timeout=5s&timeout=x", 5.0),
     ],
 )
-def test_a_client_may_ask_for_less_than_the_limit(query: bytes, expected: float) -> None:
+def test_a_client_can_request_a_shorter_timeout(query: bytes, expected: float) -> None:
     assert seconds(query) == expected
 
 
@@ -70,7 +70,7 @@ def test_a_malformed_timeout_is_refused(site: Site) -> None:
     assert answer.json["message"] == problem
 
 
-def test_a_request_that_takes_too_long_is_answered_with_504(site: Site) -> None:
+def test_a_request_above_its_timeout_gets_504(site: Site) -> None:
     with site.connect() as connection:
         head = f"POST {CONFIG_MAPS}?timeout=50ms HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         connection.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())

@@ -29,7 +29,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("how", WRONG)
-def test_a_kubelet_that_lies_or_dies_ends_its_request_alone(scene: Scene, how: str) -> None:
+def test_a_misbehaving_kubelet_ends_only_its_request(scene: Scene, how: str) -> None:
     before = scene.settled()
     for _ in range(3):
         found = read(scene.exec(how))
@@ -41,14 +41,14 @@ def test_a_kubelet_that_lies_or_dies_ends_its_request_alone(scene: Scene, how: s
     scene.expect_nothing_left(before)
 
 
-def test_a_command_that_ends_leaves_nothing(scene: Scene) -> None:
+def test_a_finished_command_leaves_nothing(scene: Scene) -> None:
     before = scene.settled()
     for _ in range(3):
         assert SUCCESS in read(scene.exec("good"))
     scene.expect_nothing_left(before)
 
 
-def test_kubelets_that_hang_delay_no_other_request(scene: Scene) -> None:
+def test_hanging_kubelets_delay_no_other_request(scene: Scene) -> None:
     before = scene.settled()
     with ExitStack() as stack:
         for _ in range(PARALLEL):
@@ -61,7 +61,7 @@ def test_kubelets_that_hang_delay_no_other_request(scene: Scene) -> None:
     scene.expect_nothing_left(before)
 
 
-def test_many_commands_run_at_a_time_and_leave_nothing(scene: Scene) -> None:
+def test_many_commands_run_concurrently_and_leave_nothing(scene: Scene) -> None:
     before = scene.settled()
     connections = [scene.exec("waits") for _ in range(PARALLEL)]
     for each in connections:
@@ -74,7 +74,9 @@ def test_many_commands_run_at_a_time_and_leave_nothing(scene: Scene) -> None:
     scene.expect_nothing_left(before)
 
 
-def test_a_client_that_does_not_read_and_vanishes_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_and_disconnects_leaves_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kubelet never stops writing, so the server closes the connection after `_FINISH`."""
     monkeypatch.setattr(upstream_connection, "_FINISH", 0.2)
     before = scene.settled()
@@ -88,7 +90,7 @@ def test_a_client_that_does_not_read_and_vanishes_leaves_nothing(scene: Scene, m
     scene.expect_nothing_left(before)
 
 
-def test_a_wrong_certificate_is_refused(scene: Scene) -> None:
+def test_an_invalid_certificate_is_refused(scene: Scene) -> None:
     for pod, told in (
         ("other", "certificate signed by unknown authority"),
         ("elsewhere", "certificate is not valid for"),
@@ -100,7 +102,7 @@ def test_a_wrong_certificate_is_refused(scene: Scene) -> None:
         assert trusting.body == "hello\n"
 
 
-def test_a_kubelet_that_accepts_and_says_nothing_is_given_up(scene: Scene) -> None:
+def test_a_silent_kubelet_times_out(scene: Scene) -> None:
     before = scene.settled()
     connections = [scene.exec("good", "silent") for _ in range(3)]
     assert scene.log().body == "hello\n"

@@ -28,7 +28,7 @@ def a_pod(*names: str, **spec: Any) -> Object:
     return Object.from_dict({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": fields})
 
 
-def test_the_first_preferred_address_and_the_reported_port_are_taken() -> None:
+def test_the_first_preferred_address_and_the_reported_port_are_used() -> None:
     options = parse_log({}, "p")
     reported = a_node(daemonEndpoints={"kubeletEndpoint": {"Port": 99}})
     assert str(log_url(a_pod("c"), a_node(), options, ADDRESS_TYPES, 10250)) == "https://n:10250/containerLogs/d/p/c"
@@ -39,7 +39,7 @@ def test_the_first_preferred_address_and_the_reported_port_are_taken() -> None:
         log_url(a_pod("c"), a_node(), options, ["ExternalIP"], 10250)
 
 
-def test_log_options_become_the_kubelets() -> None:
+def test_log_options_are_converted_to_the_kubelets() -> None:
     query = {"sinceTime": ["2026-01-02T03:04:05Z"], "follow": ["true"], "tailLines": ["5"], "timestamps": ["false"]}
     found = log_url(a_pod("c"), a_node(), parse_log(query, "p"), ADDRESS_TYPES, 1)
     assert found.query == "follow=true&sinceTime=2026-01-02T03%3A04%3A05Z&tailLines=5"
@@ -55,11 +55,11 @@ def test_log_options_become_the_kubelets() -> None:
         ("portforward", {}, "/portForward/d/p"),
     ],
 )  # fmt: skip
-def test_connect_options_become_the_kubelets(part: str, options: Unstructured, target: str) -> None:
+def test_connect_options_are_converted_to_the_kubelets(part: str, options: Unstructured, target: str) -> None:
     assert stream_url(a_pod("c"), a_node(), part, options, ADDRESS_TYPES, 1).target == target
 
 
-def test_a_container_is_named_or_the_only_one() -> None:
+def test_the_container_is_named_or_unique() -> None:
     pod = a_pod("a", "b", initContainers=[{"name": "i"}], ephemeralContainers=[{"name": "e"}])
     assert [container_of(pod, each) for each in "aibe"] == ["a", "i", "b", "e"]
     with pytest.raises(ApiError, match=r"for pod p, choose one of: \[i a b e\]"):

@@ -13,7 +13,7 @@ from ctrlmgr.server.kubelets.shares import TunnelShares
 JANE, JOE, ADMIN = User("jane"), User("joe"), User("admin", groups=(MASTERS,))
 
 
-def test_a_user_has_a_share_and_gets_it_back() -> None:
+def test_a_user_has_a_share_and_releases_it() -> None:
     shares = TunnelShares(4, 2)
     with ExitStack() as held:
         for _ in range(2):
@@ -26,7 +26,7 @@ def test_a_user_has_a_share_and_gets_it_back() -> None:
         pass
 
 
-def test_administrators_are_limited_by_the_total_alone() -> None:
+def test_administrators_are_limited_only_by_the_total() -> None:
     shares = TunnelShares(3, 1)
     with ExitStack() as held:
         for _ in range(3):

@@ -84,7 +84,7 @@ def as_(user: str) -> str:
     return f"Authorization: {user}\r\n"
 
 
-def test_a_stream_needs_create_on_its_own_subresource(scene: Scene) -> None:
+def test_a_stream_requires_create_on_its_subresource(scene: Scene) -> None:
     pod = {("get", "pods"), ("create", "pods"), ("get", "pods/exec"), ("create", "pods/attach")}
     ACCESS.rights["eve"] = pod
     refused = read(scene.exec("good", headers=as_("eve")))
@@ -122,7 +122,7 @@ class NoCommands:
         raise attributes.forbidden("no commands here")
 
 
-def test_admission_decides_about_the_options_of_a_connection(scene: Scene) -> None:
+def test_admission_checks_the_options_of_a_connection(scene: Scene) -> None:
     engine, plugin = scene.made.backend.engine, NoCommands()
     before, engine.admission = engine.admission, cast("Any", plugin)
     try:
@@ -151,7 +151,7 @@ def test_an_open_stream_is_counted(scene: Scene) -> None:
     until(lambda: open_streams() == 0)
 
 
-def test_a_user_with_too_many_streams_is_told_to_wait(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_with_too_many_streams_gets_retry_after(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     ACCESS.rights["joe"] = ACCESS.rights["jane"] = {("get", "pods/exec"), ("create", "pods/exec")}
     assert SUCCESS in read(scene.exec("good", headers=as_("joe")))
     monkeypatch.setattr(scene.proxies[0], "_shares", TunnelShares(10, 1))
@@ -163,7 +163,7 @@ def test_a_user_with_too_many_streams_is_told_to_wait(scene: Scene, monkeypatch:
         assert SUCCESS in read(scene.exec("good", headers=as_("jane")))
 
 
-def test_a_stream_ends_when_the_right_to_start_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_ends_when_its_right_is_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     access = Access()
     access.rights["ann"] = access.rights["bob"] = {("get", "pods/exec"), ("create", "pods/exec")}

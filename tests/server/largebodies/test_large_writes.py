@@ -50,7 +50,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_others_are_answered_while_a_large_body_is_worked_on() -> None:
+def test_other_requests_are_answered_while_a_large_body_is_processed() -> None:
     large = {"metadata": {"name": "large"}, "data": {f"k{number}": "x" * 90 for number in range(8000)}}
     with running(make()) as site:
         answer = site.ask(CONFIG_MAPS, "POST", large)
@@ -88,7 +88,9 @@ DENSE_BODY = b'{"x":[' + b"{}," * jobs.MANY + b"{}]}"
 SHORT_YAML = b"x: &a [1]\ny: [*a, *a]\n"
 
 
-def test_no_large_body_is_read_where_others_wait(monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, Job]]) -> None:
+def test_no_large_body_is_processed_on_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, Job]]
+) -> None:
     read: list[int] = []
 
     def noting(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
@@ -117,7 +119,7 @@ def test_no_large_body_is_read_where_others_wait(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("op", ["copy", "\\u0063opy"])
-def test_a_short_patch_that_copies_much_is_not_applied_where_others_wait(
+def test_a_short_patch_that_copies_much_is_not_applied_on_the_event_loop(
     op: str, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, Job]]
 ) -> None:
     monkeypatch.setattr("ctrlmgr.engine.writes.patching.json_patch", None)
@@ -131,7 +133,7 @@ def test_a_short_patch_that_copies_much_is_not_applied_where_others_wait(
     assert sent
 
 
-def test_small_bodies_need_no_process_unless_what_they_change_is_large(sent: list[tuple[int, Job]]) -> None:
+def test_small_bodies_need_no_process_unless_their_object_is_large(sent: list[tuple[int, Job]]) -> None:
     with running(make()) as site:
         site.create("small", a="b" * 1000)
         site.change("small", b="c")
@@ -153,7 +155,7 @@ with running(make()) as site:
 """
 
 
-def test_processes_end_with_their_server_however_that_ends() -> None:
+def test_worker_processes_end_with_their_server_in_every_case() -> None:
     ended = subprocess.run([sys.executable, "-c", PARENT], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     children = [int(each) for each in ended.stdout.split()]
@@ -166,7 +168,7 @@ def test_processes_end_with_their_server_however_that_ends() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
+def test_a_refusal_leaves_no_reference_cycles(size: int) -> None:
     """Stack frames that refer to their own error would keep the body in memory until the next garbage collection."""
     bad = {"metadata": {"name": "bad"}, "data": {"!": "x" * size}}
     with running(make()) as site:

@@ -102,7 +102,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_job_is_done_and_its_questions_are_answered() -> None:
+def test_a_job_runs_and_its_queries_are_answered() -> None:
     async def main(stage: Stage) -> None:
         stage.plays["a"] = [WorkerMessage("get", (1,)), JobResult(5)]
         stage.plays["b"] = [WorkerMessage("get", (1,)), JobResult(error=NotFound("gone"))]
@@ -123,7 +123,7 @@ def test_a_job_is_done_and_its_questions_are_answered() -> None:
     run(main)
 
 
-def test_users_take_turns_and_one_user_leaves_a_process_free() -> None:
+def test_users_take_turns_and_one_user_leaves_one_process_free() -> None:
     async def main(stage: Stage) -> None:
         pool = stage.pool()
         many = [asyncio.ensure_future(pool.run("many", job(f"m{number}"), no_answer)) for number in range(3)]
@@ -151,7 +151,7 @@ def test_users_take_turns_and_one_user_leaves_a_process_free() -> None:
     run(main)
 
 
-def test_of_one_user_so_many_wait_and_another_is_refused_only_for_that_user() -> None:
+def test_the_queue_of_one_user_is_limited_without_affecting_others() -> None:
     async def main(stage: Stage) -> None:
         pool = stage.pool()
         first = asyncio.ensure_future(pool.run("many", job("m"), no_answer))
@@ -171,7 +171,7 @@ def test_of_one_user_so_many_wait_and_another_is_refused_only_for_that_user() ->
     run(main)
 
 
-def test_a_job_that_works_for_too_long_is_ended_with_its_process_and_the_next_has_another() -> None:
+def test_a_job_above_the_time_limit_is_killed_and_its_process_replaced() -> None:
     async def main(stage: Stage) -> None:
         pool = stage.pool(deadline=0.02)
         with pytest.raises(RequestTimeout):
@@ -184,7 +184,7 @@ def test_a_job_that_works_for_too_long_is_ended_with_its_process_and_the_next_ha
     run(main)
 
 
-def test_what_a_job_waits_for_does_not_count() -> None:
+def test_waiting_times_of_a_job_do_not_count() -> None:
     async def main(stage: Stage) -> None:
         stage.plays["a"] = [WorkerMessage("command", ()), JobResult("a")]
         pool = stage.pool(deadline=0.2)
@@ -198,7 +198,7 @@ def test_what_a_job_waits_for_does_not_count() -> None:
     run(main)
 
 
-def test_a_job_that_takes_too_much_memory_is_refused_and_its_process_replaced() -> None:
+def test_a_job_above_the_memory_limit_is_refused_and_its_process_replaced() -> None:
     async def main(stage: Stage) -> None:
         stage.plays["a"] = [JobResult(error=RequestEntityTooLarge("too large"), out_of_memory=True)]
         stage.plays["b"] = [None]
@@ -216,7 +216,7 @@ def test_a_job_that_takes_too_much_memory_is_refused_and_its_process_replaced() 
 
 
 @pytest.mark.parametrize(("code", "error"), [(-9, RequestEntityTooLarge), (1, RuntimeError)])
-def test_why_a_process_has_ended_by_itself_is_told(code: int, error: type[Exception]) -> None:
+def test_the_exit_of_a_process_is_reported_with_its_reason(code: int, error: type[Exception]) -> None:
     async def main(stage: Stage) -> None:
         stage.code = code
         stage.plays["a"] = [None]
@@ -228,7 +228,7 @@ def test_why_a_process_has_ended_by_itself_is_told(code: int, error: type[Except
     run(main)
 
 
-def test_processes_end_when_there_is_nothing_to_do_and_start_again() -> None:
+def test_idle_processes_end_and_start_again() -> None:
     async def main(stage: Stage) -> None:
         stage.plays["a"] = [JobResult("a")]
         pool = stage.pool(idle=0.02)
@@ -243,7 +243,7 @@ def test_processes_end_when_there_is_nothing_to_do_and_start_again() -> None:
     run(main)
 
 
-def test_a_mistake_of_ours_is_raised_and_the_process_goes_on() -> None:
+def test_an_internal_error_is_raised_and_the_process_continues() -> None:
     async def main(stage: Stage) -> None:
         stage.plays["a"] = [JobResult(failure="Traceback: a mistake")]
         stage.plays["b"] = [JobResult("b")]
@@ -257,7 +257,7 @@ def test_a_mistake_of_ours_is_raised_and_the_process_goes_on() -> None:
     run(main)
 
 
-def test_where_no_process_can_be_started_that_is_told() -> None:
+def test_a_process_that_cannot_start_is_reported() -> None:
     async def main(stage: Stage) -> None:
         stage.can_start = False
         pool = stage.pool()

@@ -196,7 +196,7 @@ def outcome(site: Site, step: Step) -> Outcome:
 
 
 @pytest.mark.parametrize("steps", [objects, decided, large])
-def test_answers_and_stored_bytes_are_the_same(steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_and_stored_bytes_are_equal(steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     here, stored_here = asked(monkeypatch, steps(), elsewhere=False)
     there, stored_there = asked(monkeypatch, steps(), elsewhere=True)
     for step, one, other in zip(steps(), here, there, strict=True):

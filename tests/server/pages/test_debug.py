@@ -25,7 +25,7 @@ def busy_for(stop: threading.Event) -> None:
         sum(range(100))
 
 
-def test_a_profile_says_where_threads_are() -> None:
+def test_a_profile_shows_the_stacks_of_threads() -> None:
     clock, stop = FakeClock(patience=0.05), threading.Event()
     worker = threading.Thread(target=busy_for, args=(stop,), name="busy-one")
     worker.start()
@@ -48,7 +48,7 @@ def test_a_profile_says_where_threads_are() -> None:
 
 
 @pytest.mark.parametrize("value", ["9" * 6_000, "61", "0", "-1", "1e1", "x", "00000000000000000000000000000001"])
-def test_seconds_that_are_none_are_refused_in_few_words(value: str) -> None:
+def test_invalid_seconds_are_refused_with_a_short_message(value: str) -> None:
     path = b"/debug/profile"
     exchange = Exchange(Head("GET", path, f"seconds={value}".encode(), HeaderLines()), Line(), DEFAULT)
     page = debug_pages({}, Workers(1), clock=FakeClock())["/debug/profile"]

@@ -15,7 +15,7 @@ SOUND = Health("readyz", [PING, Check("log", lambda: None)])
 SICK = Health("readyz", [PING, BROKEN, Check("log", lambda: None)])
 
 
-def test_a_sound_report_is_one_word() -> None:
+def test_a_passing_report_is_ok() -> None:
     assert SOUND.report(verbose=False) == (True, "ok")
 
 
@@ -23,23 +23,23 @@ def test_a_verbose_report_names_every_check() -> None:
     assert SOUND.report(verbose=True) == (True, "[+]ping ok\n[+]log ok\nreadyz check passed\n")
 
 
-def test_a_failing_report_is_always_verbose_and_keeps_the_reason_to_itself() -> None:
+def test_a_failing_report_is_always_verbose_and_withholds_the_reason() -> None:
     text = "[+]ping ok\n[-]caches failed: reason withheld\n[+]log ok\nreadyz check failed\n"
     assert SICK.report(verbose=False) == (False, text)
 
 
-def test_an_excluded_check_is_not_asked() -> None:
+def test_an_excluded_check_is_not_run() -> None:
     text = "[+]ping ok\n[+]caches excluded: ok\n[+]log ok\nreadyz check passed\n"
     assert SICK.report(verbose=True, exclude=["caches"]) == (True, text)
 
 
-def test_excluding_what_is_not_checked_is_warned_about() -> None:
+def test_excluding_an_unknown_check_causes_a_warning() -> None:
     ok, text = SOUND.report(verbose=True, exclude=["etcd", "dns"])
     assert ok
     assert 'warn: some health checks cannot be excluded: no matches for "dns", "etcd"\n' in text
 
 
-def test_a_single_check_gives_its_reason() -> None:
+def test_a_single_check_returns_its_reason() -> None:
     assert SICK.report_one("caches") == (False, "internal server error: pods have not synced\n")
     assert SICK.report_one("ping") == (True, "ok")
     assert SICK.report_one("etcd") is None
@@ -56,7 +56,7 @@ class UnreachableLog(MemoryEventLog):
         return super().head()
 
 
-def test_the_probe_reports_a_log_that_is_away_until_it_is_back() -> None:
+def test_the_probe_reports_an_unavailable_log_until_it_recovers() -> None:
     clock = FakeClock()
     log = UnreachableLog(clock=clock, random=random.Random(1))
     probe = LogProbe(log, clock=clock)
@@ -70,7 +70,7 @@ def test_the_probe_reports_a_log_that_is_away_until_it_is_back() -> None:
     assert probe.problem() is None
 
 
-def test_the_probe_reports_a_log_that_has_stopped_answering() -> None:
+def test_the_probe_reports_a_log_that_stopped_responding() -> None:
     clock = FakeClock()
     probe = LogProbe(MemoryEventLog(clock=clock, random=random.Random(1)), clock=clock)
     probe.probe()

@@ -31,7 +31,7 @@ def test_results_are_counted_by_check_endpoint_and_status() -> None:
     assert registry.get_sample_value("kubernetes_healthcheck", {"name": "ping", "type": "livez"}) is None
 
 
-def test_the_server_shows_them() -> None:
+def test_the_server_exports_the_results() -> None:
     with running(make(health=[Health("livez", [PING])])) as site:
         assert site.ask("/livez").status == 200
         answer = site.ask("/metrics/slis")

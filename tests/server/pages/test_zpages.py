@@ -85,7 +85,7 @@ def test_flagz_lists_the_flags_by_name() -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", f"application/json;{STATUSZ}", "application/xml"])
-def test_a_form_that_flagz_does_not_have_is_refused(accept: str) -> None:
+def test_an_unsupported_format_of_flagz_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptable, match="only the following media types are accepted: application/json, "):
         ask(flagz_page({}, FirstChoice()), accept)
 

@@ -87,7 +87,7 @@ def stage() -> Iterator[Stage]:
         yield made
 
 
-def test_lists_are_of_the_moment_that_is_played(stage: Stage) -> None:
+def test_lists_show_the_played_moment(stage: Stage) -> None:
     assert stage.versions() == {"a": "100"}
     assert stage.ask("/play/step?events=2", "POST")["revision"] == 251
     assert stage.versions() == {"a": "251", "b": "250"}
@@ -96,7 +96,7 @@ def test_lists_are_of_the_moment_that_is_played(stage: Stage) -> None:
     assert stage.ask(CONFIG_MAPS)["metadata"]["resourceVersion"] == "90000000"
 
 
-def test_a_watch_is_told_of_everything_across_the_gaps(stage: Stage) -> None:
+def test_a_watch_receives_everything_across_the_gaps(stage: Stage) -> None:
     with stage.site.watch("resourceVersion=100", CONFIG_MAPS) as watch, stage.site.watch("", CONFIG_MAPS) as from_state:
         assert from_state.next()["object"]["metadata"]["name"] == "a"
         stage.ask("/play/seek?to=end", "POST")
@@ -128,7 +128,7 @@ def test_gaps_between_revisions_cost_nothing(stage: Stage, monkeypatch: pytest.M
     assert len(looks) < 20
 
 
-def test_when_it_goes_back_watches_end_with_expired(stage: Stage) -> None:
+def test_a_rewind_ends_watches_as_expired(stage: Stage) -> None:
     stage.ask("/play/seek?to=5000", "POST")
     with stage.site.watch("resourceVersion=251", CONFIG_MAPS) as watch, stage.site.watch("", "/api/v1/nodes") as quiet:
         assert watch.next()["type"] == "DELETED"
@@ -146,25 +146,25 @@ def test_when_it_goes_back_watches_end_with_expired(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "query", ["resourceVersion=5000", "resourceVersion=5000&limit=1", "resourceVersion=5000&resourceVersionMatch=Exact"]
 )
-def test_what_has_not_been_yet_is_expired_for_lists(stage: Stage, query: str) -> None:
+def test_future_revisions_are_expired_for_lists(stage: Stage, query: str) -> None:
     answer = stage.site.ask(f"{CONFIG_MAPS}?{query}")
     assert (answer.status, answer.json["reason"]) == (410, "Expired")
 
 
 @pytest.mark.parametrize("more", ["", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"])
-def test_what_has_not_been_yet_is_expired_for_watches(stage: Stage, more: str) -> None:
+def test_future_revisions_are_expired_for_watches(stage: Stage, more: str) -> None:
     with stage.site.watch(f"resourceVersion=5000{more}", CONFIG_MAPS) as watch:
         (event,) = watch.rest()
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_what_was_before_the_recording_is_expired(stage: Stage) -> None:
+def test_revisions_before_the_recording_are_expired(stage: Stage) -> None:
     with stage.site.watch("resourceVersion=99", CONFIG_MAPS) as watch:
         (event,) = watch.rest()
     assert event["object"]["code"] == 410
 
 
-def test_pages_of_a_moment_that_is_no_more_are_expired(stage: Stage) -> None:
+def test_pages_of_an_earlier_playback_are_expired(stage: Stage) -> None:
     stage.ask("/play/seek?to=251", "POST")
     token = stage.ask(f"{CONFIG_MAPS}?limit=1")["metadata"]["continue"]
     stage.ask("/play/seek?to=start", "POST")
@@ -174,7 +174,7 @@ def test_pages_of_a_moment_that_is_no_more_are_expired(stage: Stage) -> None:
     assert second["metadata"]["resourceVersion"] == "250"
 
 
-def test_it_goes_back_and_forth_as_often_as_one_likes(stage: Stage) -> None:
+def test_the_playback_can_move_back_and_forth_repeatedly(stage: Stage) -> None:
     for _ in range(20):
         with stage.site.watch("", CONFIG_MAPS) as watch:
             assert watch.next()["type"] == "ADDED"
@@ -184,7 +184,7 @@ def test_it_goes_back_and_forth_as_often_as_one_likes(stage: Stage) -> None:
     assert stage.versions() == {"a": "100"}
 
 
-def test_a_write_is_answered_and_remembered_and_not_stored(stage: Stage) -> None:
+def test_a_write_is_answered_and_remembered_but_not_stored(stage: Stage) -> None:
     answer = stage.ask(f"{CONFIG_MAPS}/a", "PATCH", {"metadata": {"labels": {"color": "blue"}}}, **MERGE)
     assert answer["metadata"]["labels"] == {"color": "blue"}
     assert answer["metadata"]["resourceVersion"] == "100"
@@ -203,12 +203,12 @@ def test_a_write_is_answered_and_remembered_and_not_stored(stage: Stage) -> None
     assert stage.ask("/play")["writes"] == told["count"] == 2
 
 
-def test_a_dry_run_is_no_write(stage: Stage) -> None:
+def test_a_dry_run_is_not_remembered(stage: Stage) -> None:
     stage.ask(f"{CONFIG_MAPS}/a?dryRun=All", "PATCH", {"metadata": {"labels": {"color": "blue"}}}, **MERGE)
     assert stage.ask("/play/writes") == {"count": 0, "writes": []}
 
 
-def test_leases_are_kept_whatever_happens_to_the_recording(stage: Stage) -> None:
+def test_leases_survive_rewinds(stage: Stage) -> None:
     lease = stage.ask(LEASES_PATH, "POST", {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "me"}})
     stage.ask("/play/seek?to=end", "POST")
     stage.ask("/play/seek?to=start", "POST")
@@ -236,13 +236,13 @@ def test_leases_are_kept_whatever_happens_to_the_recording(stage: Stage) -> None
         ("GET", "/play/nothing", 404),
     ],
 )
-def test_what_is_no_command_is_refused_and_changes_nothing(stage: Stage, method: str, path: str, status: int) -> None:
+def test_an_invalid_command_is_refused_without_effect(stage: Stage, method: str, path: str, status: int) -> None:
     before = stage.ask("/play")
     assert stage.site.ask(path, method).status == status
     assert stage.ask("/play") == before
 
 
-def test_commands_say_where_they_have_led_to(stage: Stage) -> None:
+def test_commands_return_the_new_position(stage: Stage) -> None:
     assert stage.ask("/play/resume", "POST")["paused"] is False
     assert stage.ask("/play/speed?times=2.5", "POST")["speed"] == 2.5
     assert stage.ask("/play/pause", "POST")["paused"] is True

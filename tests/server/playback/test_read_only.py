@@ -40,15 +40,15 @@ def pods(verb: str, *, subresource: str = "", group: str = "", resource: str = "
         (path_attributes("post", "/play/pause"), True),
     ],
 )
-def test_what_writes_is_refused_and_nothing_else(attributes: Attributes, may: bool) -> None:
+def test_only_writes_are_refused(attributes: Attributes, may: bool) -> None:
     assert ACCESS.authorize(ADMIN, attributes) == (ALLOWED if may else Verdict(Decision.DENY, REASON))
 
 
-def test_proxy_needs_the_right_to_read() -> None:
+def test_proxy_requires_the_right_to_read() -> None:
     assert ACCESS.authorize(ANONYMOUS, pods("get")) == NO_OPINION
 
 
-def test_the_refusal_says_why() -> None:
+def test_the_refusal_contains_the_reason() -> None:
     said = str(refusal(ADMIN, pods("create"), REASON))
     assert said == (
         'pods "web" is forbidden: User "admin" cannot create resource "pods" in API group "" in the namespace "shop": '

@@ -36,7 +36,7 @@ def test_a_short_list_is_one_piece(count: int) -> None:
     }
 
 
-def test_a_long_list_comes_in_pieces_of_bounded_size() -> None:
+def test_a_long_list_is_encoded_in_pieces_of_bounded_size() -> None:
     objects = [thing(number, "x" * 10_000) for number in range(1, 101)]
     pieces = list(encoding.items(HEAD, objects, TYPE_META))
     assert len(pieces) > 10
@@ -48,7 +48,7 @@ def test_a_long_list_comes_in_pieces_of_bounded_size() -> None:
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("kind", ["Thing", "Older"])
-def test_a_large_item_comes_in_pieces_too(at: int, kind: str) -> None:
+def test_a_large_item_is_encoded_in_pieces(at: int, kind: str) -> None:
     objects = [thing(number) for number in range(1, 4)]
     objects[at] = thing(9, "x" * 1_000_000, kind=kind)
     for pieces in (
@@ -60,13 +60,13 @@ def test_a_large_item_comes_in_pieces_too(at: int, kind: str) -> None:
         assert named == [json.loads(obj.wire())["metadata"]["name"] for obj in objects]
 
 
-def test_a_list_that_ends_with_a_piece_is_complete() -> None:
+def test_a_list_that_ends_at_a_piece_is_complete() -> None:
     for size in (98_000, 98_200, 98_304, 99_000):
         pieces = encoding.items(HEAD, [thing(1, "x" * size)], TYPE_META)
         assert len(json.loads(b"".join(pieces))["items"]) == 1
 
 
-def test_an_item_that_says_something_else_of_itself_says_nothing_in_the_list() -> None:
+def test_an_item_with_another_kind_has_no_kind_in_the_list() -> None:
     """An item's own kind and apiVersion are omitted in the list, for example those of an object that was stored before
     its kind moved to another version.
     """
@@ -74,7 +74,7 @@ def test_an_item_that_says_something_else_of_itself_says_nothing_in_the_list() -
     assert [list(item) for item in json.loads(whole)["items"]] == [["metadata", "data"]] * 3
 
 
-def test_items_of_any_kind_come_in_the_same_pieces() -> None:
+def test_items_of_any_kind_are_encoded_in_equal_pieces() -> None:
     rows = [b'{"row":"%s"}' % (b"x" * 10_000) for _ in range(20)]
     pieces = list(encoding.pieces(HEAD, rows))
     assert len(pieces) > 1

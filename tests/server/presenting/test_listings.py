@@ -33,20 +33,20 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 100])
-def test_a_list_is_what_it_always_was(count: int) -> None:
+def test_a_cached_list_equals_a_new_one(count: int) -> None:
     listings = Listings()
     expected = b"".join(encoding.items(HEAD, HUNDRED[:count], TYPE_META))
     assert [whole(listings, HUNDRED[:count]) for _ in range(2)] == [expected] * 2
 
 
-def test_items_are_put_together_once_whatever_the_list_says_of_itself(made: list[int]) -> None:
+def test_items_are_joined_once_for_all_list_metadata(made: list[int]) -> None:
     listings = Listings()
     first = whole(listings, HUNDRED)
     later = whole(listings, list(HUNDRED), HEAD.replace(b'"99"', b'"100"'))
     assert (made, later) == ([100], first.replace(b'"99"', b'"100"', 1))
 
 
-def test_a_change_is_seen(made: list[int]) -> None:
+def test_a_change_is_visible_in_the_list(made: list[int]) -> None:
     listings = Listings()
     whole(listings, HUNDRED)
     changed = [*HUNDRED[:50], thing(51, "y" * 1000), *HUNDRED[51:]]
@@ -55,7 +55,7 @@ def test_a_change_is_seen(made: list[int]) -> None:
     assert made == [100, 100, 100]
 
 
-def test_a_list_that_is_too_large_is_made_piece_by_piece(made: list[int]) -> None:
+def test_a_too_large_list_is_encoded_piece_by_piece(made: list[int]) -> None:
     listings = Listings(largest=50_000)
     pieces = listings.pieces(HEAD, HUNDRED, TYPE_META)
     assert not isinstance(pieces, Sequence)
@@ -63,7 +63,7 @@ def test_a_list_that_is_too_large_is_made_piece_by_piece(made: list[int]) -> Non
     assert made == [100, 100]
 
 
-def test_what_was_asked_for_longest_ago_is_forgotten(made: list[int]) -> None:
+def test_the_least_recently_requested_list_is_evicted(made: list[int]) -> None:
     listings = Listings(budget=250_000)
     first, second, third = HUNDRED, HUNDRED[1:], HUNDRED[2:]
     for objects in (first, second, first, third, first, second):

@@ -44,7 +44,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
         pytest.param(PARTIAL, Representation(Form("PartialObjectMetadata", "v1")), id="metadata"),
     ],
 )
-def test_the_best_that_can_be_produced_is(accept: str, expected: Representation) -> None:
+def test_the_best_supported_type_is_chosen(accept: str, expected: Representation) -> None:
     assert Accepts().negotiate(accept.encode()) == expected
 
 
@@ -66,20 +66,20 @@ HANDLER = "only the following media types are accepted: application/json, applic
         (PROTOBUF, HANDLER),
     ],
 )
-def test_what_cannot_be_produced_is_refused(accept: str, message: str) -> None:
+def test_unsupported_types_are_refused(accept: str, message: str) -> None:
     with pytest.raises(NotAcceptable) as refused:
         Accepts().negotiate(accept.encode())
     assert str(refused.value) == message
 
 
-def test_a_list_could_be_streamed_too() -> None:
+def test_a_list_can_be_streamed() -> None:
     with pytest.raises(
         NotAcceptable, match=r"application/json;stream=watch, application/vnd\.kubernetes\.protobuf;stream"
     ):
         Accepts(lists=True).negotiate(b"text/plain")
 
 
-def test_what_has_no_columns_is_never_a_table() -> None:
+def test_kinds_without_columns_are_never_a_table() -> None:
     with pytest.raises(NotAcceptable):
         Accepts(transforms=False).negotiate(TABLE.encode())
     assert Accepts(transforms=False).negotiate(f"{TABLE},application/json".encode()) == PLAIN
@@ -95,7 +95,7 @@ def test_what_has_no_columns_is_never_a_table() -> None:
         (PROTOBUF, PROTOBUF),
     ],
 )
-def test_the_type_of_a_body(content_type: str, expected: str) -> None:
+def test_the_type_of_a_body_is_read(content_type: str, expected: str) -> None:
     assert body_type(content_type.encode()) == expected
 
 
@@ -105,7 +105,7 @@ def test_other_bodies_are_refused(content_type: str) -> None:
         body_type(content_type.encode())
 
 
-def test_the_type_of_a_patch() -> None:
+def test_the_type_of_a_patch_is_read() -> None:
     assert patch_type(b"application/apply-patch+yaml; charset=utf-8") == "application/apply-patch+yaml"
 
 
@@ -126,5 +126,5 @@ def test_other_patches_are_refused(content_type: str) -> None:
         ({"pretty": [""]}, "curl/8", True),
     ],
 )
-def test_people_get_indented_answers(query: dict[str, list[str]], agent: str, expected: bool) -> None:
+def test_browsers_get_indented_responses(query: dict[str, list[str]], agent: str, expected: bool) -> None:
     assert is_pretty(query, agent.encode()) is expected

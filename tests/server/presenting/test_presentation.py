@@ -55,11 +55,11 @@ def partial(kind: str) -> Partial:
     return Partial(config_maps(), Form(kind, "v1"))
 
 
-def test_one_object_by_its_metadata() -> None:
+def test_one_object_is_reduced_to_its_metadata() -> None:
     assert json.loads(partial("PartialObjectMetadata").one(OBJ)) == PARTIAL
 
 
-def test_a_list_by_its_metadata() -> None:
+def test_a_list_is_reduced_to_its_metadata() -> None:
     listed = json.loads(b"".join(partial("PartialObjectMetadataList").list(LISTING)))
     assert listed["kind"] == "PartialObjectMetadataList"
     assert listed["apiVersion"] == "meta.k8s.io/v1"
@@ -67,21 +67,21 @@ def test_a_list_by_its_metadata() -> None:
     assert listed["items"] == [PARTIAL]
 
 
-def test_a_list_is_not_one_object_nor_the_other_way_round() -> None:
+def test_a_list_is_no_single_object_and_vice_versa() -> None:
     with pytest.raises(NotAcceptable, match=r"is a list \(\*core\.ConfigMapList\)"):
         partial("PartialObjectMetadata").list(LISTING)
     with pytest.raises(NotAcceptable, match=r"is not a list \(\*core\.ConfigMap\)"):
         partial("PartialObjectMetadataList").one(OBJ)
 
 
-def test_watches_of_metadata_have_bookmarks_of_that_kind() -> None:
+def test_watches_of_metadata_have_bookmarks_of_metadata() -> None:
     shown = partial("PartialObjectMetadata")
     assert json.loads(shown.frame("ADDED", OBJ)) == {"type": "ADDED", "object": PARTIAL}
     assert json.loads(shown.bookmark(4))["object"]["kind"] == "PartialObjectMetadata"
     assert shown.following is shown
 
 
-def test_a_table_of_one() -> None:
+def test_a_table_has_one_row_for_one_object() -> None:
     assert table().one(OBJ) == (
         b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"3"},"columnDefinitions":['
         b'{"name":"Name","type":"string","format":"name","description":"The name.","priority":0},'
@@ -95,13 +95,13 @@ def test_a_table_of_one() -> None:
     ("include", "expected"),
     [("None", None), ("Metadata", PARTIAL), ("Object", {**json.loads(BODY), "metadata": METADATA})],
 )
-def test_rows_have_of_their_objects_what_was_asked_for(include: str, expected: Any) -> None:
+def test_rows_contain_the_requested_part_of_their_objects(include: str, expected: Any) -> None:
     listed = json.loads(b"".join(table(include).list(LISTING)))
     assert [row["object"] for row in listed["rows"]] == [expected]
     assert listed["metadata"]["remainingItemCount"] == 2
 
 
-def test_cells_are_written_as_go_writes_them() -> None:
+def test_cells_are_formatted_like_go() -> None:
     body = BODY.replace(b'"name":"a"', b'"name":"b"')
     assert rb'"cells":["\u003cnone\u003e",7]' in table().one(Object(CONFIG_MAPS, body, 3))
 
@@ -113,14 +113,14 @@ def test_only_the_first_frame_has_the_columns() -> None:
     assert first.following.following is first.following
 
 
-def test_a_bookmark_is_a_table_too() -> None:
+def test_a_bookmark_is_a_table() -> None:
     event = json.loads(table().bookmark(8, initial_events_end=True))
     assert event["object"]["kind"] == "Table"
     assert event["object"]["metadata"] == {"resourceVersion": "8"}
     assert event["object"]["rows"][0]["object"]["metadata"]["resourceVersion"] == "8"
 
 
-def test_the_old_version_of_a_table() -> None:
+def test_the_old_version_of_a_table_is_supported() -> None:
     assert json.loads(table(version="v1beta1").one(OBJ))["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
@@ -133,7 +133,7 @@ def test_an_unknown_include_is_refused() -> None:
     )
 
 
-def test_presentations_are_made_once() -> None:
+def test_presentations_are_built_once() -> None:
     presentations = Presentations(FakeClock())
     kind = config_maps()
     table_form = Form("Table", "v1")

@@ -18,9 +18,9 @@ from ctrlmgr.server.presenting.responses import warnings
         ),
     ],
 )
-def test_warnings_are_told_as_long_as_they_fit(texts: list[str], told: list[str]) -> None:
+def test_warnings_are_sent_up_to_the_limit(texts: list[str], told: list[str]) -> None:
     assert warnings(texts) == [(b"warning", b'299 - "%s"' % each.encode()) for each in told]
 
 
-def test_a_warning_stays_in_its_line() -> None:
+def test_a_warning_cannot_break_its_header() -> None:
     assert warnings(['a "b"\\é', "a\r\nset-cookie: c=d", "\x00"]) == [(b"warning", '299 - "a \\"b\\"\\\\é"'.encode())]

@@ -48,7 +48,7 @@ def listed(site: Site, query: str, headers: dict[str, str]) -> tuple[http.client
         pytest.param("?includeObject=Object", TABLE, "transfer-encoding", False, id="a long table"),
     ],
 )
-def test_a_list_is_framed_as_it_is_made(
+def test_a_list_is_framed_as_it_is_encoded(
     site: Site, query: str, headers: dict[str, str], framing: str, packed: bool
 ) -> None:
     answers = [listed(site, query, headers) for _ in range(2)]
@@ -60,7 +60,7 @@ def test_a_list_is_framed_as_it_is_made(
     assert answers[0][1] == answers[1][1]
 
 
-def test_http_1_0_client_gets_a_content_length(site: Site) -> None:
+def test_a_client_of_http_1_0_gets_a_content_length(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(f"GET {CONFIG_MAPS} HTTP/1.0\r\nhost: x\r\n\r\n".encode())
         head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
@@ -68,7 +68,7 @@ def test_http_1_0_client_gets_a_content_length(site: Site) -> None:
     assert len(json.loads(body)["items"]) == 15
 
 
-def test_a_list_that_has_changed_is_another(site: Site) -> None:
+def test_a_changed_list_has_other_bytes(site: Site) -> None:
     before = listed(site, "?limit=5", {})[1]
     site.change("large-03", text="changed")
     after = json.loads(listed(site, "?limit=5", {})[1])

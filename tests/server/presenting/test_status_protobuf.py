@@ -20,7 +20,7 @@ CAUSES = (StatusCause("FieldValueInvalid", "too small", "spec.size"), StatusCaus
 DETAILS = StatusDetails("one", "example.com", "widgets", "u-1", CAUSES, 300)
 
 
-def test_a_refusal_is_written_as_kubernetes_writes_it() -> None:
+def test_a_refusal_is_encoded_like_kubernetes() -> None:
     assert encode_status(status_responses.failure(NotAcceptable(TYPES))) == (
         b"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12\x99\x01\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1at"
         + TYPES.encode()
@@ -45,7 +45,7 @@ def without_zeros(value: Any) -> Any:
         Expired(1, 2, continue_token="abc"),
     ],
 )
-def test_what_is_read_is_what_was_told(error: ApiError) -> None:
+def test_a_decoded_status_equals_the_encoded_one(error: ApiError) -> None:
     told = status_responses.failure(error)
     assert without_zeros(decode(encode_status(told))) == without_zeros(told)
 
@@ -64,7 +64,7 @@ def test_protobuf_status_responses(accept: str, in_protobuf: bool) -> None:
     assert (of_error(accept.encode()) != PLAIN) == in_protobuf
 
 
-def test_a_client_that_takes_nothing_else_is_told_in_protobuf() -> None:
+def test_a_client_that_accepts_only_protobuf_gets_protobuf_errors() -> None:
     with running() as site:
         refused = site.ask(f"{CONFIG_MAPS}/none", headers={"Accept": PROTOBUF})
         assert (refused.status, refused.headers["content-type"]) == (406, PROTOBUF)

@@ -23,7 +23,7 @@ _TEXTS = (
 
 
 @pytest.mark.parametrize("text", _TEXTS)
-def test_texts_are_read_back_as_values_and_as_keys(text: str) -> None:
+def test_strings_survive_a_round_trip_as_values_and_as_keys(text: str) -> None:
     value = {text: [text, {text: text}]}
     assert yaml.safe_load(to_yaml(json.dumps(value).encode())) == value
 
@@ -48,13 +48,13 @@ def test_texts_are_read_back_as_values_and_as_keys(text: str) -> None:
         {"x" * 2_000: {"a": 1}},
     ],
 )
-def test_values_are_read_back(value: Any) -> None:
+def test_values_survive_a_round_trip(value: Any) -> None:
     assert yaml.safe_load(to_yaml(json.dumps(value).encode())) == value
     assert yaml.safe_load(to_yaml(json.dumps({"a": [value, value]}).encode())) == {"a": [value, value]}
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_any_document_is_read_back(seed: int) -> None:
+def test_any_document_survives_a_round_trip(seed: int) -> None:
     value = _any(random.Random(seed), 5)
     assert yaml.safe_load(to_yaml(json.dumps(value, ensure_ascii=seed % 2 == 0).encode())) == value
 
@@ -71,7 +71,7 @@ def _any(choice: random.Random, depth: int) -> Any:
     return {f"{text}{at}": _any(choice, depth - 1) for at in range(choice.randrange(6))}
 
 
-def test_it_looks_as_kubernetes_writes_it() -> None:
+def test_yaml_is_formatted_like_kubernetes() -> None:
     pod = {
         "metadata": {"name": "a", "labels": {"b": "1"}},
         "kind": "Pod",

@@ -40,7 +40,7 @@ class Seen:
         ("services/a/proxy", "a", {}),
     ],
 )
-def test_admission_sees_the_options(path: str, name: str, expected: dict[str, str]) -> None:
+def test_admission_receives_the_options(path: str, name: str, expected: dict[str, str]) -> None:
     made = make()
     with running(made) as site:
         seen = Seen()

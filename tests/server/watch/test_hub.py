@@ -174,7 +174,7 @@ def test_equal_watches_receive_the_same_bytes(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_what_happened_meanwhile_comes_in_one_write(stage: Stage) -> None:
+def test_accumulated_events_are_sent_in_one_write(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter()
         await stage.change(ADDED, a_pod("a"), a_pod("b"), a_pod("c"))
@@ -184,7 +184,7 @@ def test_what_happened_meanwhile_comes_in_one_write(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_continues_at_its_revision(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)  # the round checks for new events after each write
 
     async def main() -> None:
@@ -210,7 +210,7 @@ def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.Monk
     stage.run(main)
 
 
-def test_slow_watcher_leaves_the_batch_at_its_own_revision(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_watcher_leaves_the_batch_at_its_revision(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)
 
     async def main() -> None:
@@ -235,7 +235,7 @@ def test_slow_watcher_leaves_the_batch_at_its_own_revision(stage: Stage, monkeyp
     stage.run(main)
 
 
-def test_no_bookmark_says_more_than_was_written(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bookmark_exceeds_the_written_events(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)
 
     async def main() -> None:
@@ -259,7 +259,7 @@ def test_no_bookmark_says_more_than_was_written(stage: Stage, monkeypatch: pytes
     stage.run(main)
 
 
-def test_one_whose_time_is_over_before_it_has_caught_up_does_not_stay(stage: Stage) -> None:
+def test_a_watch_that_times_out_while_catching_up_is_not_added(stage: Stage) -> None:
     async def main() -> None:
         watcher, stream = stage.watcher(ends_at=1.0)
         await stage.change(ADDED, a_pod("a"))
@@ -270,7 +270,7 @@ def test_one_whose_time_is_over_before_it_has_caught_up_does_not_stay(stage: Sta
     stage.run(main)
 
 
-def test_each_sees_what_it_asked_for(stage: Stage) -> None:
+def test_each_watcher_receives_its_selection(stage: Stage) -> None:
     async def main() -> None:
         here = await stage.enter(Selection(pods(), "here"))
         web = await stage.enter(Selection(pods(), None, LabelSelector.parse("app=web")))
@@ -285,7 +285,7 @@ def test_each_sees_what_it_asked_for(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_an_object_comes_and_goes_with_its_labels(stage: Stage) -> None:
+def test_an_object_is_added_and_deleted_by_its_labels(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(Selection(pods(), None, LabelSelector.parse("app=web")))
         await stage.change(ADDED, a_pod("a", labels={"app": "db"}))
@@ -298,7 +298,7 @@ def test_an_object_comes_and_goes_with_its_labels(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_unread_watcher_leaves_at_its_revision_at_no_cost(stage: Stage) -> None:
+def test_an_unread_watcher_leaves_at_its_revision_at_no_cost(stage: Stage) -> None:
     async def main() -> None:
         slow, quick = await stage.enter(), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
@@ -311,7 +311,7 @@ def test_unread_watcher_leaves_at_its_revision_at_no_cost(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_the_place_it_leaves_with_is_what_it_was_written(stage: Stage) -> None:
+def test_a_leaving_watcher_has_the_revision_it_was_sent(stage: Stage) -> None:
     async def main() -> None:
         watcher, stream = stage.watcher()
         staying = asyncio.ensure_future(stage.hub.stay(watcher))
@@ -325,7 +325,7 @@ def test_the_place_it_leaves_with_is_what_it_was_written(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_one_ahead_of_the_hub_waits_for_it(stage: Stage) -> None:
+def test_a_watcher_ahead_of_the_hub_waits_for_it(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ahead=2)
         await stage.change(ADDED, a_pod("a"))
@@ -337,7 +337,7 @@ def test_one_ahead_of_the_hub_waits_for_it(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
+def test_a_disconnected_watcher_is_removed(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter()
         stream.lose()
@@ -349,7 +349,7 @@ def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_watcher_leaving_during_a_batch_receives_nothing_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_leaving_during_a_batch_receives_nothing_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)  # the pass yields to the loop after each write
 
     async def main() -> None:
@@ -362,7 +362,7 @@ def test_watcher_leaving_during_a_batch_receives_nothing_more(stage: Stage, monk
     stage.run(main)
 
 
-def test_hub_without_the_next_event_sends_all_watchers_to_the_log(stage: Stage) -> None:
+def test_a_hub_without_the_next_event_sends_all_watchers_to_the_log(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter()
         for number in range(40):  # more events than the cacher's window, before the hub checks
@@ -375,7 +375,7 @@ def test_hub_without_the_next_event_sends_all_watchers_to_the_log(stage: Stage) 
     stage.run(main)
 
 
-def test_encoding_error_ends_only_the_affected_watch(stage: Stage) -> None:
+def test_an_encoding_error_ends_only_the_affected_watch(stage: Stage) -> None:
     async def main() -> None:
         broken, sound = await stage.enter(None, Failing(pods())), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
@@ -399,7 +399,7 @@ def test_bookmarks_are_sent_every_minute_if_requested(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_a_watch_ends_when_its_time_is_over_after_a_last_bookmark(stage: Stage) -> None:
+def test_a_watch_ends_at_its_timeout_after_a_last_bookmark(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ends_at=30.0, bookmarks_from=0.0)
         stage.clock.step(28.5)
@@ -413,7 +413,7 @@ def test_a_watch_ends_when_its_time_is_over_after_a_last_bookmark(stage: Stage) 
     stage.run(main)
 
 
-def test_the_timer_rings_without_anything_happening(stage: Stage) -> None:
+def test_the_timer_fires_without_events(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ends_at=0.05)
         stage.clock.step(1.0)
@@ -422,7 +422,7 @@ def test_the_timer_rings_without_anything_happening(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_future_watch_gets_no_bookmark_and_times_out(stage: Stage) -> None:
+def test_a_future_watch_gets_no_bookmark_and_times_out(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ahead=5, ends_at=100.0, bookmarks_from=0.0)
         stage.clock.step(70.0)
@@ -435,7 +435,7 @@ def test_future_watch_gets_no_bookmark_and_times_out(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_a_table_watcher_moves_on_after_its_first_frame(stage: Stage) -> None:
+def test_a_table_watcher_joins_another_group_after_its_first_frame(stage: Stage) -> None:
     async def main() -> None:
         table = Table(pods(), Form("Table", "v1"), Definition(), "", stage.clock)
         watcher, stream = stage.watcher(None, table)

@@ -34,7 +34,7 @@ def version(event: Any) -> int:
     return int(event["object"]["metadata"]["resourceVersion"])
 
 
-def test_a_watch_begins_with_what_is_there_and_goes_on(site: Site) -> None:
+def test_a_watch_begins_with_existing_objects_and_continues(site: Site) -> None:
     site.create("a")
     with site.watch() as watch:
         assert watch.response.headers["content-type"] == "application/json"
@@ -52,13 +52,13 @@ def test_a_watch_begins_with_what_is_there_and_goes_on(site: Site) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "resourceVersion=0"])
-def test_a_watch_from_nowhere_in_particular_shows_what_is_there(site: Site, query: str) -> None:
+def test_a_watch_without_a_revision_sends_existing_objects(site: Site, query: str) -> None:
     site.create("a")
     with site.watch(f"{query}&timeoutSeconds=1") as watch:
         assert [told(event) for event in watch.rest()] == [("ADDED", "a")]
 
 
-def test_a_watch_from_a_revision_shows_exactly_what_came_after(site: Site) -> None:
+def test_a_watch_from_a_revision_sends_exactly_the_later_events(site: Site) -> None:
     start = site.create("a")["metadata"]["resourceVersion"]
     site.change("a", k="v")
     site.create("b")
@@ -68,7 +68,7 @@ def test_a_watch_from_a_revision_shows_exactly_what_came_after(site: Site) -> No
     assert [version(event) for event in events] == sorted({version(event) for event in events})
 
 
-def test_a_watch_from_the_future_shows_nothing_until_then(site: Site) -> None:
+def test_a_watch_from_a_future_revision_sends_nothing_earlier(site: Site) -> None:
     now = int(site.create("a")["metadata"]["resourceVersion"])
     with site.watch(f"resourceVersion={now + 1}") as watch:
         site.create("b")
@@ -76,7 +76,7 @@ def test_a_watch_from_the_future_shows_nothing_until_then(site: Site) -> None:
         assert told(watch.next()) == ("ADDED", "c")
 
 
-def test_watches_of_old_have_paths_of_their_own(site: Site) -> None:
+def test_deprecated_watch_paths_are_supported(site: Site) -> None:
     site.create("a")
     site.create("b")
     path = "/api/v1/watch/namespaces/default/configmaps"
@@ -85,7 +85,7 @@ def test_watches_of_old_have_paths_of_their_own(site: Site) -> None:
     assert site.ask(f"{path}/b?fieldSelector=metadata.name%3Da").status == 400
 
 
-def test_a_watch_of_everything_everywhere(site: Site) -> None:
+def test_all_objects_of_all_namespaces_can_be_watched(site: Site) -> None:
     with site.watch(path="/api/v1/configmaps") as watch:
         site.create("a")
         assert told(watch.next()) == ("ADDED", "a")
@@ -104,7 +104,7 @@ def test_initial_events_end_with_a_bookmark(site: Site) -> None:
         assert told(watch.next()) == ("ADDED", "b")
 
 
-def test_metadata_can_be_watched_alone_bookmarks_too(site: Site) -> None:
+def test_metadata_and_bookmarks_can_be_watched_alone(site: Site) -> None:
     site.create("a", k="v")
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     with site.watch(query, Accept=PARTIAL) as watch:
@@ -128,12 +128,12 @@ def test_a_table_has_its_columns_in_the_first_event_only(site: Site, there: bool
     assert [table["columnDefinitions"] is None for table in tables] == [False, True, True]
 
 
-def test_a_short_watch_has_a_bookmark_if_allowed(site: Site) -> None:
+def test_a_short_watch_has_a_bookmark_if_requested(site: Site) -> None:
     with site.watch("resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=3") as watch:
         assert [event["type"] for event in watch.rest()] == ["BOOKMARK"]
 
 
-def test_what_is_older_than_the_window_comes_from_the_log() -> None:
+def test_events_older_than_the_window_are_read_from_the_log() -> None:
     with running(make(window=4)) as site:
         start = site.log.head().revision
         site.create("a", k="0")
@@ -147,7 +147,7 @@ def test_what_is_older_than_the_window_comes_from_the_log() -> None:
     assert [event["object"]["data"]["k"] for event in events] == [str(number) for number in range(20)]
 
 
-def test_selectors_hold_for_the_distant_past_too() -> None:
+def test_selectors_apply_to_old_events() -> None:
     with running(make(window=4)) as site:
         start = site.log.head().revision
         merge = {"Content-Type": "application/merge-patch+json"}
@@ -162,7 +162,7 @@ def test_selectors_hold_for_the_distant_past_too() -> None:
             assert [told(event)[0] for event in watch.rest()] == ["ADDED", "DELETED", "ADDED"]
 
 
-def test_what_is_compacted_is_gone_loudly() -> None:
+def test_a_compacted_revision_returns_expired() -> None:
     with running(make(window=4)) as site:
         start = site.create("a", k="0")["metadata"]["resourceVersion"]
         for number in range(1, 20):
@@ -175,7 +175,7 @@ def test_what_is_compacted_is_gone_loudly() -> None:
     assert error["object"]["message"].startswith(f"too old resource version: {start} (")
 
 
-def test_a_list_and_the_watch_from_it_are_all_there_is(site: Site) -> None:
+def test_a_list_and_its_watch_are_complete(site: Site) -> None:
     """Guarantee W11: a client that lists and then watches from the list's revision has the server's state, regardless
     of concurrent writes.
     """
@@ -220,7 +220,7 @@ def test_a_list_and_the_watch_from_it_are_all_there_is(site: Site) -> None:
         ("resourceVersionMatch=NotOlderThan&resourceVersion=1", 422),
     ],
 )
-def test_what_cannot_be_watched_is_refused_at_once(site: Site, query: str, code: int) -> None:
+def test_unsupported_watches_are_refused_at_once(site: Site, query: str, code: int) -> None:
     answer = site.ask(f"{CONFIG_MAPS}?watch=true&{query}")
     assert (answer.status, answer.json["code"]) == (code, code)
 
@@ -231,7 +231,7 @@ def test_watches_are_json(site: Site) -> None:
     assert "application/json;stream=watch" in answer.body
 
 
-def test_initial_objects_of_the_future_are_an_error_in_the_stream(site: Site) -> None:
+def test_initial_events_of_a_future_revision_are_an_error_in_the_stream(site: Site) -> None:
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999"
     with site.watch(query) as watch:  # after the engine's timeout of three seconds
         (error,) = watch.rest()
@@ -239,7 +239,7 @@ def test_initial_objects_of_the_future_are_an_error_in_the_stream(site: Site) ->
     assert error["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-def test_a_connection_can_be_used_again_after_a_watch(site: Site) -> None:
+def test_a_connection_can_be_reused_after_a_watch(site: Site) -> None:
     with site.connect() as connection:
         reading = connection.makefile("rb")
         connection.sendall(f"GET {CONFIG_MAPS}?watch=1&timeoutSeconds=1 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
@@ -250,7 +250,7 @@ def test_a_connection_can_be_used_again_after_a_watch(site: Site) -> None:
         assert reading.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_a_server_that_stops_ends_its_watches_cleanly() -> None:
+def test_a_stopping_server_ends_its_watches_cleanly() -> None:
     made = make()
     with serving(made.app) as url:
         watching_it = Site(url, made.log).watch()
@@ -259,7 +259,7 @@ def test_a_server_that_stops_ends_its_watches_cleanly() -> None:
     watching_it.__exit__(None, None, None)
 
 
-def test_slow_watcher_is_disconnected_without_affecting_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_watcher_is_disconnected_without_affecting_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "READ_PATIENCE", 0.05)
     labels = {"group": "", "resource": "configmaps"}
     name = "apiserver_terminated_watchers_total"
@@ -274,7 +274,7 @@ def test_slow_watcher_is_disconnected_without_affecting_others(site: Site, monke
             assert number < 200, "100 MB are more than a connection should hold"
 
 
-def test_watches_under_way_are_counted(site: Site) -> None:
+def test_running_watches_are_counted(site: Site) -> None:
     labels = {"verb": "WATCH", "group": "", "version": "v1", "resource": "configmaps", "subresource": ""}
     labels["scope"] = "namespace"
     before = REGISTRY.get_sample_value("apiserver_longrunning_requests", labels) or 0.0

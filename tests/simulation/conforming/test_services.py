@@ -50,7 +50,7 @@ def test_an_init_container_waits_until_its_service_exists(cluster: Cluster) -> N
     assert cluster.get("pods", "p")["status"]["initContainerStatuses"][0]["restartCount"] == 0
 
 
-def test_the_test_of_a_default_chart_passes_once_its_pods_are_ready(cluster: Cluster) -> None:
+def test_the_test_of_a_default_chart_passes_after_its_pods_are_ready(cluster: Cluster) -> None:
     cluster.make("pods", chart_test("too-early", "web:80"))
     assert ended(cluster, "too-early") == "Failed"
     service(cluster, "web")
@@ -71,7 +71,7 @@ def test_the_test_of_a_default_chart_passes_once_its_pods_are_ready(cluster: Clu
     assert ended(cluster, "no-such-port") == "Failed"
 
 
-def test_a_service_that_loses_its_endpoints_refuses_and_the_past_stays(cluster: Cluster) -> None:
+def test_a_service_without_endpoints_refuses_connections_and_the_past_is_kept(cluster: Cluster) -> None:
     service(cluster, "web")
     cluster.make("pods", pod("server", labels={"app": "web"}))
     cluster.until(lambda: len(cluster.ready("app=web")) == 1)
@@ -84,7 +84,7 @@ def test_a_service_that_loses_its_endpoints_refuses_and_the_past_stays(cluster: 
     assert terminated(cluster.get("pods", "p"))["exitCode"] == 3
 
 
-def test_pods_of_a_stateful_set_are_found_by_name(cluster: Cluster) -> None:
+def test_pods_of_a_stateful_set_are_resolved_by_name(cluster: Cluster) -> None:
     service(cluster, "web", clusterIP="None")
     spec = {"serviceName": "web", "selector": {"matchLabels": {"app": "web"}}, "template": template()}
     cluster.make("statefulsets", {"metadata": {"name": "web"}, "spec": spec})
@@ -94,7 +94,7 @@ def test_pods_of_a_stateful_set_are_found_by_name(cluster: Cluster) -> None:
     assert [ended(cluster, name) for name in ("there", "not-there")] == ["Succeeded", "Failed"]
 
 
-def test_a_pod_that_is_not_waiting_for_a_service_is_not_looked_at_for_it(cluster: Cluster) -> None:
+def test_a_pod_that_waits_for_no_service_is_not_recomputed(cluster: Cluster) -> None:
     service(cluster, "web")
     cluster.make("pods", pod("server", labels={"app": "web"}))
     cluster.until(lambda: len(cluster.ready("app=web")) == 1)

@@ -130,7 +130,7 @@ def local(name: str, size: str, node: str = "", **more: Any) -> Thing:
 USES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
-def test_a_claim_that_waits_is_bound_where_its_pod_goes(cluster: Cluster) -> None:
+def test_a_waiting_claim_is_bound_on_the_node_of_its_pod(cluster: Cluster) -> None:
     storage(cluster, "kubernetes.io/no-provisioner")
     cluster.make("pods", pod("user", volumes=USES))
     cluster.until(lambda: any(each[1] == "FailedScheduling" for each in cluster.told.events))
@@ -145,7 +145,7 @@ def test_a_claim_that_waits_is_bound_where_its_pod_goes(cluster: Cluster) -> Non
     assert claim["spec"]["volumeName"] == {"node-1": "large", "node-2": "small"}[node]
 
 
-def test_a_claim_that_waits_is_provisioned_where_its_pod_goes(cluster: Cluster) -> None:
+def test_a_waiting_claim_is_provisioned_on_the_node_of_its_pod(cluster: Cluster) -> None:
     storage(cluster, "ext.example.com/p")
     cluster.make("pods", pod("user", volumes=USES))
     selected = "volume.kubernetes.io/selected-node"
