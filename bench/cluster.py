@@ -2,7 +2,8 @@
 
 The benchmark measures how many pods per second are created, scheduled and observed as running. The limit is the rate of
 bare writes: clients create each pod, bind it, and patch its status once. The benchmark also measures the memory per
-node and pod, and the cost of idle nodes.
+node and pod, the cost of idle nodes, and the start of a server on the log that results. A second simulation gives every
+tenth pod a PersistentVolumeClaim and a device; its limit is the rate of the first simulation.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ IDLE = 20.0
 """Seconds for which idle nodes are measured; in this time, each node renews its lease twice."""
 _IDLE = 30.0
 """Maximum seconds for which a connection may be idle, because servers close connections that are idle for longer."""
+EVERY = 10
+"""In the simulation with claims, one of this number of pods has a PersistentVolumeClaim and a device."""
+DEVICES = "gpu.example.com"
+"""The name of the DRA driver, and of the DeviceClass."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
 """A query for the first pod that is not running; the response is short, so that polling costs the server little."""
@@ -73,6 +78,31 @@ def create(client: Client, number: int) -> None:
     client("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": f"p{number}"}, **POD})
 
 
+def create_with_claims(client: Client, number: int) -> None:
+    """Create one pod; every tenth pod has a PersistentVolumeClaim and a device of its own."""
+    if number % EVERY:
+        return create(client, number)
+    name = f"p{number}"
+    size = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "simulated", "resources": size}
+    client("POST", "/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": name}, "spec": spec})
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+    device = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+    container = {**POD["spec"]["containers"][0], "resources": {"claims": [{"name": "gpu"}]}}
+    pod = {**POD["spec"], "volumes": [volume], "resourceClaims": [device], "containers": [container]}
+    client("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": pod})
+
+
+def create_device_class(client: Client) -> None:
+    """Create the DeviceClass and the ResourceClaimTemplate of the pods with devices."""
+    selector = {"cel": {"expression": f"device.driver == '{DEVICES}'"}}
+    body = {"metadata": {"name": DEVICES}, "spec": {"selectors": [selector]}}
+    client("POST", "/apis/resource.k8s.io/v1/deviceclasses", body)
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": DEVICES}}]
+    template = {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": requests}}}}
+    client("POST", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates", template)
+
+
 def count(client: Client, path: str, holds: Callable[[dict[str, Any]], bool]) -> int:
     """Return the number of objects in a collection that match the query."""
     return sum(holds(item) for item in client("GET", path)["items"])
@@ -109,10 +139,17 @@ class Found(NamedTuple):
     with_pods: float
 
 
-def simulated(folder: Path, nodes: int, pods: int) -> Found:
+def flags(folder: Path, nodes: int) -> tuple[str, ...]:
+    """Return the flags of a server with this number of simulated nodes, which have two devices each."""
+    file = folder / "nodes.yaml"
+    devices = [{"name": "gpu", "count": 2}]
+    file.write_text(json.dumps([{"name": "node", "count": nodes, "devices": {DEVICES: devices}}]))
+    return ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(file), "--log-level", "error")
+
+
+def simulated(folder: Path, nodes: int, pods: int, create_pod: Callable[[Client, int], None] = create) -> Found:
     """Schedule and run pods on simulated nodes; return the results."""
-    flags = ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(nodes), "--log-level", "error")
-    with ServerProcess(folder, *flags) as server:
+    with ServerProcess(folder, *flags(folder, nodes)) as server:
         client = Client(server)
         began = time.monotonic()
         wait(lambda: count(client, "/api/v1/nodes", is_ready) == nodes, 0.5)
@@ -121,13 +158,21 @@ def simulated(folder: Path, nodes: int, pods: int) -> Found:
         used, held = usage(server)
         time.sleep(IDLE)
         idle = (usage(server)[0] - used) / IDLE
+        create_device_class(client)
         began = time.monotonic()
-        each(lambda number: create(client, number), pods)
+        each(lambda number: create_pod(client, number), pods)
         created = time.monotonic() - began
         wait(lambda: not client("GET", WAITING)["items"], 0.2)
         took = time.monotonic() - began
         print(f"{pods} pods created in {created:.1f} s, all running after {took:.1f} s")
         return Found(pods / took, idle, held, usage(server)[1])
+
+
+def started(folder: Path, nodes: int) -> float:
+    """Start a server on the log of an earlier server in `folder`; return the seconds until `/readyz` passes."""
+    began = time.monotonic()
+    with ServerProcess(folder, *flags(folder, nodes)):
+        return time.monotonic() - began
 
 
 def bare(folder: Path, pods: int) -> tuple[float, float]:
@@ -160,12 +205,16 @@ def main(arguments: Sequence[str]) -> int:
     nodes, pods = [*given, *(1000, 10_000)[len(given) :]]
     with tempfile.TemporaryDirectory() as folder:
         found = simulated(Path(folder), nodes, pods)
+        print(f"a server on this log is ready after {started(Path(folder), nodes):.1f} s")
+    with tempfile.TemporaryDirectory() as folder:
+        with_claims = simulated(Path(folder), nodes, pods, create_with_claims)
     with tempfile.TemporaryDirectory() as folder:
         alone, empty = bare(Path(folder), pods)
     a_node, a_pod = (found.with_nodes - empty) * 1024 / nodes, (found.with_pods - found.with_nodes) * 1024 / pods
     print(f"memory: {a_node:.0f} KiB a node, {a_pod:.0f} KiB a pod")
     claims = [
         Claim("pods scheduled and running, by bare writes", found.rate, alone, 0.5, "pods/s"),
+        Claim("with claims and devices on every tenth pod, by without", with_claims.rate, found.rate, 0.8, "pods/s"),
         Claim(f"idle, {nodes:,} nodes", found.idle * 1000, 50.0, 1.0, "ms CPU/s", at_most=True),
     ]
     return report(claims, arguments)
