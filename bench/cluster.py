@@ -81,7 +81,8 @@ def create(client: Client, number: int) -> None:
 def create_with_claims(client: Client, number: int) -> None:
     """Create one pod; every tenth pod has a PersistentVolumeClaim and a device of its own."""
     if number % EVERY:
-        return create(client, number)
+        create(client, number)
+        return
     name = f"p{number}"
     size = {"requests": {"storage": "1Gi"}}
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "simulated", "resources": size}

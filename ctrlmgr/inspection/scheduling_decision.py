@@ -7,13 +7,14 @@ that profile. If the state before the decision was compacted, `Expired` is raise
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource, Revision
+from ctrlmgr.controllers.persistentvolume_binder.volume_index import index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR
-from ctrlmgr.controllers.scheduler.decision_inputs import DecisionInputs
+from ctrlmgr.controllers.scheduler.decision_inputs import VOLUMES, DecisionInputs
+from ctrlmgr.informer import Lister, Store
 from ctrlmgr.inspection import historical_state
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
@@ -29,19 +30,6 @@ class Placement(NamedTuple):
     key: Key
     node: str
     decision: Decision
-
-
-class _Frozen:
-    """The objects of one resource at one revision."""
-
-    def __init__(self, objects: Sequence[Object]) -> None:
-        self._objects = {each.key: each for each in objects}
-
-    def get(self, key: Key) -> Object | None:
-        return self._objects.get(key)
-
-    def list(self, namespace: str | None = None) -> Sequence[Object]:
-        return [each for each in self._objects.values() if namespace in (None, each.namespace)]
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
@@ -62,8 +50,12 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
 
 
 def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
-    def listing(resource: Resource) -> _Frozen:
-        return _Frozen(historical_state.objects(database, resource, at=at))
+    def listing(resource: Resource) -> Lister:
+        store = Store()
+        store.replace(historical_state.objects(database, resource, at=at))
+        if resource == VOLUMES:
+            index_by_possible_claims(store)
+        return store
 
     around = DecisionInputs(listing)
     cluster = Cluster(NodeInfo.of(each) for each in historical_state.objects(database, NODES, at=at))

@@ -9,7 +9,7 @@ A key with a namespace and a name stands for a claim, and a key with only a name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import structlog
@@ -26,6 +26,12 @@ from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.persistentvolume_binder import DESCRIPTOR, Options
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import AVAILABLE, BOUND, DEFAULT_CLASS
 from ctrlmgr.controllers.persistentvolume_binder.decide import Fields, Plan, for_claim, for_volume
+from ctrlmgr.controllers.persistentvolume_binder.volume_index import (
+    claim_reference,
+    index_by_possible_claims,
+    possible_volumes,
+    volumes_of_claim,
+)
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -35,7 +41,6 @@ log = structlog.get_logger(__name__)
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 VOLUMES: Final = Resource("", "persistentvolumes")
 CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
-_BY_CLAIM: Final = "claim of a volume"
 _BY_VOLUME: Final = "volume of a claim"
 
 
@@ -49,19 +54,23 @@ class _CurrentObjects:
     def get(self, key: Key) -> Object | None:
         return self._newest(key, self._lister.get(key))
 
-    def list(self) -> list[Object]:
-        return [self._newest(each.key, each) or each for each in self._lister.list()]
+    def newest(self, cached: Iterable[Object]) -> list[Object]:
+        """Return these objects, and all objects that this controller has written, in their newest states by name."""
+        found: dict[Key, Object | None] = {each.key: each for each in cached}
+        found |= {key: self._lister.get(key) for key in self._written}
+        states = (self._newest(key, each) for key, each in sorted(found.items()))
+        return [each for each in states if each is not None]
 
     def note(self, obj: Object) -> None:
         self._written[obj.key] = obj
 
     def _newest(self, key: Key, cached: Object | None) -> Object | None:
         written = self._written.get(key)
-        if written is None or cached is None:  # The object was deleted.
+        if written is None:
             return cached
-        if cached.revision < written.revision:
+        if cached is not None and cached.revision < written.revision:
             return written
-        del self._written[key]
+        del self._written[key]  # The cache contains the written state or a later one, or the object was deleted.
         return cached
 
 
@@ -73,7 +82,7 @@ class VolumeBinder:
     ) -> None:
         """Create a reconciler that reads objects from these caches.
 
-        Claims are indexed by volume, volumes and pods by claim.
+        Claims are indexed by volume, volumes by possible claims, and pods by claim.
         """
         self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
         self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
@@ -154,9 +163,9 @@ class VolumeBinder:
         found = self._volumes.get(Key("", name))
         return None if found is None else found.to_dict()
 
-    def volumes(self) -> list[Fields]:
-        """Return all PersistentVolumes by their names."""
-        return [each.to_dict() for each in self._volumes.list()]
+    def possible_volumes(self, claim: Fields) -> list[Fields]:
+        """Return the volumes, by their names, that refer to a claim, and those of its class that refer to no claim."""
+        return [each.to_dict() for each in self._volumes.newest(possible_volumes(self._volume_cache, claim))]
 
     def claim(self, namespace: str, name: str) -> Fields | None:
         """Return the claim with this key; None if the claim does not exist."""
@@ -190,14 +199,16 @@ class VolumeBinder:
         names = {name for each in (change.old, change.new) if each is not None for name in volume_name(each)}
         if change.new is None or change.old is None or volume_name(change.old) != volume_name(change.new):
             yield from (Key("", name) for name in names)
-            yield from (each.key for each in self._volume_cache.by_index(_BY_CLAIM, str(change.object.key)))
+            yield from (each.key for each in volumes_of_claim(self._volume_cache, change.object.key))
 
     def volume_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of a created or changed volume and of the claims that refer to it or to which it refers."""
         if change.new is not None:
             yield change.new.key
         for each in (change.old, change.new):
-            yield from (_key(name) for name in (claim_name(each) if each is not None else ()))
+            claim = claim_reference(each) if each is not None else None
+            if claim is not None:
+                yield claim
         yield from (each.key for each in self._claim_cache.by_index(_BY_VOLUME, change.object.name))
 
 
@@ -220,22 +231,11 @@ def volume_name(claim: Object) -> list[str]:
     return [name] if name else []
 
 
-def claim_name(volume: Object) -> list[str]:
-    """Return a list with the claim of a volume, as `NAMESPACE/NAME`; the list is empty if the volume has no claim."""
-    reference = volume.to_dict()["spec"].get("claimRef")
-    return [f"{reference.get('namespace', '')}/{reference.get('name', '')}"] if reference else []
-
-
-def _key(name: str) -> Key:
-    namespace, _, rest = name.partition("/")
-    return Key(namespace, rest)
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     claims, volumes, classes, pods = (context.informers.informer(each) for each in (CLAIMS, VOLUMES, CLASSES, PODS))
     claims.add_index(_BY_VOLUME, volume_name)
-    volumes.add_index(_BY_CLAIM, claim_name)
+    index_by_possible_claims(volumes)
     index_by_claim(pods)
     period = options.pvclaimbinder_sync_period
     recorder = context.recorder(DESCRIPTOR)

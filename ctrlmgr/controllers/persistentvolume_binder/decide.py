@@ -51,8 +51,8 @@ class BinderLookups(Protocol):
     def volume(self, name: str) -> Fields | None:
         """Return the volume with this name; None if the volume does not exist."""
 
-    def volumes(self) -> list[Fields]:
-        """Return all PersistentVolumes by their names."""
+    def possible_volumes(self, claim: Fields) -> list[Fields]:
+        """Return the volumes, by their names, that refer to a claim, and those of its class that refer to no claim."""
 
     def claim(self, namespace: str, name: str) -> Fields | None:
         """Return the claim with this key; None if the claim does not exist."""
@@ -122,7 +122,7 @@ def for_claim(claim: Fields, lookups: BinderLookups) -> Plan:
 def _without_volume(claim: Fields, lookups: BinderLookups) -> Plan:
     found = lookups.storage_class(class_of(claim)) if class_of(claim) else None
     delayed = found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
-    volume = best(claim, lookups.volumes(), delayed=delayed)
+    volume = best(claim, lookups.possible_volumes(claim), delayed=delayed)
     if volume is not None:
         return _bind(volume, claim)
     if not names_class(claim) and (name := lookups.default_class()) is not None:

@@ -31,6 +31,7 @@ from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.persistentvolume_binder.volume_index import index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
@@ -353,6 +354,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     storage = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, VOLUME_ATTACHMENTS)
     devices = (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
+    index_by_possible_claims(informers.informer(VOLUMES))
     configuration = (
         read_configuration(Path(options.scheduler_config).expanduser())
         if options.scheduler_config

@@ -6,7 +6,7 @@ Guarantees: each call reads the current state of the caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -15,9 +15,11 @@ from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
+from ctrlmgr.controllers.persistentvolume_binder.volume_index import possible_volumes
 from ctrlmgr.controllers.persistentvolume_binder.volume_matching import candidates, requested_storage
 from ctrlmgr.controllers.scheduler.attached_volumes import AttachedVolumes
 from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
+from ctrlmgr.informer import Lister
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.node_selection import NodeSelector
@@ -100,21 +102,14 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
     spec: _VolumeSpec = _VolumeSpec()
 
 
-class Listing(Protocol):
-    """The interface of a lister of one resource: a cache, or a snapshot of an earlier revision."""
-
-    def get(self, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
-
-    def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace; None means all namespaces."""
-
-
 class DecisionInputs:
     """Reads the additional input of scheduling decisions."""
 
-    def __init__(self, listing: Callable[[Resource], Listing]) -> None:
-        """Create an instance that reads the listers that the function `listing` returns for each resource."""
+    def __init__(self, listing: Callable[[Resource], Lister]) -> None:
+        """Create an instance that reads the listers that the function `listing` returns for each resource.
+
+        The lister of PersistentVolumes needs the index of `index_by_possible_claims`.
+        """
         self._services = listing(SERVICES)
         self._budgets = listing(BUDGETS)
         self._claims = listing(CLAIMS)
@@ -222,7 +217,7 @@ class DecisionInputs:
         if found is None or found.view(_Class).volume_binding_mode != "WaitForFirstConsumer":
             return None
         view = found.view(_Class)
-        volumes = {each.name: each for each in self._volumes.list()}
+        volumes = {each.name: each for each in possible_volumes(self._volumes, fields)}
         matching = candidates(fields, (each.to_dict() for each in volumes.values()))
         return Delayed(
             claim.key,
