@@ -33,7 +33,9 @@ EVERY = 10
 """In the simulation with claims, one of this number of pods has a PersistentVolumeClaim and a device."""
 DEVICES = "gpu.example.com"
 """The name of the DRA driver, and of the DeviceClass."""
-POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
+POD: dict[str, Any] = {
+    "spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}
+}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
 """A query for the first pod that is not running; the response is short, so that polling costs the server little."""
 WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
