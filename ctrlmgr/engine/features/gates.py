@@ -28,8 +28,10 @@ READ: Final = (
     "DRANodeAllocatableResources",
     "DRAPartitionableDevices",
     "DRAResourceClaimDeviceStatus",
+    "DRAWorkloadResourceClaims",
     "DeploymentReplicaSetTerminatingReplicas",
     "EnvFiles",
+    "GangScheduling",
     "GenericWorkload",
     "HPAConfigurableTolerance",
     "HostnameOverride",
@@ -47,8 +49,10 @@ READ: Final = (
     "StorageVersionAPI",
     "StorageVersionMigrator",
     "TaintTolerationComparisonOperators",
+    "TopologyAwareWorkloadScheduling",
     "UserNamespacesHostNetworkSupport",
     "VolumeLimitScaling",
+    "WorkloadAwarePreemption",
 )
 """The gates that code of ctrlmgr reads and that can therefore be switched on or off."""
 

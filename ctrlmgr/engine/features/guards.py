@@ -64,6 +64,11 @@ _SHARES: Final = (
     "allocation.devices.results[].consumedCapacity",
     "devices[].shareID",
 )
+_OF_POD_GROUPS: Final = {
+    "TopologyAwareWorkloadScheduling": ("schedulingConstraints",),
+    "DRAWorkloadResourceClaims": ("resourceClaims",),
+    "WorkloadAwarePreemption": ("disruptionMode", "priorityClassName", "priority"),
+}
 _GATES_OF_BINDING_CONDITIONS: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 _BINDING_CONDITIONS: Final = tuple(
     f"devices[].{each}" for each in ("bindingConditions", "bindingFailureConditions", "bindsToNode")
@@ -145,6 +150,11 @@ GUARDS: Final[Mapping[str, tuple[Guard, ...]]] = {
             "allocation.devices.results[].bindingFailureConditions",
         ),
     ),
+    "PodGroupSpec": tuple(_guard(gate, field) for gate, fields in _OF_POD_GROUPS.items() for field in fields),
+    "WorkloadSpec": tuple(
+        _guard(gate, f"podGroupTemplates[].{field}") for gate, fields in _OF_POD_GROUPS.items() for field in fields
+    ),
+    "PodGroupStatus": (_guard("DRAWorkloadResourceClaims", "resourceClaimStatuses"),),
     "DeviceClassSpec": (_guard("DRAExtendedResource", "extendedResourceName"),),
     "CustomResourceDefinitionStatus": (
         _guard("CRDObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
@@ -175,6 +185,8 @@ PLACES: Final[Mapping[tuple[str, str], tuple[tuple[Steps, str], ...]]] = {
     ),
     ("resource.k8s.io", "ResourceClaimTemplate"): ((("spec", "spec"), "ResourceClaimSpec"),),
     ("resource.k8s.io", "DeviceClass"): ((("spec",), "DeviceClassSpec"),),
+    ("scheduling.k8s.io", "PodGroup"): ((("spec",), "PodGroupSpec"), (("status",), "PodGroupStatus")),
+    ("scheduling.k8s.io", "Workload"): ((("spec",), "WorkloadSpec"),),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ((("status",), "CustomResourceDefinitionStatus"),),
 }
 """The paths of structs with guarded fields, by the group and name of the kind."""
