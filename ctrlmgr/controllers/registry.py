@@ -54,6 +54,8 @@ from ctrlmgr.controllers import (
     simulated_load_balancer,
     simulated_nodes,
     statefulset,
+    storage_version_garbage_collector,
+    storage_version_migrator,
     taint_eviction,
     token_cleaner,
     ttl,
@@ -106,6 +108,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     simulated_load_balancer.DESCRIPTOR,
     simulated_nodes.DESCRIPTOR,
     statefulset.DESCRIPTOR,
+    storage_version_garbage_collector.DESCRIPTOR,
+    storage_version_migrator.DESCRIPTOR,
     taint_eviction.DESCRIPTOR,
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
@@ -132,8 +136,6 @@ ABSENT: Mapping[str, str] = {
     "podcertificaterequest-cleaner-controller": "",
     "podgroup-protection-controller": "",
     "resourcepoolstatusrequest-controller": "",
-    "storage-version-migrator-controller": "svm",
-    "storageversion-garbage-collector-controller": "storage-version-gc",
 }
 """Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.
 

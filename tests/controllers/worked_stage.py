@@ -14,6 +14,7 @@ from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, EventType
@@ -32,9 +33,13 @@ class WorkedStage(Stage):
     ACTOR = "system:controller:tested"
 
     def __init__(
-        self, make: Callable[[WorkedStage], Controller], *, caller: Callable[[Call], Reply] | None = None
+        self,
+        make: Callable[[WorkedStage], Controller],
+        *,
+        caller: Callable[[Call], Reply] | None = None,
+        kinds: Kinds | None = None,
     ) -> None:
-        super().__init__(caller=caller)
+        super().__init__(caller=caller, kinds=kinds)
         self.random = Random(1)
         rights = NamedRights(lambda: self.controller.name)
         graph = NodeGraph()

@@ -6,7 +6,8 @@
 | `component_roles` | roles of Kubernetes' own programs |
 | `controller_roles` | the role of each controller's service account |
 | `default_bindings` | the bindings of these roles, and the roles in system namespaces |
+| `gated_roles` | the roles that need a feature gate which is off by default |
 | `reconciling` | decides how to change existing roles and bindings that differ |
 
-Source: `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` of Kubernetes 1.36, with its default feature gates.
+Source: `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` of Kubernetes 1.36.
 """

@@ -23,11 +23,13 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
+from ctrlmgr.authorization.bootstrap.gated_roles import cluster_role_bindings, cluster_roles
 from ctrlmgr.authorization.bootstrap.reconciling import Operation, Step, reconcile_binding, reconcile_role
 from ctrlmgr.authorization.rbac.rule_resolver import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import CtrlmgrError
 
 log = structlog.get_logger(__name__)
@@ -59,8 +61,8 @@ class BootstrapRoles:
         Each descriptor in `controllers` that has `rules` adds a role to Kubernetes' roles.
         """
         own = [each for each in controllers if each.rules]
-        self._roles = (*declared.CLUSTER_ROLES, *map(_role_of, own))
-        self._bindings = (*declared.CLUSTER_ROLE_BINDINGS, *map(_binding_of, own))
+        self._roles = (*cluster_roles(is_on), *map(_role_of, own))
+        self._bindings = (*cluster_role_bindings(is_on), *map(_binding_of, own))
         self._client = client
         self._clock = clock
         self._changed = threading.Condition()

@@ -13,6 +13,7 @@ from ctrlmgr.authorization.authorizer import Union, Verdict
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
+from ctrlmgr.authorization.bootstrap.gated_roles import cluster_role_bindings, cluster_roles
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
@@ -70,12 +71,12 @@ def _index() -> RbacIndex:
     own = [each for each in registry.ALL if each.rules]
     named = [(each, declared.controller_role(each.service_account)) for each in own]
     every: Sequence[tuple[object, Sequence[Role | Binding]]] = (
-        (CLUSTER_ROLES, (*declared.CLUSTER_ROLES, *(Role(name, *each.rules) for each, name in named))),
+        (CLUSTER_ROLES, (*cluster_roles(lambda gate: True), *(Role(name, *each.rules) for each, name in named))),
         (ROLES, declared.ROLES),
         (
             CLUSTER_ROLE_BINDINGS,
             (
-                *declared.CLUSTER_ROLE_BINDINGS,
+                *cluster_role_bindings(lambda gate: True),
                 *(Binding(name, service_account(each.service_account)) for each, name in named),
             ),
         ),

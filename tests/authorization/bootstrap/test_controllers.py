@@ -11,6 +11,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
+from ctrlmgr.authorization.bootstrap.gated_roles import cluster_role_bindings, cluster_roles
 from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.client.controller_rights import UserRights
@@ -21,7 +22,12 @@ from ctrlmgr.errors import Forbidden
 from tests.authorization.bootstrap.controllers import account_of, node_rights, rights_of
 from tests.kinds.stage import find_kind
 
-EVERY = (declared.CLUSTER_ROLES, declared.ROLES, declared.CLUSTER_ROLE_BINDINGS, declared.ROLE_BINDINGS)
+EVERY = (
+    cluster_roles(lambda gate: True),
+    declared.ROLES,
+    cluster_role_bindings(lambda gate: True),
+    declared.ROLE_BINDINGS,
+)
 PLACES = ("", "kube-system", "kube-public")
 
 

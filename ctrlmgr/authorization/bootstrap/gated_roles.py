@@ -1,0 +1,57 @@
+"""The bootstrap roles and rules that exist only if a feature gate is on that is off by default.
+
+Source: `bootstrappolicy/{controller_policy,policy}.go` of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, rule, service_account
+from ctrlmgr.authorization.bootstrap.default_bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, controller_role
+
+
+class GatedRole(NamedTuple):
+    """A controller's ClusterRole that needs a feature gate."""
+
+    gate: str
+    account: str
+    """The name of the controller's ServiceAccount."""
+    role: Role
+
+
+GATED_ROLES: Final = (
+    GatedRole(
+        "StorageVersionAPI",
+        "storage-version-garbage-collector",
+        Role(
+            controller_role("storage-version-garbage-collector"),
+            rule("get list watch", "coordination.k8s.io", "leases"),
+            rule("delete get list patch update watch", "internal.apiserver.k8s.io", "storageversions"),
+            rule("get patch update", "internal.apiserver.k8s.io", "storageversions/status"),
+        ),
+    ),
+    GatedRole(
+        "StorageVersionMigrator",
+        "storage-version-migrator-controller",
+        Role(
+            controller_role("storage-version-migrator-controller"),
+            rule("create list patch", "*", "*"),
+            rule("get", "apiextensions.k8s.io", "customresourcedefinitions"),
+            rule("patch", "apiextensions.k8s.io", "customresourcedefinitions/status"),
+            rule("update", "storagemigration.k8s.io", "storageversionmigrations/status"),
+        ),
+    ),
+)
+
+
+def cluster_roles(is_on: Callable[[str], bool]) -> Sequence[Role]:
+    """Return all ClusterRoles that a cluster contains; `is_on` returns whether a feature gate is on."""
+    return (*CLUSTER_ROLES, *(each.role for each in GATED_ROLES if is_on(each.gate)))
+
+
+def cluster_role_bindings(is_on: Callable[[str], bool]) -> Sequence[Binding]:
+    """Return all ClusterRoleBindings that a cluster contains; `is_on` returns whether a feature gate is on."""
+    gated = (each for each in GATED_ROLES if is_on(each.gate))
+    return (*CLUSTER_ROLE_BINDINGS, *(Binding(each.role.name, service_account(each.account)) for each in gated))
