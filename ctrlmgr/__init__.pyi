@@ -24,6 +24,8 @@ from ctrlmgr.framework.typed_kinds import Model as Model
 from ctrlmgr.framework.typed_kinds import Status as Status
 from ctrlmgr.framework.typed_kinds import Untyped as Untyped
 from ctrlmgr.manager.reconcile_result import Result as Result
+from ctrlmgr.scheduling.cluster_model import NodeInfo as NodeInfo
+from ctrlmgr.scheduling.cluster_model import PodInfo as PodInfo
 
 __version__: str
 __all__: list[str]

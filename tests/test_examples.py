@@ -25,11 +25,25 @@ def test_a_users_controller_shows_all_reasons_of_its_write(capsys: pytest.Captur
     ]
 
 
+def test_scheduler_plugins_of_an_app_choose_the_node(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "scheduler_plugins.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["red: node-2", "blue: node-1"]
+    refused = "1 node(s) ran pods of namespace blue, 1 node(s) ran pods of namespace red."
+    assert lines[2].startswith(f"green: 0/2 nodes are available: {refused}")
+
+
+def test_the_page_of_the_scheduler_shows_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "scheduler.md").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert shown in (EXAMPLES / "scheduler_plugins.py").read_text()
+
+
 def test_every_example_runs() -> None:
     # tests/e2e runs `metrics_server.py`. `shop.py` runs its scenario in tests/framework and tests/serve, and
     # `website.py` its tests in tests/framework.
     names = [path.name for path in sorted(EXAMPLES.glob("[!_]*.py"))]
-    assert names == ["limits_controller.py", "metrics_server.py", "shop.py", "website.py"]
+    assert names == ["limits_controller.py", "metrics_server.py", "scheduler_plugins.py", "shop.py", "website.py"]
 
 
 @pytest.mark.parametrize(

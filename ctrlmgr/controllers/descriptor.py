@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.informer import Informers
     from ctrlmgr.manager import Controller
+    from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 
 NAMESPACE: Final = "kube-system"
 """The namespace of the controllers' ServiceAccounts."""
@@ -88,6 +89,10 @@ class ControllerContext(Protocol):
         Kubernetes' controllers start without state. A replay continues a recording, during which the controllers did
         not restart.
         """
+
+    @property
+    def scheduler_plugins(self) -> SchedulerPlugins:
+        """Return the scheduler plugins of the apps in this process."""
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return a client that writes as the user of the controller.

@@ -19,6 +19,7 @@ from ctrlmgr.framework.class_declaration import Declaration, declaration_of, seq
 from ctrlmgr.framework.options_checks import check_count, check_list, check_seconds
 from ctrlmgr.framework.typed_kinds import Kind, Untyped
 from ctrlmgr.manager.reconcile_result import Result
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 
 if TYPE_CHECKING:  # This import is for type checkers only, because `reconcile_context` imports apps.
     from ctrlmgr.framework.cached_objects import Cache
@@ -135,6 +136,8 @@ class App:
         self.name = name
         self.controllers: list[AppController[Any]] = []
         self.admissions: list[AppAdmission] = []
+        self.scheduler = SchedulerPlugins()
+        """The app's plugins of the scheduler; `@app.scheduler.filter` and `@app.scheduler.score` add functions."""
         self._kinds = sequence_of(kinds, "kinds")
 
     @property

@@ -16,6 +16,7 @@ from ctrlmgr.controllers.events.recorder import SILENT, Recorder
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class _Context:
     root_ca = ""
     at_once = 1
     recalls = True
+    scheduler_plugins = SchedulerPlugins()
 
     def __init__(self, informers: Informers, client: EngineClient, log: EventLog, clock: Clock, random: Random) -> None:
         self.informers = informers

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.app_plugins import PluginError
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.dynamic_resources import (
     DEALLOCATED,
@@ -111,18 +112,28 @@ def decide(
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
     try:
         feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
+    except PluginError as error:
+        return _failed(error, start)
     except AllocationError as error:
         message = f'running "{PLUGIN}" filter plugin: {error}'
         return Decision(message=message, plugins=frozenset([PLUGIN]), reason=FAILED, next_start=start)
     if feasible:
         if len(feasible) == 1:
             return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
-        scores = score(pod, feasible, cluster, filters.busy, spread, profile)
+        try:
+            scores = score(pod, feasible, cluster, filters.busy, spread, profile)
+        except PluginError as error:
+            return _failed(error, next_start)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
     found = _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
     if profile.deallocates:
         found.deallocation = _deallocation(devices, cluster, refusals)
     return found
+
+
+def _failed(error: PluginError, next_start: int) -> Decision:
+    plugins = frozenset([error.plugin])
+    return Decision(message=str(error), plugins=plugins, reason=FAILED, next_start=next_start)
 
 
 def _deallocation(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> Key | None:

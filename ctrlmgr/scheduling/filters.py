@@ -153,7 +153,7 @@ class Filters:
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
         """Return the reason why a node is infeasible; None if the node is feasible."""
-        return self._unwanted(node) or self._full(node) or self._beside_others(node) or self._unsupported(node)
+        return self._unwanted(node) or self._full(node) or self._beside_others(node) or self._last(node)
 
     def _unwanted(self, node: NodeInfo) -> Refusal | None:
         """Return a refusal if the pod does not want the node, or does not tolerate its taints."""
@@ -228,6 +228,17 @@ class Filters:
         if declared_features.PLUGIN in self._on and not self.pod.features <= node.features:
             return Refusal(declared_features.PLUGIN, (declared_features.UNSATISFIED,))
         return None
+
+    def _last(self, node: NodeInfo) -> Refusal | None:
+        """Return the refusal of the last built-in plugins, or of a plugin of an app.
+
+        A pod on the node may be the cause of an app's refusal, so preemption may help.
+        """
+        found = self._unsupported(node)
+        for each in self.profile.app_filters if found is None else ():
+            if reason := each.refusal(self.pod, node):
+                return Refusal(each.name, (reason,), helps=True)
+        return found
 
 
 def _checked(requests: Amounts, profile: Profile) -> Amounts:

@@ -6,9 +6,10 @@ The default profile is that of kube-scheduler 1.36. Pods select a profile by the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from ctrlmgr.scheduling.app_plugins import AppFilter, AppScore, SchedulerPlugins
 from ctrlmgr.scheduling.node_selection import NodeAffinity
 from ctrlmgr.scheduling.resource_amounts import CPU, MEMORY
 from ctrlmgr.scheduling.scheduling_view import SpreadConstraint
@@ -110,11 +111,20 @@ class Profile:
     ignores_preferences: bool = False
     """Whether the preferred affinity of existing pods is ignored if the new pod has no affinity."""
 
+    app_filters: tuple[AppFilter, ...] = ()
+    app_scores: tuple[AppScore, ...] = ()
+    """The plugins of apps, which run after the plugins of the default profile."""
+
     @property
     def has_all_filters(self) -> bool:
         """Return whether the profile refuses the same nodes as the default profile."""
-        plain = not (self.ignored_resources or self.ignored_groups or self.added_affinity)
+        plain = not (self.ignored_resources or self.ignored_groups or self.added_affinity or self.app_filters)
         return plain and len(self.filters) == len(FILTERS)
+
+    def with_plugins(self, plugins: SchedulerPlugins) -> Profile:
+        """Return the profile with the plugins of apps added."""
+        weights = {**self.weights, **{each.name: each.weight for each in plugins.scores}}
+        return replace(self, weights=weights, app_filters=tuple(plugins.filters), app_scores=tuple(plugins.scores))
 
 
 DEFAULT: Final = Profile()

@@ -98,6 +98,8 @@ def score(
             given[plugin] = [found[name] for name in names]
         elif found is not None:
             given[plugin] = found
+    for app_score in profile.app_scores:
+        given[app_score.name] = app_score.scores(pod, feasible)
     return Scores(names, given, profile.weights)
 
 

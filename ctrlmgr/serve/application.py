@@ -45,6 +45,7 @@ from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase, Runnable
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
 from ctrlmgr.serve.auditing import AuditLog
@@ -121,6 +122,7 @@ class Application(ServingProcess):
         authorization.follow(backend.engine.cacher)
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
+        parts = parts._replace(scheduler_plugins=SchedulerPlugins.union([app.scheduler for app in apps]))
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
         self._metrics = [] if self._role == API_ONLY else [*_simulated_metrics(parts, front)]
         controllers = [*watched(made, settings.controllers.start_interval, random)]

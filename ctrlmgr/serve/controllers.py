@@ -35,6 +35,7 @@ from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.serve.client_rate_limit import ThrottledRunner
 from ctrlmgr.settings import Settings
 from ctrlmgr.workqueue import TokenBucket
@@ -83,6 +84,8 @@ class Parts(NamedTuple):
     """The fence of every controller's write; None if no other process can lead."""
     rights: Callable[[User], Rights]
     """A function that returns the permissions of a user."""
+    scheduler_plugins: SchedulerPlugins = SchedulerPlugins()
+    """The scheduler plugins of the apps."""
 
     @property
     def at_once(self) -> int:

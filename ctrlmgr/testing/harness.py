@@ -110,6 +110,7 @@ class Harness:
         self.root_ca = ""
         self.at_once = 1
         self.recalls = False
+        self.scheduler_plugins = app.scheduler
         self.warnings: Sequence[str] = ()
         """The warnings about the last write of the test."""
         self._strict = strict

@@ -12,6 +12,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from tests.controllers.events.recorded_events import RecordedEvents
 from tests.controllers.worked_stage import WorkedStage
 
@@ -33,6 +34,7 @@ class HandContext:
     root_ca: str = ""
     at_once: int = 1
     recalls: bool = False
+    scheduler_plugins: SchedulerPlugins = field(default_factory=SchedulerPlugins)
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> Any:
         return self.writer(descriptor)

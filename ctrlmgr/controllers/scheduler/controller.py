@@ -360,12 +360,13 @@ def build(context: ControllerContext, options: Options) -> Controller:
         if options.scheduler_config
         else Configuration((Profile(options.scheduler_name),))
     )
+    profiles = tuple(each.with_plugins(context.scheduler_plugins) for each in configuration.profiles)
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
         DecisionInputs(lambda resource: informers.informer(resource).lister),
         lambda name: context.recorder(replace(DESCRIPTOR, component=name)),
-        configuration,
+        replace(configuration, profiles=profiles),
         clock=context.clock,
         random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )

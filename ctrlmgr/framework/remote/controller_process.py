@@ -53,6 +53,7 @@ from ctrlmgr.framework.webhooks.webhook_configurations import left_over
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
 from ctrlmgr.manager import Controller, Manager, Phase, Runnable
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access
 
@@ -207,6 +208,10 @@ class _Parts(NamedTuple):
     @property
     def recalls(self) -> bool:
         return False
+
+    @property
+    def scheduler_plugins(self) -> SchedulerPlugins:
+        return SchedulerPlugins()
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
         return self.writer(_manager(descriptor), fenced=True)
