@@ -36,6 +36,8 @@ class Load(msgspec.Struct, frozen=True):
     expect: int = 200
     once: bool = False
     """Whether the load ends after each request was sent once."""
+    is_refused: bool = False
+    """Whether the server may refuse requests with 429 (Too Many Requests); a refused client continues at once."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -75,7 +77,8 @@ class Connection(asyncio.Protocol):
         self._requests = requests
         self._latencies = latencies
         self._done = done
-        self._status = f"HTTP/1.1 {load.expect} ".encode()
+        expected = (load.expect, 429) if load.is_refused else (load.expect,)
+        self._statuses = tuple(f"HTTP/1.1 {status} ".encode() for status in expected)
         self._head = b""
         # Number of remaining bytes of the body: negative while the head is read, None if the body is in chunks.
         self._left: int | None = -1
@@ -97,7 +100,7 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 self._head = data
                 return
-            if not data.startswith(self._status):
+            if not data.startswith(self._statuses):
                 self._fail(data)
                 return
             self._left = _length(data[:end].lower())
