@@ -45,6 +45,7 @@ from ctrlmgr.admission.plugins.optional.pod_placement_plugins import (
 )
 from ctrlmgr.admission.plugins.optional.pod_toleration_restriction import PodTolerationRestriction
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_group_protection import PodGroupProtection
 from ctrlmgr.admission.plugins.pod_priority import Priority
 from ctrlmgr.admission.plugins.pod_resize_validator import PodResizeValidator
 from ctrlmgr.admission.plugins.pod_runtime_class import RuntimeClass
@@ -139,7 +140,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("ExtendedResourceToleration", lambda parts: ExtendedResourceToleration(), is_default=False),
     Entry("DefaultStorageClass", lambda parts: DefaultStorageClass()),
     Entry("StorageObjectInUseProtection", lambda parts: StorageObjectInUseProtection()),
-    Entry("PodGroupProtection"),
+    Entry("PodGroupProtection", lambda parts: PodGroupProtection()),
     Entry(
         "OwnerReferencesPermissionEnforcement",
         lambda parts: OwnerReferencesPermissionEnforcement(parts.kinds, parts.authorizer),

@@ -38,6 +38,7 @@ from ctrlmgr.controllers import (
     persistentvolume_protection,
     persistentvolumeclaim_protection,
     pod_garbage_collector,
+    podgroup_protection,
     replicaset,
     replicationcontroller,
     resourceclaim,
@@ -120,6 +121,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     persistentvolumeclaim_protection.DESCRIPTOR,
     persistentvolume_protection.DESCRIPTOR,
     volumeattributesclass_protection.DESCRIPTOR,
+    podgroup_protection.DESCRIPTOR,
 ]
 """The controllers in the order in which they start, after the controllers with `starts_first`."""
 
@@ -134,7 +136,6 @@ ELSEWHERE: Mapping[str, str] = {
 ABSENT: Mapping[str, str] = {
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "podcertificaterequest-cleaner-controller": "",
-    "podgroup-protection-controller": "",
     "resourcepoolstatusrequest-controller": "",
 }
 """Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.

@@ -23,6 +23,15 @@ class GatedRole(NamedTuple):
 
 GATED_ROLES: Final = (
     GatedRole(
+        "GenericWorkload",
+        "podgroup-protection-controller",
+        Role(
+            controller_role("podgroup-protection-controller"),
+            rule("get list update watch", "scheduling.k8s.io", "podgroups"),
+            rule("get list watch", "core", "pods"),
+        ),
+    ),
+    GatedRole(
         "StorageVersionAPI",
         "storage-version-garbage-collector",
         Role(

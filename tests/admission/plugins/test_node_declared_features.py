@@ -111,7 +111,6 @@ def test_plugins_without_effect_handle_kinds_that_are_not_served() -> None:
     policies = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
     assert idle - policies == {
         "ClusterTrustBundleAttest",
-        "PodGroupProtection",
         "PodGroupWorkloadExists",
         "JobValidation",
     }
