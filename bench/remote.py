@@ -27,7 +27,7 @@ from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.framework.remote.http_client import RemoteClient
 from ctrlmgr.settings.kubeconfig import Access
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.contract.proxy import Order, Proxy
+from tests.framework.contract.proxy import Proxy, ResponseOrder
 from tests.framework.contract.running import FLAGS, RUNS, Workloads, access_to, running
 
 ROUNDS = 40
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with tempfile.TemporaryDirectory() as name, ServerProcess(Path(name), "--database", "memory:", *FLAGS) as server:
         ours = latency(server, access_to(server))
-        with Proxy(server, Order.EVENT_FIRST, streams_lists=False) as proxy:
+        with Proxy(server, ResponseOrder.EVENT_FIRST, streams_lists=False) as proxy:
             other = latency(server, access_to(server, proxy.url))
     claims = [
         Claim("time from an own write to the next reconcile, with our server", ours, LIMIT, 1.0, "ms", at_most=True),

@@ -23,7 +23,7 @@ from typing import Any
 from tests.conformance import PARTS, Part, Server, serving
 
 
-class Succession:
+class SuccessiveServers:
     """Runs one server after another on the same log; the class is a context manager."""
 
     def __init__(self, part: Part, work: Path) -> None:
@@ -48,7 +48,7 @@ class Succession:
         self.deaths += 1
         return self.start()
 
-    def __enter__(self) -> Succession:
+    def __enter__(self) -> SuccessiveServers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +61,7 @@ def play(part: Part, only: str, actual: Path, *, seed: int, chance: float) -> in
     sys.path.insert(0, str(recordings))
     drive: Any = importlib.import_module("drive")
     random = Random(seed)
-    with tempfile.TemporaryDirectory() as directory, Succession(part, Path(directory)) as servers:
+    with tempfile.TemporaryDirectory() as directory, SuccessiveServers(part, Path(directory)) as servers:
         server = servers.start()
         client = drive.Client(server.url, server.token, str(server.authority))
 

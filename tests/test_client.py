@@ -288,11 +288,11 @@ def test_the_fence_is_checked_at_every_write(log: MemoryEventLog, clock: FakeClo
 def test_a_failed_append_is_raised_and_wrote_returns_whether_it_may_exist(
     clock: FakeClock, error: Exception, wrote: bool
 ) -> None:
-    class Failing(MemoryEventLog):
+    class FailingLog(MemoryEventLog):
         def append(self, *args: Any, **kwargs: Any) -> Any:
             raise error
 
-    client = make_client(Failing(clock=clock, random=random.Random(0)), clock)
+    client = make_client(FailingLog(clock=clock, random=random.Random(0)), clock)
     with pytest.raises(type(error)):
         client.create(pod())
     assert client.wrote is wrote

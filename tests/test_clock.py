@@ -13,7 +13,7 @@ from tests.background import DEADLINE, background
 START = 1_700_000_000_000_000
 
 
-class Sleeper:
+class RepeatedWaiter:
     """Waits until several points in time, one after the other, and records the clock's time after each wait."""
 
     def __init__(self, clock: FakeClock, moments: list[float]) -> None:
@@ -96,7 +96,7 @@ def test_a_notified_waiter_returns_true_and_a_timed_out_one_false() -> None:
 
 def test_a_step_short_of_the_deadline_wakes_no_waiter() -> None:
     clock = FakeClock()
-    sleeper = Sleeper(clock, [30.0])
+    sleeper = RepeatedWaiter(clock, [30.0])
     done = background(sleeper.run)
     clock.wait_for_waiters(1)
     clock.step(29.999999)
@@ -107,7 +107,7 @@ def test_a_step_short_of_the_deadline_wakes_no_waiter() -> None:
 
 def test_one_large_step_fires_the_deadlines_of_one_thread_each_at_its_time() -> None:
     clock = FakeClock()
-    done = background(Sleeper(clock, [30.0, 50.0, 80.0]).run)
+    done = background(RepeatedWaiter(clock, [30.0, 50.0, 80.0]).run)
     clock.wait_for_waiters(1)
     clock.step(100)
     assert done.result(DEADLINE) == [30.0, 50.0, 80.0]
@@ -115,7 +115,7 @@ def test_one_large_step_fires_the_deadlines_of_one_thread_each_at_its_time() -> 
 
 def test_one_large_step_fires_the_deadlines_of_several_threads_in_order() -> None:
     clock = FakeClock()
-    sleepers = [Sleeper(clock, [moment]) for moment in (50.0, 30.0, 70.0)]
+    sleepers = [RepeatedWaiter(clock, [moment]) for moment in (50.0, 30.0, 70.0)]
     done = [background(sleeper.run) for sleeper in sleepers]
     clock.wait_for_waiters(3)
     clock.step(100)
@@ -171,7 +171,7 @@ def test_a_woken_waiter_is_removed_before_it_runs() -> None:
     clock = FakeClock()
     go_on = threading.Event()
 
-    class Drowsy(threading.Condition):
+    class SlowCondition(threading.Condition):
         """A condition whose waiters wake up late."""
 
         def wait(self, timeout: float | None = None) -> bool:
@@ -179,7 +179,7 @@ def test_a_woken_waiter_is_removed_before_it_runs() -> None:
             go_on.wait(DEADLINE)
             return notified
 
-    condition = Drowsy(threading.Lock())
+    condition = SlowCondition(threading.Lock())
 
     def wait(timeout: float) -> bool:
         with condition:

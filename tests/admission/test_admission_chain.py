@@ -23,7 +23,7 @@ from tests.kinds.stage import KINDS, Objects
 PODS = Resource("", "pods")
 
 
-class Noting(Plugin):
+class RecordingPlugin(Plugin):
     """A plugin that notes each of its calls in the object."""
 
     name: ClassVar[str] = "Noting"
@@ -55,30 +55,30 @@ def run(chain: Chain, write: Write) -> list[Any]:
 
 def test_mutating_plugins_precede_validating_plugins() -> None:
     write = Write("v1/pods", {})
-    assert run(Chain([Noting("a"), Noting("b")], FakeClock()), write) == []
+    assert run(Chain([RecordingPlugin("a"), RecordingPlugin("b")], FakeClock()), write) == []
     assert write.attributes.fields["notes"] == ["a", "b", "A", "B"]
 
 
 def test_mutating_plugins_are_called_a_second_time() -> None:
     write = Write("v1/pods", {})
-    run(Chain([Noting("a"), Noting("b", reinvokes=True)], FakeClock()), write)
+    run(Chain([RecordingPlugin("a"), RecordingPlugin("b", reinvokes=True)], FakeClock()), write)
     assert write.attributes.fields["notes"] == ["a", "b", "a", "b", "A", "B"]
 
 
 def test_a_plugin_can_be_asynchronous() -> None:
     write = Write("v1/pods", {})
-    assert run(Chain([Noting("a", waits=True), Noting("b")], FakeClock()), write) == [REFRESH]
+    assert run(Chain([RecordingPlugin("a", waits=True), RecordingPlugin("b")], FakeClock()), write) == [REFRESH]
 
 
 def test_the_first_refusal_ends_the_chain() -> None:
     write = Write("v1/pods", {})
     with pytest.raises(Forbidden, match="a says no"):
-        run(Chain([Noting("a", refuses=True), Noting("b")], FakeClock()), write)
+        run(Chain([RecordingPlugin("a", refuses=True), RecordingPlugin("b")], FakeClock()), write)
     assert write.attributes.fields["notes"] == ["a", "b", "A"]
 
 
 def test_a_kind_without_plugins_costs_nothing() -> None:
-    chain = Chain([Noting("a")], FakeClock())
+    chain = Chain([RecordingPlugin("a")], FakeClock())
     assert not chain.handles(Resource("", "configmaps"), "", Verb.CREATE)
     write = Write("v1/configmaps", {})
     assert run(chain, write) == []
@@ -103,16 +103,16 @@ ELSEWHERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r",
 def test_a_plugin_is_called_where_its_activating_kind_exists(
     registered: Sequence[Mapping[str, Any]], notes: list[str]
 ) -> None:
-    everywhere, here = Noting("g"), Noting("n")
+    everywhere, here = RecordingPlugin("g"), RecordingPlugin("n")
     everywhere.activated_by = Registration(Resource("", "nodes"))
     here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
-    chain = Chain([Noting("a"), everywhere, here], FakeClock())
+    chain = Chain([RecordingPlugin("a"), everywhere, here], FakeClock())
     write = Write("v1/pods", {}, None, *registered)
     run(chain, write)
     assert write.attributes.fields["notes"] == notes
 
 
-class Counting(Objects):
+class IterationCounter(Objects):
     """A list of plugins that counts how often it is iterated, and may change during a run of the chain."""
 
     def __init__(self, *existing: Mapping[str, Any]) -> None:
@@ -130,10 +130,10 @@ class Counting(Objects):
 
 
 def test_activating_kinds_are_searched_once_per_snapshot() -> None:
-    here = Noting("n")
+    here = RecordingPlugin("n")
     here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain = Chain([here], FakeClock())
-    views = [Counting(), Counting(HERE)]
+    views = [IterationCounter(), IterationCounter(HERE)]
     for _ in range(3):
         for view, notes in zip(views, ([], ["n", "N"]), strict=True):
             write = Write("v1/pods", {})
@@ -144,9 +144,9 @@ def test_activating_kinds_are_searched_once_per_snapshot() -> None:
 
 
 def test_an_object_created_during_the_search_is_found_by_the_next_search() -> None:
-    here = Noting("n")
+    here = RecordingPlugin("n")
     here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
-    chain, view = Chain([here], FakeClock()), Counting()
+    chain, view = Chain([here], FakeClock()), IterationCounter()
     view.meanwhile = [HERE]
     noted = []
     for _ in range(2):
@@ -157,7 +157,7 @@ def test_an_object_created_during_the_search_is_found_by_the_next_search() -> No
     assert noted == [[], ["n"]]
 
 
-class Needing(Noting):
+class PodReadingPlugin(RecordingPlugin):
     """A plugin whose decisions read the pods of one runtime class, and all bindings."""
 
     def needs(self, subresource: str) -> Sequence[str]:
@@ -175,18 +175,18 @@ class Needing(Noting):
 )
 def test_a_plugin_is_called_for_specs_with_its_fields(spec: Mapping[str, Any], notes: list[str]) -> None:
     write = Write("v1/pods", {"spec": spec})
-    run(Chain([Needing("n"), Noting("a")], FakeClock()), write)
+    run(Chain([PodReadingPlugin("n"), RecordingPlugin("a")], FakeClock()), write)
     assert write.attributes.fields["notes"] == notes
 
 
 def test_a_field_can_be_set_by_an_earlier_plugin() -> None:
-    class Setting(Noting):
+    class FieldSettingPlugin(RecordingPlugin):
         def admit(self, attributes: Attributes) -> Decision:
             attributes.fields["spec"]["overhead"] = {}
             return super().admit(attributes)
 
     write = Write("v1/pods", {"spec": {}})
-    run(Chain([Setting("a"), Needing("n")], FakeClock()), write)
+    run(Chain([FieldSettingPlugin("a"), PodReadingPlugin("n")], FakeClock()), write)
     assert write.attributes.fields["notes"] == ["a", "n", "A", "N"]
 
 
@@ -197,7 +197,7 @@ def test_decisions_are_timed() -> None:
         return REGISTRY.get_sample_value(name, labels) or 0.0
 
     before = counted("true")
-    chain = Chain([Noting("a", refuses=True)], FakeClock())
+    chain = Chain([RecordingPlugin("a", refuses=True)], FakeClock())
     with pytest.raises(Forbidden):
         run(chain, Write("v1/pods", {}))
     assert counted("true") == before + 1

@@ -17,7 +17,7 @@ from tests.kinds.stage import KINDS
 ACCOUNTS = Resource("", "serviceaccounts")
 
 
-class Looking(Plugin):
+class AudienceRecorder(Plugin):
     """A plugin that records the requested token audiences in its mutating and in its validating half."""
 
     name: ClassVar[str] = "Looking"
@@ -36,7 +36,7 @@ class Looking(Plugin):
 
 
 def test_defaults_are_applied_after_the_mutating_plugins() -> None:
-    looking = Looking()
+    looking = AudienceRecorder()
     stage = Stage(admission=Chain([looking], FakeClock()), kinds=KINDS)
     kind = stage.kinds.stored(ACCOUNTS)
     assert kind is not None

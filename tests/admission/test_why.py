@@ -166,7 +166,7 @@ def test_a_reconcile_names_the_plugins_that_changed_its_objects() -> None:
     assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", told)
 
 
-class Creating:
+class PodCreator:
     """A reconciler that creates a pod."""
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
@@ -180,10 +180,10 @@ def creating(stage: WorkedStage) -> Controller:
         return Driver(stage.log, stage.feed, stage.cacher, patience=0, cause=cause).run(operation)
 
     client = EngineClient(stage.engine, run, Requester("system:creating"))
-    return controller(stage, "creating", Creating(), client)
+    return controller(stage, "creating", PodCreator(), client)
 
 
-class Refusing:
+class SecondWriteRefused:
     """A reconciler whose first write is allowed and whose second write is refused."""
 
     def reconcile(self, key: Key, client: LogClient) -> None:
@@ -195,7 +195,7 @@ class Refusing:
 
 
 def refusing(stage: WorkedStage) -> Controller:
-    return controller(stage, "refusing", Refusing(), stage.log_client)
+    return controller(stage, "refusing", SecondWriteRefused(), stage.log_client)
 
 
 def controller(stage: WorkedStage, name: str, reconciler: Any, client: ReconcileClient) -> Controller:

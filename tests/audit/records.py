@@ -17,7 +17,7 @@ NOTHING_TOLD: Mapping[str, str] = {}
 ANN = User("ann", "7", ("dev", 'o"ps'))
 
 
-class Sent:
+class ReceivedRequest:
     """A request in the form in which the server received it."""
 
     uri = "/api/v1/namespaces/n/configmaps?dryRun=All"
@@ -41,7 +41,7 @@ def told(
         AuditDecision(level, frozenset(), without_managed_fields=False),
         about,
         user,
-        Sent(id.encode()),
+        ReceivedRequest(id.encode()),
         parse_time(RECEIVED),
         annotations,
     )

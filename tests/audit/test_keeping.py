@@ -66,7 +66,7 @@ def test_an_unwritable_file_is_refused(tmp_path: Path) -> None:
         LogFile(str(tmp_path), Rotation(), clock=FakeClock())
 
 
-class Taken:
+class RecordingBackend:
     """An audit backend that records the events it receives, and that tests can wait for."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Taken:
 
 
 def test_a_batch_is_sent_when_it_is_full_and_at_shutdown() -> None:
-    taken = Taken()
+    taken = RecordingBackend()
     batches = Batches(Batching(max_size=2, max_wait=60), taken, name="batches", clock=SystemClock())
     batches.start()
     for number in range(5):
@@ -95,7 +95,7 @@ def test_a_batch_is_sent_when_it_is_full_and_at_shutdown() -> None:
 
 
 def test_a_batch_is_sent_when_its_first_event_has_waited_the_maximum() -> None:
-    taken = Taken()
+    taken = RecordingBackend()
     batches = Batches(Batching(max_size=100, max_wait=0.01), taken, name="batches", clock=SystemClock())
     batches.start()
     batches.add([1])
@@ -106,7 +106,7 @@ def test_a_batch_is_sent_when_its_first_event_has_waited_the_maximum() -> None:
 
 def test_events_above_the_buffer_size_are_dropped_and_counted() -> None:
     dropped: list[int] = []
-    taken = Taken()
+    taken = RecordingBackend()
     batching = Batching(buffer_size=2, max_size=10, max_wait=60)
     batches = Batches(batching, taken, name="batches", clock=SystemClock(), dropped=dropped.append)
     for number in range(4):
@@ -117,7 +117,7 @@ def test_events_above_the_buffer_size_are_dropped_and_counted() -> None:
 
 
 def test_throttling_limits_the_batches_per_second() -> None:
-    clock, taken = FakeClock(), Taken()
+    clock, taken = FakeClock(), RecordingBackend()
     batches = Batches(Batching(max_size=1, qps=1, burst=2), taken, name="batches", clock=clock)
     for number in range(3):
         batches.add([number])

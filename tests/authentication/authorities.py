@@ -19,7 +19,7 @@ CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
 SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 
 
-class Made(NamedTuple):
+class CertificateAndKey(NamedTuple):
     """A certificate and the private key of the certificate."""
 
     certificate: x509.Certificate
@@ -50,7 +50,7 @@ def subject(
 
 def make(
     whose: x509.Name,
-    issuer: Made | None = None,
+    issuer: CertificateAndKey | None = None,
     *,
     usages: Sequence[ObjectIdentifier] | None = (CLIENT,),
     is_authority: bool = False,
@@ -59,7 +59,7 @@ def make(
     ends: datetime = NOW + timedelta(days=1),
     more: Sequence[tuple[x509.ExtensionType, bool]] = (),
     key: ec.EllipticCurvePrivateKey | None = None,
-) -> Made:
+) -> CertificateAndKey:
     key = key or ec.generate_private_key(ec.SECP256R1())
     builder = (
         x509.CertificateBuilder()
@@ -75,8 +75,10 @@ def make(
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     for extension, critical in more:
         builder = builder.add_extension(extension, critical=critical)
-    return Made(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
+    return CertificateAndKey(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
 
 
-def authority(name: str = "an authority", issuer: Made | None = None, path_length: int | None = None) -> Made:
+def authority(
+    name: str = "an authority", issuer: CertificateAndKey | None = None, path_length: int | None = None
+) -> CertificateAndKey:
     return make(subject(name), issuer, is_authority=True, path_length=path_length)

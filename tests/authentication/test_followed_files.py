@@ -11,7 +11,7 @@ from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.errors import SettingsError
 
 
-class Numbers:
+class NumberFile:
     """A followed file whose content is a number."""
 
     def __init__(self, file: Path) -> None:
@@ -36,7 +36,7 @@ class Numbers:
 def test_a_changed_file_is_loaded_once(tmp_path: Path) -> None:
     file = tmp_path / "n"
     file.write_text("1")
-    numbers = Numbers(file)
+    numbers = NumberFile(file)
     assert not numbers.reload(), "nothing changed"
     file.write_text("22")
     assert (numbers.reload(), numbers.number, numbers.reload()) == (True, 22, False)
@@ -48,7 +48,7 @@ def test_a_changed_file_is_loaded_once(tmp_path: Path) -> None:
 def test_an_invalid_file_is_logged_once_and_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "n"
     file.write_text("1")
-    numbers = Numbers(file)
+    numbers = NumberFile(file)
     with structlog.testing.capture_logs() as told:
         for broken in (lambda: file.write_text("one"), file.unlink):
             broken()
@@ -64,7 +64,7 @@ def test_a_replaced_file_has_changed(tmp_path: Path) -> None:
     file, other = tmp_path / "n", tmp_path / "other"
     file.write_text("1")
     other.write_text("2")
-    numbers = Numbers(file)
+    numbers = NumberFile(file)
     status = file.stat()
     other.rename(file)
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))

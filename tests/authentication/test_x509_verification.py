@@ -14,19 +14,21 @@ from ctrlmgr.authentication.x509_verification import (
     check_name,
     vouch,
 )
-from tests.authentication.authorities import CLIENT, NOW, SERVER, Made, authority, make, subject
+from tests.authentication.authorities import CLIENT, NOW, SERVER, CertificateAndKey, authority, make, subject
 
 AUTHORITY = authority()
 SECONDS = NOW.timestamp()
 
 
-def refused(*presented: Made, authorities: tuple[Made, ...] = (AUTHORITY,)) -> str:
+def refused(*presented: CertificateAndKey, authorities: tuple[CertificateAndKey, ...] = (AUTHORITY,)) -> str:
     with pytest.raises(CredentialsRefused) as refusal:
         vouch([each.der for each in presented], [each.certificate for each in authorities], SECONDS)
     return refusal.value.explanation
 
 
-def vouched(*presented: Made, authorities: tuple[Made, ...] = (AUTHORITY,)) -> x509.Certificate:
+def vouched(
+    *presented: CertificateAndKey, authorities: tuple[CertificateAndKey, ...] = (AUTHORITY,)
+) -> x509.Certificate:
     return vouch([each.der for each in presented], [each.certificate for each in authorities], SECONDS).leaf
 
 

@@ -19,7 +19,7 @@ from ctrlmgr.eventlog import Author, Cause, EventType, Outcome, Proposal, open_l
 from ctrlmgr.testing import FakeClock
 
 
-class Finished(NamedTuple):
+class CommandResult(NamedTuple):
     """The exit code and the output of a command."""
 
     code: int
@@ -27,7 +27,7 @@ class Finished(NamedTuple):
     err: str
 
 
-Run = Callable[..., Finished]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
-    def run_command(*arguments: str) -> Finished:
+    def run_command(*arguments: str) -> CommandResult:
         code = cli.run(arguments)
         out, err = capfd.readouterr()
-        return Finished(code, out, err)
+        return CommandResult(code, out, err)
 
     yield run_command
     # Restore the configuration of logging, which a command changes for its process (here to the test's captured

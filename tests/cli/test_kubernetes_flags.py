@@ -20,7 +20,7 @@ from ctrlmgr.http.tls_context import LOOPBACK
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.served import ServerProcess
 from tests.cli.test_serve import serving, until
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 
 LIKE_A_MANIFEST = (
     "--allow-privileged=true",
@@ -73,7 +73,7 @@ PODS = "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb"
 
 def test_controllers_run_separately_against_another_server(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--database", "memory:", "--api-only") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         cluster.ask("POST", "/apis/apps/v1/namespaces/default/replicasets", REPLICA_SET)
         assert cluster.ask("GET", PODS)["items"] == []
         command = [sys.executable, "-m", "ctrlmgr", "serve", "--kubeconfig", str(server.kubeconfig)]

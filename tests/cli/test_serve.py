@@ -30,7 +30,7 @@ from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
 DEADLINE = 30.0
 
 
-class Serving:
+class RunningServe:
     """A running `ctrlmgr serve`."""
 
     def __init__(self, process: subprocess.Popen[str], url: str, folder: Path) -> None:
@@ -67,7 +67,7 @@ def until(claim: Any) -> None:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Serving]:
+def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[RunningServe]:
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", *arguments]
     variables = {**os.environ, "CTRLMGR_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1", **environment}
     with subprocess.Popen(
@@ -78,7 +78,7 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Servi
             first = process.stdout.readline()
             found = re.search(r"https://\S+", first)
             assert found, (first, process.stderr.read() if process.stderr else "")
-            yield Serving(process, found[0], folder)
+            yield RunningServe(process, found[0], folder)
         finally:
             process.kill()
 

@@ -23,7 +23,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Failure, Outcome, Proposal, open_log
 from ctrlmgr.inspection.database import PostgresDatabase
 from tests.cli.conftest import Run, config_map
-from tests.ui.site import ADMIN, TOKEN, Served, page
+from tests.ui.site import ADMIN, TOKEN, PageServer, page
 
 VALUE = "aHVzaC1odXNo"
 ANN = User("ann", "", (AUTHENTICATED,))
@@ -105,7 +105,7 @@ def rights() -> Rights:
 
 
 @pytest.fixture
-def served(url: str, rights: Rights) -> Iterator[Served]:
+def served(url: str, rights: Rights) -> Iterator[PageServer]:
     log = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
     fill(log)
     log.close()
@@ -117,7 +117,7 @@ Options = Callable[[str], list[str]]
 
 
 @pytest.fixture
-def to(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
+def to(served: PageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
     """Return the options for a log-in to the server with a token."""
     monkeypatch.setenv("CTRLMGR_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -157,7 +157,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 def test_a_server_and_its_database_give_the_same_output(
-    run: Run, url: str, served: Served, to: Options, monkeypatch: pytest.MonkeyPatch
+    run: Run, url: str, served: PageServer, to: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The only user of the tests' PostgreSQL is a superuser, and `sql` refuses to run queries as a superuser.
     monkeypatch.setattr(PostgresDatabase, "refuse_power", lambda self: None)
@@ -177,7 +177,7 @@ def _same(text: str) -> str:
 COUNT = ("sql", "-o", "csv", "-c", "SELECT count(*), max(revision) FROM event")
 
 
-def test_only_new_events_are_transferred(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_only_new_events_are_transferred(run: Run, served: PageServer, to: Options, tmp_path: Path) -> None:
     assert run(*COUNT, *to(TOKEN)).out.split()[1] == "7,7"
     [copy] = copies(tmp_path)
     assert (copy.stat().st_mode & 0o777, copy.parent.stat().st_mode & 0o077) == (0o600, 0)
@@ -190,7 +190,7 @@ def test_only_new_events_are_transferred(run: Run, served: Served, to: Options, 
     assert actors.out.split() == ["actor", "alice", "marked"]
 
 
-def test_a_reconciles_outcome_is_transferred_after_its_end(run: Run, served: Served, to: Options) -> None:
+def test_a_reconciles_outcome_is_transferred_after_its_end(run: Run, served: PageServer, to: Options) -> None:
     cause = Cause(9, "copier", "default/d", 1, 1, (7,))
     served.log.append([Proposal(EventType.ADDED, config_map("d"), 0)], author=ALICE, cause=cause)
     ask = ("sql", "-o", "csv", "-c", "SELECT coalesce(outcome, 'none') AS o FROM reconcile WHERE id = 9", *to(TOKEN))
@@ -200,7 +200,7 @@ def test_a_reconciles_outcome_is_transferred_after_its_end(run: Run, served: Ser
     assert run(*ask).out.split() == ["o", "requeued"]
 
 
-def test_purged_and_compacted_events_leave_the_copy(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_purged_and_compacted_events_leave_the_copy(run: Run, served: PageServer, to: Options, tmp_path: Path) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     served.log.append([Proposal(EventType.MODIFIED, secret("bmV3"), 2)], author=ALICE)
@@ -211,7 +211,9 @@ def test_purged_and_compacted_events_leave_the_copy(run: Run, served: Served, to
     assert run(*COUNT, *to(TOKEN)).out.split()[1] == "4,8"
 
 
-def test_a_copy_of_another_log_is_discarded(run: Run, url: str, served: Served, to: Options, tmp_path: Path) -> None:
+def test_a_copy_of_another_log_is_discarded(
+    run: Run, url: str, served: PageServer, to: Options, tmp_path: Path
+) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     with sqlite3.connect(copy) as connection:
@@ -221,7 +223,7 @@ def test_a_copy_of_another_log_is_discarded(run: Run, url: str, served: Served, 
     assert run("events", *to(TOKEN)).out == run("events", "--database", url).out
 
 
-def test_a_damaged_copy_is_rebuilt(run: Run, served: Served, to: Options, tmp_path: Path) -> None:
+def test_a_damaged_copy_is_rebuilt(run: Run, served: PageServer, to: Options, tmp_path: Path) -> None:
     run(*COUNT, *to(TOKEN))
     [copy] = copies(tmp_path)
     copy.write_bytes(b"no database at all " * 1000)
@@ -229,7 +231,7 @@ def test_a_damaged_copy_is_rebuilt(run: Run, served: Served, to: Options, tmp_pa
 
 
 def test_a_user_receives_listable_objects_without_secrets(
-    run: Run, served: Served, rights: Rights, to: Options, tmp_path: Path
+    run: Run, served: PageServer, rights: Rights, to: Options, tmp_path: Path
 ) -> None:
     out, err = run("events", "-o", "jsonl", *to("anns"))[1:]
     assert err == "note: 1 events on objects that you may not list are omitted\n"
@@ -245,7 +247,7 @@ def test_a_user_receives_listable_objects_without_secrets(
     assert "secrets" not in run("events", *to("anns")).out
 
 
-def test_a_user_receives_failing_objects_without_reasons(run: Run, served: Served, to: Options) -> None:
+def test_a_user_receives_failing_objects_without_reasons(run: Run, served: PageServer, to: Options) -> None:
     everything = run("failures", "-o", "wide", *to(TOKEN)).out
     assert ("hidden-pod" in everything, everything.count("hush-hush")) == (True, 4)
     out = run("failures", "-o", "wide", *to("anns")).out
@@ -256,7 +258,7 @@ def test_a_user_receives_failing_objects_without_reasons(run: Run, served: Serve
 
 
 def test_a_kubeconfig_names_the_server_by_its_context(
-    run: Run, served: Served, to: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, served: PageServer, to: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = run("events", "-o", "jsonl", *to(TOKEN)).out
     file = tmp_path / "kubeconfig"
@@ -287,7 +289,7 @@ def test_a_kubeconfig_names_the_server_by_its_context(
     ],
 )
 def test_mutually_exclusive_options_are_refused(
-    run: Run, served: Served, to: Options, options: list[str], said: str
+    run: Run, served: PageServer, to: Options, options: list[str], said: str
 ) -> None:
     done = run("events", *to(TOKEN), *options)
     assert done.code == 2
@@ -319,14 +321,14 @@ def test_options_without_effect_are_refused(
     assert said in done.err
 
 
-def test_refusals_contain_advice(run: Run, served: Served, to: Options) -> None:
+def test_refusals_contain_advice(run: Run, served: PageServer, to: Options) -> None:
     unknown, forbidden = run("events", *to("nobodys")), run("events", *to("passers"))
     assert "choose others with --token-file, --kubeconfig or --context" in unknown.err
     assert 'nonResourceURLs ["/ui/api/log"]' in forbidden.err
     assert all(done.code != 0 and done.err.count("\n") == 1 for done in (unknown, forbidden))
 
 
-def test_an_unreachable_server_is_reported(run: Run, to: Options, served: Served) -> None:
+def test_an_unreachable_server_is_reported(run: Run, to: Options, served: PageServer) -> None:
     options = to(TOKEN)
     options[1] = "http://127.0.0.1:1"
     done = run("events", *options)

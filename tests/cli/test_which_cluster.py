@@ -52,7 +52,7 @@ def pointing(tmp_path: Path, server: str, token: str = TOKEN) -> Path:
 def another_cluster() -> Iterator[str]:
     """Respond to /version like a Kubernetes API server that is not ctrlmgr."""
 
-    class Other(BaseHTTPRequestHandler):
+    class OtherServerHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = b'{"gitVersion": "v1.36.0"}' if self.path == "/version" else b"404"
             self.send_response(200 if self.path == "/version" else 404)
@@ -63,7 +63,7 @@ def another_cluster() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    server = HTTPServer(("127.0.0.1", 0), Other)
+    server = HTTPServer(("127.0.0.1", 0), OtherServerHandler)
     serving = threads.start("another cluster", server.serve_forever)
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -8,11 +8,11 @@ import pytest
 
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
 from ctrlmgr.errors import SettingsError
-from tests.authentication.authorities import Made, authority
+from tests.authentication.authorities import CertificateAndKey, authority
 from tests.server.authn.authenticator_calls import failures
 
 
-def written(made: Made, certificate: Path, key: Path) -> None:
+def written(made: CertificateAndKey, certificate: Path, key: Path) -> None:
     certificate.write_bytes(made.pem)
     key.write_bytes(made.key_pem)
 

@@ -36,7 +36,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.manager import Controller
-from tests.authentication.authorities import Made, make, subject
+from tests.authentication.authorities import CertificateAndKey, make, subject
 from tests.controllers.stage_context import StageContext, StageIdentityContext
 from tests.controllers.worked_stage import WorkedStage
 
@@ -72,7 +72,7 @@ def asked(signer: str, wanted: str, usages: Sequence[str], seconds: int | None =
 
 
 class SigningStage(WorkedStage):
-    def __init__(self, root: Made = ROOT) -> None:
+    def __init__(self, root: CertificateAndKey = ROOT) -> None:
         authority = SigningAuthority(root.certificate, root.key)
         self.root = root
 

@@ -17,7 +17,7 @@ from tests.controllers import test_root_ca_certificate_publisher, test_serviceac
 from tests.controllers.worked_stage import WorkedStage
 
 
-class Gift(NamedTuple):
+class NamespaceObject(NamedTuple):
     """The object that each namespace gets, and the controller that creates it."""
 
     make: Callable[[WorkedStage], Controller]
@@ -35,18 +35,18 @@ class Gift(NamedTuple):
 
 @pytest.fixture(
     params=[
-        Gift(test_root_ca_certificate_publisher.controller, CONFIG_MAPS, "kube-root-ca.crt"),
-        Gift(test_serviceaccount.controller, SERVICE_ACCOUNTS, "default"),
+        NamespaceObject(test_root_ca_certificate_publisher.controller, CONFIG_MAPS, "kube-root-ca.crt"),
+        NamespaceObject(test_serviceaccount.controller, SERVICE_ACCOUNTS, "default"),
     ],
     ids=lambda gift: gift.resource.plural,
 )
-def gift(request: pytest.FixtureRequest) -> Gift:
-    found: Gift = request.param
+def gift(request: pytest.FixtureRequest) -> NamespaceObject:
+    found: NamespaceObject = request.param
     return found
 
 
 @pytest.fixture
-def stage(gift: Gift) -> WorkedStage:
+def stage(gift: NamespaceObject) -> WorkedStage:
     stage = WorkedStage(gift.make)
     stage.namespace("a")
     stage.work()
@@ -54,7 +54,7 @@ def stage(gift: Gift) -> WorkedStage:
     return stage
 
 
-def test_other_objects_are_unchanged(stage: WorkedStage, gift: Gift) -> None:
+def test_other_objects_are_unchanged(stage: WorkedStage, gift: NamespaceObject) -> None:
     stage.create(gift.collection, {"metadata": {"name": "mine"}})
     stage.patch(f"{gift.collection}/mine", {"metadata": {"labels": {"a": "b"}}})
     stage.delete(f"{gift.collection}/mine")
@@ -62,14 +62,14 @@ def test_other_objects_are_unchanged(stage: WorkedStage, gift: Gift) -> None:
     assert len(stage.written()) == 1
 
 
-def test_nothing_is_created_in_a_terminating_namespace(stage: WorkedStage, gift: Gift) -> None:
+def test_nothing_is_created_in_a_terminating_namespace(stage: WorkedStage, gift: NamespaceObject) -> None:
     stage.delete("/api/v1/namespaces/a")
     stage.delete(gift.path)
     stage.work()
     assert stage.names(gift.resource) == []
 
 
-def test_a_namespace_deleted_before_the_cache_knows_is_no_failure(stage: WorkedStage, gift: Gift) -> None:
+def test_a_namespace_deleted_before_the_cache_knows_is_no_failure(stage: WorkedStage, gift: NamespaceObject) -> None:
     stage.delete(gift.path)
     stage.hear()
     stage.delete("/api/v1/namespaces/a")

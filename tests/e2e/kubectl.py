@@ -33,7 +33,7 @@ def _minor(program: str) -> int:
     return int(version.split(".")[1])
 
 
-class Done(NamedTuple):
+class KubectlResult(NamedTuple):
     """The result of a kubectl command: exit code, output and error output."""
 
     code: int
@@ -84,7 +84,7 @@ class Kubectl:
         """Return an object, decoded from kubectl's JSON output."""
         return json.loads(self(f"get {what} -o json"))
 
-    def run(self, command: str, stdin: object = None, **variables: str) -> Done:
+    def run(self, command: str, stdin: object = None, **variables: str) -> KubectlResult:
         """Run a command; `stdin` is passed to the command, as JSON if it is not a string."""
         text = stdin if isinstance(stdin, str) else "" if stdin is None else json.dumps(stdin)
         ended = subprocess.run(
@@ -95,7 +95,7 @@ class Kubectl:
             timeout=2 * DEADLINE,
             env=self.environment | variables,
         )
-        return Done(ended.returncode, ended.stdout, ended.stderr)
+        return KubectlResult(ended.returncode, ended.stdout, ended.stderr)
 
     @contextmanager
     def started(self, command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:

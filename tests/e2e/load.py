@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.e2e.clients.client_go import Answer, ClientGo, Cut, Unstructured
+from tests.e2e.clients.client_go import ClientGo, ConnectionBroken, Response, Unstructured
 from tests.e2e.serving import Server
 
 BACKOFF = 0.1
@@ -23,7 +23,7 @@ LABELS = {"app": "web"}
 FINALIZER = "example.com/hold"
 
 
-class Acknowledged(NamedTuple):
+class AcknowledgedWrite(NamedTuple):
     """An acknowledged write."""
 
     revision: int
@@ -46,7 +46,7 @@ class Writer:
         """Write the objects that `make` returns below `path`; if `status` is set, also write the status of each object
         directly after its creation.
         """
-        self.acknowledged: list[Acknowledged] = []
+        self.acknowledged: list[AcknowledgedWrite] = []
         self.deleted: list[str] = []
         """The uids of deleted objects."""
         self._server, self._path, self._make, self._status = server, path, make, status
@@ -72,7 +72,7 @@ class Writer:
         obj = self._objects[name]
         try:
             self._create(client, name) if obj is None else self._change(client, name, obj)
-        except Cut:
+        except ConnectionBroken:
             self._read_again(client, name)
 
     def _read_again(self, client: ClientGo, name: str) -> None:
@@ -80,7 +80,7 @@ class Writer:
         while True:
             try:
                 code, body = client.get(f"{self._path}/{name}")
-            except Cut:
+            except ConnectionBroken:
                 self._pause.wait(BACKOFF)
             else:
                 assert code in (200, 404), body
@@ -133,10 +133,10 @@ class Writer:
         else:
             self._gone(name, obj)
 
-    def _acknowledge(self, name: str, answer: Answer, code: int) -> None:
+    def _acknowledge(self, name: str, answer: Response, code: int) -> None:
         assert answer.code == code, answer.body
         self._objects[name] = answer.body
-        self.acknowledged.append(Acknowledged(int(answer.body["metadata"]["resourceVersion"]), name))
+        self.acknowledged.append(AcknowledgedWrite(int(answer.body["metadata"]["resourceVersion"]), name))
 
     def _gone(self, name: str, obj: Unstructured) -> None:
         self._objects[name] = None

@@ -29,7 +29,7 @@ CUSTOM = Resource(GROUP, "widgets")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
-class Story(NamedTuple):
+class KindHistory(NamedTuple):
     """The log of the custom kind's history, its recordings, and the revision of each point in time."""
 
     folder: Path
@@ -76,7 +76,7 @@ def widen() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(tmp_path_factory: pytest.TempPathFactory) -> KindHistory:
     folder = tmp_path_factory.mktemp("then")
     url, exported, watched = f"sqlite:///{folder / 'log.db'}", folder / "log.jsonl.gz", folder / "watched.jsonl"
     server = Server(folder, "--database", url, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0")
@@ -96,7 +96,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             recorder.kill()
             recorder.communicate()
     run("record", "--database", url, "-o", str(exported))
-    return Story(folder, url, exported, watched, *moments)
+    return KindHistory(folder, url, exported, watched, *moments)
 
 
 def happen(server: Server) -> Iterator[int]:
@@ -143,7 +143,7 @@ def run(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("moment", ["first", "second", "gone"])
-def test_the_past_is_served_with_the_schema_of_its_revision(story: Story, moment: str, tmp_path: Path) -> None:
+def test_the_past_is_served_with_the_schema_of_its_revision(story: KindHistory, moment: str, tmp_path: Path) -> None:
     at = str(getattr(story, moment))
     past = Server(tmp_path, "--database", story.url, "--at", at)
     past.kubeconfig = tmp_path / f"kubeconfig-at-{at}"
@@ -152,7 +152,7 @@ def test_the_past_is_served_with_the_schema_of_its_revision(story: Story, moment
 
 
 @pytest.fixture(scope="module")
-def played(story: Story) -> Iterator[MockCluster]:
+def played(story: KindHistory) -> Iterator[MockCluster]:
     folder = story.folder / "played"
     folder.mkdir()
     with mock_cluster(folder, story.exported, "--paused") as server:
@@ -160,13 +160,15 @@ def played(story: Story) -> Iterator[MockCluster]:
 
 
 @pytest.mark.parametrize("moment", ["first", "before", "second", "again", "gone"])
-def test_a_recording_is_played_with_the_schema_of_its_revision(story: Story, played: MockCluster, moment: str) -> None:
+def test_a_recording_is_played_with_the_schema_of_its_revision(
+    story: KindHistory, played: MockCluster, moment: str
+) -> None:
     played.command(f"seek?to={getattr(story, moment)}")
     assert shown(played) == SHOWN[moment]
 
 
 @pytest.mark.parametrize("moment", ["first", "second", "again"])
-def test_get_prints_the_columns_of_the_schema_at_the_revision(story: Story, moment: str) -> None:
+def test_get_prints_the_columns_of_the_schema_at_the_revision(story: KindHistory, moment: str) -> None:
     at = ("--database", story.url, "--at", str(getattr(story, moment)))
     columns, specs = SHOWN[moment] or ([], {})
     header = run("get", "wd", "-n", "default", *at).splitlines()[0].split()
@@ -176,7 +178,7 @@ def test_get_prints_the_columns_of_the_schema_at_the_revision(story: Story, mome
     assert {each["metadata"]["name"]: each["spec"] for each in items} == specs
 
 
-def test_a_recording_follows_created_and_deleted_kinds(story: Story) -> None:
+def test_a_recording_follows_created_and_deleted_kinds(story: KindHistory) -> None:
     told = []
     for path in (story.exported, story.watched):
         changes = [each for each in RecordingReader(path) if isinstance(each, Change)]
@@ -189,7 +191,7 @@ def test_a_recording_follows_created_and_deleted_kinds(story: Story) -> None:
 
 
 @pytest.mark.parametrize("which", ["exported", "watched"])
-def test_two_replays_have_the_same_hash(story: Story, which: str) -> None:
+def test_two_replays_have_the_same_hash(story: KindHistory, which: str) -> None:
     reports = [json.loads(run("replay", str(getattr(story, which)), "-o", "json")) for _ in range(2)]
     assert reports[0]["divergences"] == reports[1]["divergences"] == []
     assert reports[0]["hash"] == reports[1]["hash"]

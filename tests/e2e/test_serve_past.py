@@ -20,7 +20,7 @@ DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "then"}}
 
 
-class Past(Server):
+class HistoricalServer(Server):
     """A `ctrlmgr serve --at` process, with its own directory."""
 
     def __init__(self, folder: Path, database: str, revision: int, before: str) -> None:
@@ -39,7 +39,7 @@ class Past(Server):
 
 
 @pytest.fixture
-def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
+def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[HistoricalServer]:
     """Return a revision at which `one` exists unchanged in the namespace, and `two` does not exist yet."""
     kubectl("create -f -", CONFIG_MAP)
     before = kubectl.get("configmap one")["metadata"]["resourceVersion"]
@@ -47,13 +47,13 @@ def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
     at = kubectl.get("configmap one")["metadata"]["resourceVersion"]
     kubectl("create -f -", {**CONFIG_MAP, "metadata": {"name": "two"}})
     kubectl("delete configmap one")
-    past = Past(tmp_path / "past", database, int(at), before)
+    past = HistoricalServer(tmp_path / "past", database, int(at), before)
     with past.running():
         yield past
 
 
 @pytest.mark.parametrize("database", DATABASES, indirect=True)
-def test_the_past_can_be_read(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
+def test_the_past_can_be_read(past: HistoricalServer, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
     then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path, kubectl.namespace)
     where = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
     head = server.request("GET", where)[1]["metadata"]["resourceVersion"]
@@ -74,7 +74,9 @@ def test_the_past_can_be_read(past: Past, kubectl: Kubectl, server: Server, tmp_
     assert "configmaps" in then("api-resources")
 
 
-def test_clients_cannot_write_to_the_past(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
+def test_clients_cannot_write_to_the_past(
+    past: HistoricalServer, kubectl: Kubectl, server: Server, tmp_path: Path
+) -> None:
     then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path, kubectl.namespace)
     reason = f"the cluster is served as it was at revision {past.revision} ("
     where = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
@@ -101,7 +103,7 @@ def test_clients_cannot_write_to_the_past(past: Past, kubectl: Kubectl, server: 
 def test_ages_are_computed_at_the_past_moment(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'incident.db'}"
     ctrlmgr("import", str(SMALL), "--database", url)
-    past = Past(tmp_path / "past", url, 772, "")
+    past = HistoricalServer(tmp_path / "past", url, 772, "")
     try:
         past.start()
         then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path)

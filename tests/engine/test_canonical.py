@@ -124,7 +124,7 @@ def test_the_namespace_is_checked() -> None:
         cluster.write(slices("10.0.0.1"), canonical=True)
 
 
-class Refuses(Plugin):
+class RefusingPlugin(Plugin):
     """A plugin that refuses objects with a label, and that can be configured to need objects."""
 
     name: ClassVar[str] = "Refuses"
@@ -145,9 +145,9 @@ class Refuses(Plugin):
 
 def test_a_plugin_that_requires_the_object_receives_it() -> None:
     with pytest.raises(Forbidden, match="no"):
-        Cluster(Refuses(wants=True)).write(slices("10.0.0.1"), canonical=True)
-    assert Cluster(Refuses(wants=True)).write(subsets("10.0.0.1"), canonical=True).name == "web"
-    assert Cluster(Refuses(wants=False)).write(slices("10.0.0.1"), canonical=True).name == "web"
+        Cluster(RefusingPlugin(wants=True)).write(slices("10.0.0.1"), canonical=True)
+    assert Cluster(RefusingPlugin(wants=True)).write(subsets("10.0.0.1"), canonical=True).name == "web"
+    assert Cluster(RefusingPlugin(wants=False)).write(slices("10.0.0.1"), canonical=True).name == "web"
 
 
 def test_a_terminating_object_is_deleted_with_its_last_finalizer() -> None:

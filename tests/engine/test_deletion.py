@@ -17,17 +17,17 @@ SOON = "2026-01-01T00:00:10Z"
 LATER = "2026-01-01T00:00:30Z"
 
 
-class Graceful(Strategy):
+class GracefulStrategy(Strategy):
     def grace_period(self, obj: Object, asked: int | None) -> int:
         return 30 if asked is None else asked
 
 
-class Held(Strategy):
+class FinalizerStrategy(Strategy):
     def finalizers(self, obj: Object) -> Sequence[str]:
         return ("kubernetes",)
 
 
-class Uncollected(Strategy):
+class UncollectedStrategy(Strategy):
     default_propagation = ""
 
 
@@ -52,18 +52,18 @@ def terminating(seconds: int | None, **metadata: Any) -> Object:
         (Strategy(), pod(), 5, None, True),
         (Strategy(), pod(finalizers=["a/b"]), 0, None, False),
         (Strategy(), terminating(0, finalizers=["a/b"]), 0, None, False),
-        (Held(), pod(), 0, None, False),
-        (Graceful(), pod(), None, GracePeriod(30, LATER), False),
-        (Graceful(), pod(), 10, GracePeriod(10, SOON), False),
-        (Graceful(), pod(), 0, GracePeriod(0, NOW), True),
-        (Graceful(), pod(), -7, GracePeriod(1, "2026-01-01T00:00:01Z"), False),
-        (Graceful(), pod(finalizers=["a/b"]), 0, GracePeriod(0, NOW), False),
-        (Graceful(), terminating(30), None, GracePeriod(30, LATER, pending=True), False),
-        (Graceful(), terminating(30), 40, GracePeriod(30, LATER, pending=True), False),
-        (Graceful(), terminating(30), 10, GracePeriod(10, SOON), False),
-        (Graceful(), terminating(30), 0, GracePeriod(0, NOW), True),
-        (Graceful(), terminating(0), None, None, True),
-        (Graceful(), terminating(None), 5, None, True),
+        (FinalizerStrategy(), pod(), 0, None, False),
+        (GracefulStrategy(), pod(), None, GracePeriod(30, LATER), False),
+        (GracefulStrategy(), pod(), 10, GracePeriod(10, SOON), False),
+        (GracefulStrategy(), pod(), 0, GracePeriod(0, NOW), True),
+        (GracefulStrategy(), pod(), -7, GracePeriod(1, "2026-01-01T00:00:01Z"), False),
+        (GracefulStrategy(), pod(finalizers=["a/b"]), 0, GracePeriod(0, NOW), False),
+        (GracefulStrategy(), terminating(30), None, GracePeriod(30, LATER, pending=True), False),
+        (GracefulStrategy(), terminating(30), 40, GracePeriod(30, LATER, pending=True), False),
+        (GracefulStrategy(), terminating(30), 10, GracePeriod(10, SOON), False),
+        (GracefulStrategy(), terminating(30), 0, GracePeriod(0, NOW), True),
+        (GracefulStrategy(), terminating(0), None, None, True),
+        (GracefulStrategy(), terminating(None), 5, None, True),
     ],
 )
 def test_the_grace_period_of_a_deletion(
@@ -99,8 +99,8 @@ def test_the_options_or_the_object_determine_the_propagation(
 
 def test_a_kind_without_dependents_keeps_only_existing_finalizers() -> None:
     options = DeleteOptions(propagation_policy="Foreground")
-    assert decide(pod(), options, Uncollected(), NOW).is_removable
-    held = decide(pod(finalizers=["a/b", "orphan"]), options, Uncollected(), NOW)
+    assert decide(pod(), options, UncollectedStrategy(), NOW).is_removable
+    held = decide(pod(finalizers=["a/b", "orphan"]), options, UncollectedStrategy(), NOW)
     assert (held.is_removable, list(held.finalizers)) == (False, ["a/b"])
 
 

@@ -22,7 +22,7 @@ SERVICES = "/api/v1/namespaces/shop/services"
 MERGE = "application/merge-patch+json"
 
 
-class Two:
+class TwoEngines:
     """Two engines on one log: `here` is outdated after each write of `there`, because neither engine is notified of the
     other's commits.
     """
@@ -42,11 +42,11 @@ class Two:
 
 
 @pytest.fixture
-def two() -> Two:
-    return Two()
+def two() -> TwoEngines:
+    return TwoEngines()
 
 
-def test_a_most_recent_read_sees_writes_of_other_processes(two: Two) -> None:
+def test_a_most_recent_read_sees_writes_of_other_processes(two: TwoEngines) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     assert two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": "0"}).code == 404
     assert two.here.send("GET", f"{MAPS}/a").code == 200
@@ -55,7 +55,7 @@ def test_a_most_recent_read_sees_writes_of_other_processes(two: Two) -> None:
     assert len(two.here.send("GET", MAPS).body["items"]) == 2
 
 
-def test_a_request_waits_for_a_newer_resource_version(two: Two) -> None:
+def test_a_request_waits_for_a_newer_resource_version(two: TwoEngines) -> None:
     created = two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}}).body["metadata"]["resourceVersion"]
     assert two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": created}).code == 200
     later = two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": "99"})
@@ -63,7 +63,7 @@ def test_a_request_waits_for_a_newer_resource_version(two: Two) -> None:
     assert later.body["details"]["retryAfterSeconds"] == 1
 
 
-def test_a_stale_cache_refuses_nothing(two: Two) -> None:
+def test_a_stale_cache_refuses_nothing(two: TwoEngines) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     assert two.here.send("PATCH", f"{MAPS}/a", {"data": {"k": "1"}}, media_type=MERGE).code == 200
     two.elsewhere("DELETE", f"{MAPS}/a")
@@ -77,7 +77,7 @@ def test_a_stale_cache_refuses_nothing(two: Two) -> None:
     assert two.here.send("POST", MAPS.replace("shop", "new"), {"metadata": {"name": "a"}}).code == 201
 
 
-def test_a_changed_object_is_never_treated_as_unchanged(two: Two) -> None:
+def test_a_changed_object_is_never_treated_as_unchanged(two: TwoEngines) -> None:
     two.here.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     two.elsewhere("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "2"}})
     again = two.here.send("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "1"}})
@@ -85,14 +85,14 @@ def test_a_changed_object_is_never_treated_as_unchanged(two: Two) -> None:
     assert two.here.send("GET", f"{MAPS}/a").body["data"] == {"k": "1"}
 
 
-def test_a_patch_applies_to_the_latest_object(two: Two) -> None:
+def test_a_patch_applies_to_the_latest_object(two: TwoEngines) -> None:
     two.here.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "1"}})
     two.elsewhere("PATCH", f"{MAPS}/a", {"data": {"l": "1"}}, media_type=MERGE)
     patched = two.here.send("PATCH", f"{MAPS}/a", {"data": {"m": "1"}}, media_type=MERGE)
     assert patched.body["data"] == {"k": "1", "l": "1", "m": "1"}
 
 
-def test_an_outdated_resource_version_is_refused(two: Two) -> None:
+def test_an_outdated_resource_version_is_refused(two: TwoEngines) -> None:
     created = two.here.send("POST", MAPS, {"metadata": {"name": "a"}}).body["metadata"]
     two.elsewhere("PATCH", f"{MAPS}/a", {"data": {"l": "1"}}, media_type=MERGE)
     body = {"metadata": {"name": "a", "resourceVersion": created["resourceVersion"]}, "data": {"k": "3"}}
@@ -104,13 +104,13 @@ def test_an_outdated_resource_version_is_refused(two: Two) -> None:
     assert two.here.send("DELETE", f"{MAPS}/a", preconditions).code == 409
 
 
-def test_a_name_created_by_another_process_conflicts(two: Two) -> None:
+def test_a_name_created_by_another_process_conflicts(two: TwoEngines) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     refused = two.here.send("POST", MAPS, {"metadata": {"name": "a"}})
     assert (refused.code, refused.body["details"]) == (409, {"name": "a", "kind": "configmaps"})
 
 
-def test_an_address_allocated_by_another_process_is_replaced(two: Two) -> None:
+def test_an_address_allocated_by_another_process_is_replaced(two: TwoEngines) -> None:
     spec = {"ports": [{"port": 80}]}
     two.here.engine._random = Random(3)
     two.there.engine._random = Random(3)
@@ -120,13 +120,13 @@ def test_an_address_allocated_by_another_process_is_replaced(two: Two) -> None:
     assert ours.body["spec"]["clusterIP"] != theirs
 
 
-def test_a_put_to_an_object_created_elsewhere_updates_it(two: Two) -> None:
+def test_a_put_to_an_object_created_elsewhere_updates_it(two: TwoEngines) -> None:
     two.elsewhere("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}})
     refused = two.here.send("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     assert refused.code == 422  # the write is now an update, and an update of a Lease needs a version
 
 
-def test_a_collection_deletion_tolerates_deleted_and_changed_objects(two: Two) -> None:
+def test_a_collection_deletion_tolerates_deleted_and_changed_objects(two: TwoEngines) -> None:
     for number in range(4):
         two.here.send("POST", MAPS, {"metadata": {"name": f"o{number}"}})
     kind = two.here.kinds.find("", "v1", "configmaps")

@@ -272,7 +272,7 @@ def test_the_wait_of_a_refused_eviction_is_limited(stage: Stage) -> None:
     assert stage.send("POST", f"{PODS}/p/eviction", EVICTION).code == 429
 
 
-class Seeing(Plugin):
+class SpecRecorder(Plugin):
     """A plugin that records the specs of pods whose status is written."""
 
     name: ClassVar[str] = "Seeing"
@@ -288,7 +288,7 @@ class Seeing(Plugin):
 
 
 def test_a_written_status_is_stored_with_defaults_of_status_and_spec() -> None:
-    plugin = Seeing()
+    plugin = SpecRecorder()
     stage = Stage(plugins=[plugin])
     stage.namespace("shop")
     stage.send("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "default"}})

@@ -13,7 +13,7 @@ from ctrlmgr.expressions.types import Type
 OBJECT = {"a": {"b": 1}, "name": "web-1", "none": None, "labels": {"x": "1", "y": "2"}, "items": [{"n": 1}, {"n": 2}]}
 
 
-class Declared:
+class DeclaredType:
     """The CEL declaration of one object type."""
 
     def field(self, name: str, field: str) -> Type | None:
@@ -45,7 +45,7 @@ ENVIRONMENT = Environment(
         "authorizer": AUTHORIZER_TYPE,
     },
     Functions(LIBRARIES),
-    Declared(),
+    DeclaredType(),
 )
 
 

@@ -28,7 +28,7 @@ PLURALS = {"v1/ConfigMap": "/api/v1/namespaces/default/configmaps"}
 PLURALS |= {"example.com/v1/Shop": "/apis/example.com/v1/namespaces/default/shops"}
 
 
-class Served:
+class HttpsCluster:
     """A cluster behind HTTPS."""
 
     def __init__(self, server: ServerProcess) -> None:

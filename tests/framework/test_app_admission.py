@@ -21,7 +21,7 @@ class MapData(Model):
     size: str = ""
 
 
-class Sized(Kind, api_version="v1", kind="ConfigMap"):
+class DeclaredKeyConfigMap(Kind, api_version="v1", kind="ConfigMap"):
     """A ConfigMap whose `data` has one declared key."""
 
     data: MapData = MapData()
@@ -39,8 +39,8 @@ def a_map(name: str = "a", **data: str) -> dict[str, object]:
 def test_a_function_changes_objects_and_keeps_fields_unknown_to_its_class() -> None:
     app = App("rules")
 
-    @app.admission(Sized)
-    def sized(found: Sized, write: Write) -> None:
+    @app.admission(DeclaredKeyConfigMap)
+    def sized(found: DeclaredKeyConfigMap, write: Write) -> None:
         found.data.size = found.data.size or "small"
         found.labels["by"] = write.user
 

@@ -20,7 +20,7 @@ from ctrlmgr.framework.app_permissions import Right, declared_rights, manifests,
 from ctrlmgr.testing import Harness
 from ctrlmgr.testing.served import ServerProcess
 from examples.shop import Shop, ShopSpec, app
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 from tests.framework.test_run import FAST, run
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +137,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
-def as_account(cluster: Served, folder: Path, name: str) -> Path:
+def as_account(cluster: HttpsCluster, folder: Path, name: str) -> Path:
     """Return a kubeconfig with the token of a ServiceAccount."""
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -151,7 +151,7 @@ def as_account(cluster: Served, folder: Path, name: str) -> Path:
 
 
 def test_the_generated_rights_of_an_app_suffice(server: ServerProcess, tmp_path: Path) -> None:
-    cluster, client = Served(server), Client.connect(server.kubeconfig)
+    cluster, client = HttpsCluster(server), Client.connect(server.kubeconfig)
     told = rbac(tmp_path, "shop:app")
     for each in yaml.safe_load_all(told.stdout):
         client.create(each)
@@ -210,7 +210,7 @@ def closed(service, write):
 
 
 def test_an_app_with_rules_can_register_its_webhooks(server: ServerProcess, tmp_path: Path) -> None:
-    cluster, client = Served(server), Client.connect(server.kubeconfig)
+    cluster, client = HttpsCluster(server), Client.connect(server.kubeconfig)
     (tmp_path / "ruled.py").write_text(RULED)
     told = rbac(tmp_path, "ruled.py", "--image", "ruled:1")
     objects = {each["kind"]: each for each in yaml.safe_load_all(told.stdout)}

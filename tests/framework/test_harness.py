@@ -168,7 +168,7 @@ def test_a_reconcile_sees_the_state_of_the_previous_one() -> None:
 # Daemons
 
 
-class Story:
+class DaemonApp:
     """An app with a daemon that counts its steps, and a record of these steps."""
 
     def __init__(self, fails: int = 0, ends_after: int = 1000, pause: Any = 5) -> None:
@@ -194,7 +194,7 @@ class Story:
 
 
 def test_a_daemon_runs_as_long_as_its_object() -> None:
-    story = Story()
+    story = DaemonApp()
     story.cluster.create(lamp())
     story.cluster.advance(12)
     found = story.cluster.get(Lamp, "hall")
@@ -213,7 +213,7 @@ def test_a_daemon_runs_as_long_as_its_object() -> None:
 
 
 def test_a_recreated_object_has_a_new_daemon() -> None:
-    story = Story()
+    story = DaemonApp()
     story.cluster.create(lamp())
     story.cluster.settle()
     story.cluster.delete(Lamp, "hall")
@@ -223,7 +223,7 @@ def test_a_recreated_object_has_a_new_daemon() -> None:
 
 
 def test_a_daemon_ends_when_its_controller_does() -> None:
-    story = Story()
+    story = DaemonApp()
     story.cluster.create(lamp())
     story.cluster.settle()
     story.cluster.restart()
@@ -233,7 +233,7 @@ def test_a_daemon_ends_when_its_controller_does() -> None:
 
 
 def test_a_returned_daemon_is_not_restarted() -> None:
-    story = Story(ends_after=2)
+    story = DaemonApp(ends_after=2)
     story.cluster.create(lamp())
     story.cluster.advance(60)
     story.cluster.patch(Lamp, "hall", {"spec": {"minutes": 9}})
@@ -242,7 +242,7 @@ def test_a_returned_daemon_is_not_restarted() -> None:
 
 
 def test_a_failed_daemon_is_restarted() -> None:
-    story = Story(fails=2)
+    story = DaemonApp(fails=2)
     story.cluster.create(lamp())
     story.cluster.advance(1)
     assert story.told == ["begins", "ends", "begins", "ends", "begins"]
@@ -251,7 +251,7 @@ def test_a_failed_daemon_is_restarted() -> None:
 
 @pytest.mark.parametrize("pause", [-1, "5", None, True])
 def test_a_daemon_yields_seconds(pause: Any) -> None:
-    story = Story(pause=pause)
+    story = DaemonApp(pause=pause)
     story.cluster.create(lamp())
     with pytest.raises(AssertionError, match="not the seconds to sleep"):
         story.cluster.settle()

@@ -109,14 +109,14 @@ def bookmark(revision: int, *, ends_list: bool = False) -> bytes:
     )
 
 
-class Impatient(threading.Event):
+class NeverStopped(threading.Event):
     """A stop event that is never set, so that tests do not wait."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return self.is_set()
 
 
-class Scripted(Api):
+class ScriptedApi(Api):
     """A server that responds to each watch with a list of lines or an error, as a test specifies."""
 
     def __init__(self, *watches: list[bytes] | ApiError, found: bool = True) -> None:
@@ -126,7 +126,7 @@ class Scripted(Api):
         self.seconds: list[int] = []
         self.lists = 0
         self.is_found = found
-        self.stop = Impatient()
+        self.stop = NeverStopped()
 
     def find(self, resource: Resource) -> Served:
         if not self.is_found:
@@ -150,7 +150,7 @@ class Scripted(Api):
         yield from said
 
 
-def follow(api: Scripted, only: Key | None = None) -> list[Message]:
+def follow(api: ScriptedApi, only: Key | None = None) -> list[Message]:
     """Follow a resource until the end of the server's script, and return the received changes."""
     told: SimpleQueue[Message] = SimpleQueue()
     stream = Stream(api, SHOPS, told, clock=FakeClock(), random=Random(1), only=only)
@@ -170,7 +170,7 @@ def shown(message: Message) -> tuple[Any, ...]:
 
 def test_a_list_is_streamed_and_then_watched() -> None:
     first = [line("ADDED", shop("a", 3)), line("ADDED", shop("b", 5)), bookmark(7, ends_list=True)]
-    api = Scripted([*first, line("MODIFIED", shop("a", 8)), bookmark(9)], [line("DELETED", shop("b", 11))])
+    api = ScriptedApi([*first, line("MODIFIED", shop("a", 8)), bookmark(9)], [line("DELETED", shop("b", 11))])
     assert [shown(each) for each in follow(api)] == [
         ("listed", 7, ["a", "b"]),
         ("MODIFIED", 8, "a"),
@@ -198,7 +198,7 @@ REFUSALS = [
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_without_streaming_pages_are_requested_at_once(refusal: ApiError, told: bool) -> None:
     first = [line("ADDED", shop("a", 3)), line("ERROR", status_responses.failure(refusal))] if told else refusal
-    api = Scripted(first, [line("ADDED", shop("new", 41))], Expired(40, 50))
+    api = ScriptedApi(first, [line("ADDED", shop("new", 41))], Expired(40, 50))
     assert [shown(each) for each in follow(api)] == [
         ("listed", 40, ["listed"]),
         ("ADDED", 41, "new"),
@@ -208,14 +208,14 @@ def test_without_streaming_pages_are_requested_at_once(refusal: ApiError, told: 
 
 
 def test_an_incomplete_streamed_list_is_discarded() -> None:
-    api = Scripted([line("ADDED", shop("a", 3)), bookmark(4)], [line("ADDED", shop("new", 41))])
+    api = ScriptedApi([line("ADDED", shop("a", 3)), bookmark(4)], [line("ADDED", shop("new", 41))])
     assert [shown(each) for each in follow(api)] == [("listed", 40, ["listed"]), ("ADDED", 41, "new")]
     assert api.seconds[0] <= 60  # the client does not wait longer for a server that never ends the initial list
     assert api.seconds[1] >= 300
 
 
 def test_a_busy_server_is_requested_again_for_a_stream() -> None:
-    api = Scripted(TooManyRequests("later"), [bookmark(7, ends_list=True)])
+    api = ScriptedApi(TooManyRequests("later"), [bookmark(7, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, [])]
     assert api.lists == 0
 
@@ -224,7 +224,7 @@ def test_a_busy_server_is_requested_again_for_a_stream() -> None:
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_after_a_temporary_failure_a_watch_resumes(refusal: ApiError, told: bool) -> None:
     first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
-    api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 8))])
+    api = ScriptedApi([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("ADDED", 8, "a")]
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "8"]
 
@@ -233,30 +233,30 @@ def test_after_a_temporary_failure_a_watch_resumes(refusal: ApiError, told: bool
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_an_unknown_revision_causes_a_new_list(refusal: ApiError, told: bool) -> None:
     first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
-    api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 2)), bookmark(3, ends_list=True)])
+    api = ScriptedApi([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 2)), bookmark(3, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 3, ["a"])]
 
 
 def test_an_expired_revision_causes_a_new_list() -> None:
     gone = line("ERROR", status_responses.failure(Expired(9, 20)))
     again = [line("ADDED", shop("b", 21)), bookmark(22, ends_list=True)]
-    api = Scripted([bookmark(7, ends_list=True), gone], again, Expired(22, 30), [bookmark(31, ends_list=True)])
+    api = ScriptedApi([bookmark(7, ends_list=True), gone], again, Expired(22, 30), [bookmark(31, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 22, ["b"]), ("listed", 31, [])]
 
 
 def test_a_broken_watch_resumes_at_its_revision() -> None:
     whole = [line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)]
-    api = Scripted(whole, ServiceUnavailable("the line broke"), [b"no json"], [line("ADDED", shop("c", 8))])
+    api = ScriptedApi(whole, ServiceUnavailable("the line broke"), [b"no json"], [line("ADDED", shop("c", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, ["a"]), ("ADDED", 8, "c")]
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "7", "8"]
 
 
 def test_an_unserved_kind_has_no_objects_until_it_is_served() -> None:
-    api = Scripted([line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)], found=False)
+    api = ScriptedApi([line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)], found=False)
     assert [shown(each) for each in follow(api)] == [("listed", 0, []), ("listed", 7, ["a"])]
 
 
 def test_a_single_object_can_be_followed() -> None:
-    api = Scripted([bookmark(7, ends_list=True)])
+    api = ScriptedApi([bookmark(7, ends_list=True)])
     follow(api, only=Key("default", "mine"))
     assert api.asked[0]["fieldSelector"] == "metadata.name=mine"

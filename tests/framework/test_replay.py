@@ -18,7 +18,7 @@ from ctrlmgr import cli
 from ctrlmgr.framework.app_loading import load_app
 from ctrlmgr.testing.replays import Replayer
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.served import Served
+from tests.framework.served import HttpsCluster
 from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop.py"
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / f"{OTHER}.py").write_text(EXAMPLE.read_text().replace("{price} {shop", "{shop.name}: {price} {shop"))
     url = f"sqlite:///{folder}/log.db"
     with ServerProcess(folder, "--database", url, "--app", "shop:app") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         check_scenario(cluster)
         cluster.delete("example.com/v1/Shop", "corner")
         cluster.eventually(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)

@@ -19,7 +19,7 @@ import yaml
 from ctrlmgr import Client, Invalid, Metadata, NotFound, cli
 from ctrlmgr.testing.served import ServerProcess
 from examples.shop import Shop, ShopSpec
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 from tests.framework.shops import SHOP, check_scenario
 from tests.free_ports import free_ports
 
@@ -83,7 +83,7 @@ def use_typed_client(server: ServerProcess) -> None:
 
 
 def test_the_example_operator_and_a_typed_client_run(server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     with run(server, "scenario", "shop:app"):
         check_scenario(cluster)
         assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"]
@@ -103,7 +103,7 @@ def test_an_app_outlives_its_server_and_exports_metrics(tmp_path: Path) -> None:
     listens: tuple[str, ...] = ("--listen", f"127.0.0.1:{port}", "--database", f"sqlite:///{tmp_path}/log.db")
     listens += ("--token-auth-file", str(tokens))
     with ServerProcess(tmp_path, *listens) as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         config = yaml.safe_load(server.kubeconfig.read_text())
         config["users"][0]["user"] = {"token": "secret"}  # each server of the tests has another administrator's token
         operator = tmp_path / "operator.yaml"
@@ -113,7 +113,7 @@ def test_an_app_outlives_its_server_and_exports_metrics(tmp_path: Path) -> None:
             wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is not None)
             server.stop()
             with ServerProcess(tmp_path, *listens) as again:
-                cluster = Served(again)
+                cluster = HttpsCluster(again)
                 cluster.patch("example.com/v1/Shop", "corner", {"spec": {"currency": "SEK"}})
                 wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices")["data"]["tea"] == "3 SEK")
                 with urlopen(f"http://127.0.0.1:{pages}/metrics", timeout=10) as answer:
@@ -123,7 +123,7 @@ def test_an_app_outlives_its_server_and_exports_metrics(tmp_path: Path) -> None:
 
 
 def test_one_process_leads_and_another_takes_over(server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     lease = f"{LEASE}shops"
     with run(server, "first", "shop:app", "--leader-elect-resource-name", "shops", *FAST) as first:
         wait_until(lambda: cluster.is_served(lease) and bool(cluster.ask("GET", lease)["spec"]["holderIdentity"]))
@@ -138,7 +138,7 @@ def test_one_process_leads_and_another_takes_over(server: ServerProcess) -> None
 
 
 def test_built_in_controllers_run_in_the_app(server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
     cluster.ask("POST", "/api/v1/namespaces/default/services", service)
@@ -223,7 +223,7 @@ def test_an_unrunnable_app_is_reported_in_one_line(
 
 
 def test_only_the_given_namespace_is_followed(server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
     mine = "/apis/example.com/v1/namespaces/mine/shops"
     with run(server, "namespace", "shop:app", "--namespace", "mine"):

@@ -14,7 +14,7 @@ from examples.shop import ConfigMap, Shop, app
 from tests.framework.shops import SHOP, check_scenario
 
 
-class InHarness:
+class HarnessCluster:
     def __init__(self) -> None:
         self.harness = Harness(app)
 
@@ -42,7 +42,7 @@ class InHarness:
 
 
 def test_the_example_operator_runs_in_the_harness() -> None:
-    check_scenario(InHarness())
+    check_scenario(HarnessCluster())
 
 
 def test_the_end_state_is_independent_of_the_order() -> None:

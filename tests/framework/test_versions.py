@@ -18,7 +18,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.remote.controller_process import SelectedControllers
 from ctrlmgr.testing.served import ServerProcess
 from tests.e2e.widgets import DEFINITIONS, Hook, definition, version
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 from tests.framework.test_run import run
 
 GROUP = "versions.example.com"
@@ -63,7 +63,7 @@ def hook(folder: Path) -> Iterator[Hook]:
         yield hook
 
 
-def define(cluster: Served, **spec: Any) -> None:
+def define(cluster: HttpsCluster, **spec: Any) -> None:
     """Define a kind with the versions v1, which is stored, and v2, which is preferred, and create an object."""
     versions = version("v1", "size"), version("v2", "width", storage=False)
     cluster.ask("POST", DEFINITIONS, definition(GROUP, *versions, **spec))
@@ -73,7 +73,7 @@ def define(cluster: Served, **spec: Any) -> None:
     cluster.ask("POST", path, widget)
 
 
-def size(cluster: Served, name: str) -> Any:
+def size(cluster: HttpsCluster, name: str) -> Any:
     found = cluster.get("v1/ConfigMap", f"w-{name}")
     return found and found["data"]["size"]
 
@@ -83,7 +83,7 @@ def test_an_app_reads_its_version_regardless_of_the_stored_one(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(folder))
     with ServerProcess(folder, "--database", "memory:") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         define(cluster, conversion=hook.conversion)
         alone = "--leader-elect=false"
         with run(server, "old", "old:app", alone), run(server, "new", "new:app", alone):
@@ -93,7 +93,7 @@ def test_an_app_reads_its_version_regardless_of_the_stored_one(
 def test_serve_refuses_versions_that_need_a_webhook(folder: Path, hook: Hook) -> None:
     database = ("--database", f"sqlite:///{folder}/log.db")
     with ServerProcess(folder, *database) as server:
-        define(Served(server), conversion=hook.conversion)
+        define(HttpsCluster(server), conversion=hook.conversion)
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", *database, "--app", "new:app"]
     environment = {**os.environ, "CTRLMGR_DATA_DIR": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False, timeout=60)
@@ -107,7 +107,7 @@ def test_serve_refuses_versions_that_need_a_webhook(folder: Path, hook: Hook) ->
 def test_serve_reads_every_version_without_a_conversion_webhook(folder: Path) -> None:
     (folder / "new.py").write_text(APP.format(name="new", field="size", version="v2"))
     with ServerProcess(folder, "--database", "memory:", "--app", "new:app") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         define(cluster)
         wait_until(lambda: size(cluster, "new") == "3")
 

@@ -89,7 +89,7 @@ class Loop:
         return self.now
 
 
-class Presented:
+class PresentedCertificate:
     """The part of `ssl.SSLObject` that returns the client's certificate to the server."""
 
     def getpeercert(self, binary_form: bool) -> bytes:
@@ -114,7 +114,7 @@ class Transport(asyncio.Transport):
         self.closed = self.aborted = False
 
     def get_extra_info(self, name: str, default: object = None) -> Any:
-        return {"peercert": self.certificate, "ssl_object": Presented()}.get(name, default)
+        return {"peercert": self.certificate, "ssl_object": PresentedCertificate()}.get(name, default)
 
     def write(self, data: Any) -> None:
         assert not self.is_closing(), "uvloop says that on the standard error output"

@@ -53,7 +53,7 @@ def pipe() -> tuple[Pipe, Pipe]:
     return one, two
 
 
-class Kept:
+class StoringReceiver:
     """A receiver that stores the received bytes."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ LIMIT = 100_000
 CERTIFICATES = (b"jane's",)
 
 
-class Line(LineAnswers):
+class RecordedConnection(LineAnswers):
     """A connection with one request; the connection records the written bytes and the calls."""
 
     def __init__(self, room: int = 1 << 30) -> None:
@@ -78,7 +78,7 @@ class Line(LineAnswers):
         self.done.append(keep_alive)
 
 
-def exchange(line: Line, bounds: Bounds = DEFAULT, **head: Any) -> Exchange:
+def exchange(line: RecordedConnection, bounds: Bounds = DEFAULT, **head: Any) -> Exchange:
     return Exchange(
         Head(**{"method": "POST", "path": b"/", "query": b"", "headers": HeaderLines(), **head}), line, bounds
     )
@@ -86,7 +86,7 @@ def exchange(line: Line, bounds: Bounds = DEFAULT, **head: Any) -> Exchange:
 
 def test_a_received_body_is_returned_at_once() -> None:
     async def read() -> bytes:
-        asked = exchange(Line())
+        asked = exchange(RecordedConnection())
         asked.receive(b"one ")
         asked.receive(b"two")
         asked.end()
@@ -97,7 +97,7 @@ def test_a_received_body_is_returned_at_once() -> None:
 
 def test_a_missing_body_is_awaited() -> None:
     async def read() -> bytes:
-        asked = exchange(Line())
+        asked = exchange(RecordedConnection())
         loop = asyncio.get_running_loop()
         loop.call_soon(asked.receive, b"one ")
         loop.call_soon(asked.receive, b"two")
@@ -108,7 +108,7 @@ def test_a_missing_body_is_awaited() -> None:
 
 
 def test_a_body_that_does_not_arrive_times_out() -> None:
-    asked = exchange(Line())
+    asked = exchange(RecordedConnection())
     asked.receive(b"half")
     with pytest.raises(BodyTooSlow):
         asyncio.run(asked.body(LIMIT, 0))
@@ -117,7 +117,7 @@ def test_a_body_that_does_not_arrive_times_out() -> None:
 @pytest.mark.parametrize("sizes", [[LIMIT + 1], [60_000] * 2, [1] * 10 + [LIMIT]])
 def test_a_body_is_read_to_its_limit(sizes: list[int]) -> None:
     async def read() -> None:
-        line = Line()
+        line = RecordedConnection()
         asked = exchange(line)
         loop = asyncio.get_running_loop()
         for size in sizes:
@@ -132,7 +132,7 @@ def test_a_body_is_read_to_its_limit(sizes: list[int]) -> None:
 
 def test_nothing_is_received_without_a_read() -> None:
     async def read() -> bytes:
-        line = Line()
+        line = RecordedConnection()
         asked = exchange(line)
         asked.receive(b"x" * DEFAULT.unread_bytes)
         assert line.turns == []
@@ -148,7 +148,7 @@ def test_nothing_is_received_without_a_read() -> None:
 
 def test_all_bodies_share_a_limit_except_short_ones() -> None:
     bounds = replace(DEFAULT, short_body=1000)
-    line = Line(room=50_000)
+    line = RecordedConnection(room=50_000)
     first, second, short = exchange(line, bounds), exchange(line, bounds), exchange(line, bounds)
     first.receive(b"x" * 40_000)
     second.receive(b"x" * 40_000)
@@ -166,7 +166,7 @@ def test_all_bodies_share_a_limit_except_short_ones() -> None:
 
 def test_a_client_that_disconnects_while_sending_is_detected() -> None:
     async def read() -> None:
-        asked = exchange(Line())
+        asked = exchange(RecordedConnection())
         asyncio.get_running_loop().call_soon(asked.lose)
         await asked.body(LIMIT, 60)
 
@@ -175,7 +175,7 @@ def test_a_client_that_disconnects_while_sending_is_detected() -> None:
 
 
 def test_a_client_gets_100_continue_only_when_its_body_is_read() -> None:
-    line = Line()
+    line = RecordedConnection()
     asked = exchange(line, expects_continue=True)
     assert line.written == b""
     asked.end()
@@ -183,13 +183,13 @@ def test_a_client_gets_100_continue_only_when_its_body_is_read() -> None:
     assert line.written == CONTINUE
     asked.answer(200, [], b"")
     assert line.done == [True]
-    refused = exchange(line := Line(), expects_continue=True)
+    refused = exchange(line := RecordedConnection(), expects_continue=True)
     refused.answer(413, [], b"")
     assert (line.done, b"\r\nconnection: close\r\n" in line.written) == ([False], True)
 
 
 def test_a_response_is_one_write() -> None:
-    line = Line()
+    line = RecordedConnection()
     exchange(line).answer(201, [(b"x", b"y")], b"body")
     assert line.written == b"HTTP/1.1 201 Created\r\ndate: now\r\nx: y\r\ncontent-length: 4\r\n\r\nbody"
     assert line.done == [True]
@@ -197,13 +197,13 @@ def test_a_response_is_one_write() -> None:
 
 @pytest.mark.parametrize("code", [204, 304])
 def test_a_response_without_a_body_has_no_length(code: int) -> None:
-    line = Line()
+    line = RecordedConnection()
     exchange(line).answer(code, [], b"")
     assert b"content-length" not in line.written
 
 
 def test_the_response_to_head_has_no_body() -> None:
-    whole, pieces = Line(), Line()
+    whole, pieces = RecordedConnection(), RecordedConnection()
     exchange(whole, method="HEAD").answer(200, [], b"body")
     assert whole.written.endswith(b"content-length: 4\r\n\r\n")
     stream = exchange(pieces, method="HEAD").begin(200, [])
@@ -225,7 +225,7 @@ def test_the_response_to_head_has_no_body() -> None:
 def test_a_stream_has_the_framing_of_its_protocol(
     version: str, headers: list[Header], expected: bytes, keep_alive: bool
 ) -> None:
-    line = Line()
+    line = RecordedConnection()
     stream = exchange(line, version=version).begin(200, headers)
     stream.write(chunk(b"onetwo"))
     stream.send(b"three")
@@ -238,7 +238,7 @@ def test_a_stream_has_the_framing_of_its_protocol(
 
 @pytest.mark.parametrize("body", [b"less", b"more than that"])
 def test_a_stream_of_a_wrong_length_is_aborted(body: bytes) -> None:
-    line = Line()
+    line = RecordedConnection()
     stream = exchange(line).begin(200, [(b"content-length", b"8")])
     stream.send(body)
     stream.end()
@@ -246,7 +246,7 @@ def test_a_stream_of_a_wrong_length_is_aborted(body: bytes) -> None:
 
 
 def test_writes_after_a_disconnect_are_discarded() -> None:
-    line = Line()
+    line = RecordedConnection()
     asked, streaming = exchange(line), exchange(line)
     stream = streaming.begin(200, [])
     written = line.written
@@ -263,7 +263,7 @@ def test_writes_after_a_disconnect_are_discarded() -> None:
 
 
 def test_a_request_has_one_response() -> None:
-    asked = exchange(Line())
+    asked = exchange(RecordedConnection())
     asked.answer(200, [], b"")
     with pytest.raises(RuntimeError, match="already begun"):
         asked.answer(200, [], b"")
@@ -272,17 +272,17 @@ def test_a_request_has_one_response() -> None:
 @pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
 def test_a_header_with_a_line_break_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="a line break"):
-        exchange(Line()).answer(200, [(b"x", value)], b"")
+        exchange(RecordedConnection()).answer(200, [(b"x", value)], b"")
 
 
 def test_the_client_has_an_address_and_a_certificate() -> None:
-    asked = exchange(Line())
+    asked = exchange(RecordedConnection())
     assert (asked.peer, asked.certificates) == ("192.0.2.7", CERTIFICATES)
 
 
 def test_a_counted_body_that_stalls_times_out_early() -> None:
     async def read(came: int) -> None:
-        line = Line(room=50_000)
+        line = RecordedConnection(room=50_000)
         asked = exchange(line, replace(DEFAULT, short_body=1000, body_pause=0, body_progress=1))
         asked.receive(b"x" * came)
         try:
@@ -297,7 +297,9 @@ def test_a_counted_body_that_stalls_times_out_early() -> None:
 
 def test_a_body_that_progresses_is_awaited() -> None:
     async def read() -> bytes:
-        asked = exchange(Line(room=50_000), replace(DEFAULT, short_body=10, body_pause=0, body_progress=2))
+        asked = exchange(
+            RecordedConnection(room=50_000), replace(DEFAULT, short_body=10, body_pause=0, body_progress=2)
+        )
         pieces = iter([b"xx"] * 20)
 
         def send() -> None:
@@ -314,7 +316,7 @@ def test_a_body_that_progresses_is_awaited() -> None:
     assert len(asyncio.run(read())) == 40
 
 
-def pieces(line: Line, *parts: bytes, count: int) -> list[bytes]:
+def pieces(line: RecordedConnection, *parts: bytes, count: int) -> list[bytes]:
     """Return the first parts of a body that an application reads, if the body arrives while the application waits."""
 
     async def read() -> list[bytes]:
@@ -328,7 +330,7 @@ def pieces(line: Line, *parts: bytes, count: int) -> list[bytes]:
 
 
 def test_a_body_is_read_in_pieces_until_an_empty_one() -> None:
-    line = Line()
+    line = RecordedConnection()
     assert b"".join(pieces(line, b"one ", b"two", count=2)) == b"one two"
     assert pieces(line, count=1) == [b""]
     assert line.held == 0
@@ -336,7 +338,7 @@ def test_a_body_is_read_in_pieces_until_an_empty_one() -> None:
 
 def test_a_client_is_paused_while_its_body_is_not_read() -> None:
     async def read() -> tuple[list[str], list[str]]:
-        line = Line()
+        line = RecordedConnection()
         asked = exchange(line)
         asked.receive(b"x" * (DEFAULT.unread_bytes + 1))
         before = list(line.turns)
@@ -350,10 +352,10 @@ def test_a_client_is_paused_while_its_body_is_not_read() -> None:
 
 def test_a_missing_piece_or_a_disconnect_is_an_error() -> None:
     async def late() -> None:
-        await exchange(Line()).piece(0)
+        await exchange(RecordedConnection()).piece(0)
 
     async def gone() -> None:
-        asked = exchange(Line())
+        asked = exchange(RecordedConnection())
         asyncio.get_running_loop().call_soon(asked.lose)
         await asked.piece(60)
 
@@ -365,7 +367,7 @@ def test_a_missing_piece_or_a_disconnect_is_an_error() -> None:
 
 def test_a_disconnect_is_reported_once() -> None:
     ended: list[int] = []
-    asked = exchange(Line())
+    asked = exchange(RecordedConnection())
     asked.on_lost(lambda: ended.append(1))
     asked.lose()
     asked.lose()

@@ -18,7 +18,7 @@ CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
 BAD, TOO_LARGE = "400 Bad Request", "431 Request Header Fields Too Large"
 
 
-class Heard:
+class ParserResults:
     """A request parser, and the results of parsing."""
 
     def __init__(self, bounds: Bounds = DEFAULT) -> None:
@@ -42,7 +42,7 @@ class Heard:
     def on_end(self) -> None:
         self.ended += 1
 
-    def feed(self, data: bytes, piece: int = 65_536) -> Heard:
+    def feed(self, data: bytes, piece: int = 65_536) -> ParserResults:
         for at in range(0, len(data), piece):
             self.parser.feed(data[at : at + piece])
         return self
@@ -63,7 +63,7 @@ def test_requests_are_equal_for_any_chunks(piece: int) -> None:
         + b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\n\r\n\r\n\r\n"
         + b"DELETE /a%2Fb?c=%20d&e HTTP/1.0\r\nX-Two: 1\r\nx-two: 2\r\n\r\n"
     )
-    heard = Heard().feed(sent, piece)
+    heard = ParserResults().feed(sent, piece)
     assert [(head.method, head.path, head.query, head.version, head.keep_alive) for head in heard.heads] == [
         ("GET", b"/version", b"", "1.1", True),
         ("POST", b"/", b"", "1.1", True),
@@ -89,7 +89,7 @@ TARGETS = {
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_is_parsed_in_every_form(target: bytes) -> None:
-    head = Heard().feed(b"OPTIONS %b HTTP/1.1\r\nhost: x\r\n\r\n" % target).heads[0]
+    head = ParserResults().feed(b"OPTIONS %b HTTP/1.1\r\nhost: x\r\n\r\n" % target).heads[0]
     assert (head.path, head.query) == TARGETS[target]
 
 
@@ -123,12 +123,12 @@ def test_a_target_is_parsed_in_every_form(target: bytes) -> None:
 )
 @pytest.mark.parametrize("piece", [1, 65_536])
 def test_ambiguous_requests_are_refused(sent: bytes, piece: int) -> None:
-    assert Heard().refusal(sent, piece) == BAD
+    assert ParserResults().refusal(sent, piece) == BAD
 
 
 @pytest.mark.parametrize("host", [b"x:6443", b"[::1]:6443", b"a_b.c~d", b"", b"x \t"])
 def test_a_host_is_valid_as_in_go(host: bytes) -> None:
-    assert Heard().feed(b"GET / HTTP/1.1\r\nhost: %b\r\n\r\n" % host).ended == 1
+    assert ParserResults().feed(b"GET / HTTP/1.1\r\nhost: %b\r\n\r\n" % host).ended == 1
 
 
 @pytest.mark.parametrize(
@@ -138,28 +138,28 @@ def test_a_host_is_valid_as_in_go(host: bytes) -> None:
 @pytest.mark.parametrize("piece", [1, 65_536])
 def test_chunked_is_the_only_accepted_transfer_encoding(coding: bytes, piece: int) -> None:
     sent = POST + b"transfer-encoding: %b\r\n\r\n" % coding
-    assert Heard().refusal(sent, piece) == "501 Not Implemented"
+    assert ParserResults().refusal(sent, piece) == "501 Not Implemented"
 
 
 def test_the_transfer_encoding_is_case_insensitive() -> None:
-    assert Heard().feed(POST + b"transfer-encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n").bodies == [b"a"]
+    assert ParserResults().feed(POST + b"transfer-encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n").bodies == [b"a"]
 
 
 @pytest.mark.parametrize("target", [b"/" + b"a" * LONGEST_TARGET, b"/?" + b"a=%41&" * 30_000])
 def test_the_length_of_a_target_is_limited(target: bytes) -> None:
-    assert Heard().refusal(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target) == "414 URI Too Long"
-    assert Heard().feed(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target[:LONGEST_TARGET]).ended == 1
+    assert ParserResults().refusal(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target) == "414 URI Too Long"
+    assert ParserResults().feed(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target[:LONGEST_TARGET]).ended == 1
 
 
 def test_an_expectation_is_fulfilled_or_refused() -> None:
-    assert Heard().feed(POST + b"Expect: 100-Continue\r\ncontent-length: 1\r\n\r\n").heads[0].expects_continue
-    assert Heard().refusal(POST + b"expect: 200-ok\r\n\r\n") == "417 Expectation Failed"
-    old = Heard().feed(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n")
+    assert ParserResults().feed(POST + b"Expect: 100-Continue\r\ncontent-length: 1\r\n\r\n").heads[0].expects_continue
+    assert ParserResults().refusal(POST + b"expect: 200-ok\r\n\r\n") == "417 Expectation Failed"
+    old = ParserResults().feed(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n")
     assert not old.heads[0].expects_continue, "a client of HTTP/1.0 does not know the answer"
 
 
 def test_another_version_is_refused() -> None:
-    assert Heard().refusal(b"GET / HTTP/2.0\r\nhost: x\r\n\r\n") == "505 HTTP Version Not Supported"
+    assert ParserResults().refusal(b"GET / HTTP/2.0\r\nhost: x\r\n\r\n") == "505 HTTP Version Not Supported"
 
 
 # Trailers.
@@ -170,7 +170,7 @@ TRAILERS = b"3\r\nabc\r\n0\r\nAuthorization: Bearer t\r\nImpersonate-User: admin
 
 @pytest.mark.parametrize("piece", [1, 65_536])
 def test_trailers_are_never_used_as_headers(piece: int) -> None:
-    heard = Heard().feed(CHUNKED + TRAILERS + GET, piece)
+    heard = ParserResults().feed(CHUNKED + TRAILERS + GET, piece)
     assert [name for name, _ in heard.heads[0].headers] == [b"host", b"transfer-encoding"]
     assert (heard.bodies, heard.ended) == ([b"abc", b""], 2)
 
@@ -185,18 +185,18 @@ def test_trailers_are_never_used_as_headers(piece: int) -> None:
 )
 @pytest.mark.parametrize("piece", [1000, 65_536])
 def test_trailers_without_an_end_are_refused(endless: bytes, piece: int) -> None:
-    heard = Heard().feed(CHUNKED)
+    heard = ParserResults().feed(CHUNKED)
     assert heard.refusal(endless[: 3 * 65_536], piece) == BAD
     assert len(heard.heads[0].headers) == 2
 
 
 @pytest.mark.parametrize("body", [b"1;" + b"x" * 1_000_000, b"1;x=y\r\na\r\n;" * 200_000])
 def test_chunk_extensions_are_bounded(body: bytes) -> None:
-    assert Heard().refusal(CHUNKED + body, 10_000) == BAD
+    assert ParserResults().refusal(CHUNKED + body, 10_000) == BAD
 
 
 def test_chunks_can_have_any_small_size() -> None:
-    heard = Heard().feed(CHUNKED + b"1\r\na\r\n" * 100_000 + b"0\r\n\r\n", 10_000)
+    heard = ParserResults().feed(CHUNKED + b"1\r\na\r\n" * 100_000 + b"0\r\n\r\n", 10_000)
     assert (len(heard.bodies[0]), heard.ended) == (100_000, 1)
 
 
@@ -207,20 +207,20 @@ def test_chunks_can_have_any_small_size() -> None:
 def test_the_bytes_of_headers_are_limited(piece: int) -> None:
     bounds = replace(DEFAULT, head_bytes=10_000, unread_bytes=1000)
     filler = b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n"
-    assert Heard(bounds).feed(filler % (b"a" * 9900), piece).ended == 1
-    assert Heard(bounds).refusal(filler % (b"a" * 10_000), piece) == TOO_LARGE
-    assert Heard(bounds).refusal(b"GET /" + b"a" * 20_000, piece) == TOO_LARGE
-    assert Heard(bounds).refusal(b"GET / HTTP/1.1\r\nhost: " + b"a" * 20_000, piece) == TOO_LARGE
+    assert ParserResults(bounds).feed(filler % (b"a" * 9900), piece).ended == 1
+    assert ParserResults(bounds).refusal(filler % (b"a" * 10_000), piece) == TOO_LARGE
+    assert ParserResults(bounds).refusal(b"GET /" + b"a" * 20_000, piece) == TOO_LARGE
+    assert ParserResults(bounds).refusal(b"GET / HTTP/1.1\r\nhost: " + b"a" * 20_000, piece) == TOO_LARGE
 
 
 def test_the_number_of_headers_is_limited() -> None:
     bounds = replace(DEFAULT, header_count=10)
     lines = b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: y\r\n" * 9
-    assert Heard(bounds).feed(lines + b"\r\n").ended == 1
-    assert Heard(bounds).refusal(lines + b"x: y\r\n\r\n") == TOO_LARGE
+    assert ParserResults(bounds).feed(lines + b"\r\n").ended == 1
+    assert ParserResults(bounds).refusal(lines + b"x: y\r\n\r\n") == TOO_LARGE
 
 
-class Counting:
+class CopyCounter:
     """The number of bytes that were passed to httptools, including bytes that httptools copies again."""
 
     def __init__(self, parser: Any) -> None:
@@ -239,8 +239,8 @@ class Counting:
 
 @pytest.mark.parametrize("size", [10_000, 100_000])
 def test_headers_received_byte_by_byte_are_copied_a_few_times_only(size: int) -> None:
-    heard = Heard()
-    counting = Counting(heard.parser._parser)
+    heard = ParserResults()
+    counting = CopyCounter(heard.parser._parser)
     heard.parser._parser = counting  # type: ignore[assignment]  # it passes everything on
     heard.feed(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * size + b"\r\n\r\n", 1)
     assert heard.ended == 1
@@ -253,16 +253,16 @@ def test_headers_received_byte_by_byte_are_copied_a_few_times_only(size: int) ->
 LINES = b"\r\nHost: x\r\nAuthorization: Bearer t\r\nX-Two: a\r\nx-two: b\r\nConnection: keep-alive\r\n\r\n"
 
 
-def parsed(heard: Heard) -> list[bytes]:
+def parsed(heard: ParserResults) -> list[bytes]:
     """Record the bytes that are passed to httptools from now on."""
     given: list[bytes] = []
 
-    class Noting(Counting):
+    class RecordingParser(CopyCounter):
         def feed_data(self, data: bytes) -> None:
             given.append(data)
             self._parser.feed_data(data)
 
-    heard.parser._parser = Noting(heard.parser._parser)  # type: ignore[assignment]  # it passes everything on
+    heard.parser._parser = RecordingParser(heard.parser._parser)  # type: ignore[assignment]  # it passes everything on
     return given
 
 
@@ -277,7 +277,7 @@ def parsed(heard: Heard) -> list[bytes]:
     ],
 )
 def test_cached_header_lines_equal_parsed_ones(target: bytes) -> None:
-    heard = Heard().feed(b"GET " + target + b" HTTP/1.1" + LINES)
+    heard = ParserResults().feed(b"GET " + target + b" HTTP/1.1" + LINES)
     given = parsed(heard)
     heard.feed(b"GET " + target + b" HTTP/1.1" + LINES)
     assert (given, heard.ended) == ([], 2)
@@ -298,7 +298,7 @@ def test_cached_header_lines_equal_parsed_ones(target: bytes) -> None:
     ],
 )
 def test_unknown_header_lines_are_parsed(sent: bytes) -> None:
-    heard = Heard().feed(b"GET / HTTP/1.1" + LINES)
+    heard = ParserResults().feed(b"GET / HTTP/1.1" + LINES)
     given = parsed(heard)
     heard.feed(sent)
     assert given == [sent]
@@ -315,7 +315,7 @@ def test_unknown_header_lines_are_parsed(sent: bytes) -> None:
 )
 def test_lines_with_further_meaning_are_parsed_each_time(line: bytes) -> None:
     sent = b"GET / HTTP/1.1\r\nhost: x\r\n" + line + b"\r\n\r\n"
-    heard = Heard().feed(sent)
+    heard = ParserResults().feed(sent)
     given = parsed(heard)
     heard.feed(sent)
     assert given == [sent]
@@ -329,7 +329,7 @@ def write(body: bytes, method: bytes = b"POST", length: int | None = None) -> by
 
 @pytest.mark.parametrize("method", [b"POST", b"PUT", b"PATCH", b"DELETE", b"GET"])
 def test_cached_lines_are_used_for_any_body(method: bytes) -> None:
-    heard = Heard().feed(write(b"one", method))
+    heard = ParserResults().feed(write(b"one", method))
     given = parsed(heard)
     for body in (b"another", b"", b"{}", b"x" * 20_000, GET):
         heard.feed(write(body, method))
@@ -353,7 +353,7 @@ def test_cached_lines_are_used_for_any_body(method: bytes) -> None:
     ],
 )
 def test_a_body_of_another_length_or_with_other_lines_is_parsed(sent: bytes) -> None:
-    heard = Heard().feed(write(b"one"))
+    heard = ParserResults().feed(write(b"one"))
     given = parsed(heard)
     with suppress(Malformed):
         heard.feed(sent)
@@ -363,7 +363,7 @@ def test_a_body_of_another_length_or_with_other_lines_is_parsed(sent: bytes) -> 
 @pytest.mark.parametrize("length", [b"+3", b"-3", b" 3", b"3 ", b"0x3", b"3,3", b"\xb2", b"", b"9" * 5000])
 def test_cached_lines_do_not_accept_an_invalid_length(length: bytes) -> None:
     sent = write(b"abc").replace(b"Length: 3", b"Length: " + length)
-    familiar, other = Heard().feed(write(b"one")), Heard()
+    familiar, other = ParserResults().feed(write(b"one")), ParserResults()
     for heard in (familiar, other):
         with suppress(Malformed):
             heard.feed(sent)
@@ -373,7 +373,7 @@ def test_cached_lines_do_not_accept_an_invalid_length(length: bytes) -> None:
 
 def test_each_method_has_separate_cached_lines() -> None:
     other = LINES.replace(b"Bearer t", b"Bearer u")
-    heard = Heard().feed(write(b"one")).feed(b"GET / HTTP/1.1" + other)
+    heard = ParserResults().feed(write(b"one")).feed(b"GET / HTTP/1.1" + other)
     given = parsed(heard)
     heard.feed(write(b"two")).feed(b"GET / HTTP/1.1" + other).feed(write(b"three"))
     assert (given, heard.ended) == ([], 5)
@@ -382,7 +382,7 @@ def test_each_method_has_separate_cached_lines() -> None:
 
 def test_a_body_that_looks_like_a_request_is_not_cached() -> None:
     hidden = b"GET / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer stolen\r\n\r\n"
-    heard = Heard().feed(POST + b"content-length: %d\r\n\r\n" % len(hidden)).feed(hidden)
+    heard = ParserResults().feed(POST + b"content-length: %d\r\n\r\n" % len(hidden)).feed(hidden)
     given = parsed(heard)
     heard.feed(hidden)
     assert given == [hidden]
@@ -390,21 +390,21 @@ def test_a_body_that_looks_like_a_request_is_not_cached() -> None:
 
 
 def test_an_incomplete_request_is_not_completed_from_the_cache() -> None:
-    heard = Heard().feed(b"GET / HTTP/1.1" + LINES).feed(b"POST / HTTP/1.1\r\nhost: x\r\nx: ")
+    heard = ParserResults().feed(b"GET / HTTP/1.1" + LINES).feed(b"POST / HTTP/1.1\r\nhost: x\r\nx: ")
     heard.feed(b"GET /hidden HTTP/1.1" + LINES.replace(b"\r\nHost: x", b""))
     assert [(head.method, head.path) for head in heard.heads] == [("GET", b"/"), ("POST", b"/")]
 
 
 def test_connections_share_no_header_lines() -> None:
-    Heard().feed(b"GET / HTTP/1.1" + LINES)
-    other = Heard()
+    ParserResults().feed(b"GET / HTTP/1.1" + LINES)
+    other = ParserResults()
     given = parsed(other)
     other.feed(b"GET / HTTP/1.1" + LINES)
     assert len(given) == 1
 
 
 def test_nothing_is_parsed_after_an_upgrade() -> None:
-    heard = Heard().feed(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n" + GET)
+    heard = ParserResults().feed(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n" + GET)
     assert ([head.keep_alive for head in heard.heads], heard.parser.is_over) == ([False], True)
     heard.feed(GET)
     heard.parser.close()

@@ -78,7 +78,7 @@ async def serving(handler: Handler, context: ssl.SSLContext | None) -> AsyncIter
             connection.abort()
 
 
-class Reader:
+class SlowReader:
     """A peer that reads slowly: after each piece, it pauses for some steps of the event loop."""
 
     def __init__(self, side: Side, pause: float = 0.0) -> None:
@@ -101,7 +101,7 @@ class Reader:
         self.over.set_result(None)
 
 
-class Writer(Receiver):
+class FastWriter(Receiver):
     """A peer that writes all data as fast as the other peer allows, and then closes the connection."""
 
     def __init__(self, side: Side, whole: bytes) -> None:
@@ -134,7 +134,7 @@ def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
 
         async def origin(exchange: Exchange) -> None:
             side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
-            writer = Writer(side, whole)
+            writer = FastWriter(side, whole)
             side.attach(writer)
             writer.start()
 
@@ -146,7 +146,7 @@ def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
         async with serving(origin, context) as (port, _), serving(middle, context) as (front, _):
             client = await dial(front, trust)
             assert (await upgraded(client)).code == 101
-            reader = Reader(client, 0.001)
+            reader = SlowReader(client, 0.001)
             client.attach(reader)
             await reader.over
             assert (reader.size, reader.hash.digest()) == (SIZE, hashlib.sha256(whole).digest())
@@ -167,7 +167,7 @@ def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
     async def one(port: int, serving: Thread) -> None:
         client = await dial(port, tls[1])
         assert (await upgraded(client)).code == 101
-        reader = Reader(client)
+        reader = SlowReader(client)
         client.attach(reader)
         client.pause_reading()
         client.write(b"now")
@@ -201,7 +201,7 @@ def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
     async def one(port: int, serving: Thread) -> None:
         client = await dial(port, tls[1])
         assert (await upgraded(client)).code == 101
-        reader = Reader(client, 0.2)
+        reader = SlowReader(client, 0.2)
         client.attach(reader)
         client.write(b"now")
         await asyncio.to_thread(serving.join, 10)
@@ -243,11 +243,11 @@ def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
 
 def test_uploads_arrive_completely(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def one(whole: bytes) -> None:
-        found: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
+        found: asyncio.Future[SlowReader] = asyncio.get_running_loop().create_future()
 
         async def origin(exchange: Exchange) -> None:
             side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
-            reader = Reader(side, 0.001)
+            reader = SlowReader(side, 0.001)
             found.set_result(reader)
             side.attach(reader)
 
@@ -259,7 +259,7 @@ def test_uploads_arrive_completely(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -
         async with serving(origin, tls[0]) as (port, _), serving(middle, tls[0]) as (front, _):
             client = await dial(front, tls[1])
             await upgraded(client)
-            writer = Writer(client, whole)
+            writer = FastWriter(client, whole)
             client.attach(writer)
             writer.start()
             reader = await found
@@ -271,12 +271,12 @@ def test_uploads_arrive_completely(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -
 
 def test_the_buffer_for_a_slow_side_is_bounded(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def one() -> None:
-        writers: list[Writer] = []
+        writers: list[FastWriter] = []
         sent = bytearray(SIZE)
 
         async def origin(exchange: Exchange) -> None:
             side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
-            writers.append(Writer(side, bytes(sent)))
+            writers.append(FastWriter(side, bytes(sent)))
             side.attach(writers[0])
             writers[0].start()
 

@@ -6,7 +6,7 @@ import pytest
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
 from ctrlmgr.http.websocket import WebSocket, WebSocketSide, accepting, offered_protocols
-from tests.http.pipes import Kept, Pipe, pipe
+from tests.http.pipes import Pipe, StoringReceiver, pipe
 
 
 class Client:
@@ -34,15 +34,17 @@ class Client:
 
 
 @pytest.fixture
-def both() -> tuple[WebSocket, Client, Kept]:
+def both() -> tuple[WebSocket, Client, StoringReceiver]:
     ours, theirs = pipe()
-    server, kept = WebSocket(ours), Kept()
+    server, kept = WebSocket(ours), StoringReceiver()
     server.open(kept)
     return server, Client(theirs), kept
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65535, 65536, 1_000_000])
-def test_messages_of_any_size_pass_in_both_directions(both: tuple[WebSocket, Client, Kept], size: int) -> None:
+def test_messages_of_any_size_pass_in_both_directions(
+    both: tuple[WebSocket, Client, StoringReceiver], size: int
+) -> None:
     server, client, kept = both
     message = bytes(each % 251 for each in range(size))
     client.send(message)
@@ -51,7 +53,7 @@ def test_messages_of_any_size_pass_in_both_directions(both: tuple[WebSocket, Cli
     assert client.received == [(Opcode.BINARY, message)]
 
 
-def test_a_fragmented_message_is_one_message(both: tuple[WebSocket, Client, Kept]) -> None:
+def test_a_fragmented_message_is_one_message(both: tuple[WebSocket, Client, StoringReceiver]) -> None:
     _, client, kept = both
     client.send(b"one ", fin=False)
     client.side.write(bytes(client.frames.ping(b"?")))
@@ -62,7 +64,7 @@ def test_a_fragmented_message_is_one_message(both: tuple[WebSocket, Client, Kept
 
 def test_bytes_can_arrive_one_by_one() -> None:
     ours, theirs = pipe()
-    server, kept = WebSocket(ours), Kept()
+    server, kept = WebSocket(ours), StoringReceiver()
     server.open(kept)
     for each in FrameProtocol(client=True, extensions=[]).send_data(b"hello", fin=True):
         theirs.write(bytes((each,)))
@@ -73,14 +75,16 @@ def test_bytes_can_arrive_one_by_one() -> None:
     ("sent", "code"),
     [(b"\x82\x05hello", 1002), (b"\xc2\x85abcdhello", 1002), (b"\x82\xff\0\0\0\0\xff\0\0\0abcd", 1009)],
 )
-def test_invalid_frames_close_the_connection(both: tuple[WebSocket, Client, Kept], sent: bytes, code: int) -> None:
+def test_invalid_frames_close_the_connection(
+    both: tuple[WebSocket, Client, StoringReceiver], sent: bytes, code: int
+) -> None:
     _, client, kept = both
     client.side.write(sent)
     assert client.received == [(Opcode.CLOSE, (code, ""))]
     assert (kept.messages, kept.is_over) == ([], True)
 
 
-def test_a_close_is_answered(both: tuple[WebSocket, Client, Kept]) -> None:
+def test_a_close_is_answered(both: tuple[WebSocket, Client, StoringReceiver]) -> None:
     _, client, kept = both
     client.side.write(bytes(client.frames.close(1000)))
     assert client.received == [(Opcode.CLOSE, (1000, ""))]
@@ -89,7 +93,7 @@ def test_a_close_is_answered(both: tuple[WebSocket, Client, Kept]) -> None:
 
 def test_a_tunnel_is_carried_by_messages() -> None:
     ours, theirs = pipe()
-    side, kept = WebSocketSide(ours), Kept()
+    side, kept = WebSocketSide(ours), StoringReceiver()
     side.attach(kept)
     client = Client(theirs)
     client.send(b"a")

@@ -264,7 +264,7 @@ def test_on_advance_is_not_called_before_a_gap_is_closed(log: SharedLog, cache: 
     assert heads == [2]
 
 
-class Following:
+class FollowedWindow:
     """An event window with a running follower; `until` waits in real time for a head."""
 
     def __init__(self, log: SharedLog, clock: FakeClock) -> None:
@@ -301,7 +301,7 @@ class Following:
 
 
 def test_the_follower_reads_events_of_other_processes(log: SharedLog, clock: FakeClock) -> None:
-    following = Following(log, clock)
+    following = FollowedWindow(log, clock)
     with log.elsewhere():
         write(log, 3)
     following.until(3)
@@ -313,7 +313,7 @@ def test_the_follower_reads_events_of_other_processes(log: SharedLog, clock: Fak
 
 
 def test_readers_leave_gaps_to_a_running_follower(log: SharedLog, clock: FakeClock) -> None:
-    following = Following(log, clock)
+    following = FollowedWindow(log, clock)
     log.outages = 1_000_000  # the gap cannot be closed, and each caller that tries raises the error
     with log.elsewhere():
         write(log, 1)
@@ -327,7 +327,7 @@ def test_readers_leave_gaps_to_a_running_follower(log: SharedLog, clock: FakeClo
 
 
 def test_the_follower_survives_an_outage(log: SharedLog, clock: FakeClock) -> None:
-    following = Following(log, clock)
+    following = FollowedWindow(log, clock)
     log.outages = 3
     with log.elsewhere():
         write(log, 2)
@@ -337,7 +337,7 @@ def test_the_follower_survives_an_outage(log: SharedLog, clock: FakeClock) -> No
 
 
 def test_readers_close_a_gap_of_a_stopped_follower(log: SharedLog, clock: FakeClock) -> None:
-    following = Following(log, clock)
+    following = FollowedWindow(log, clock)
     following.end()
     with log.elsewhere():
         write(log, 2)

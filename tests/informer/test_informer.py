@@ -268,11 +268,11 @@ def test_leaving_only_the_window_loses_nothing(log: SharedLog, informers: Inform
 
 
 def test_repeated_events_of_a_feed_change_nothing(log: SharedLog, clock: FakeClock) -> None:
-    class Repeating(EventWindow):
+    class RepeatingWindow(EventWindow):
         def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
             return super().events_after(0, limit=limit)
 
-    informers = Informers(log, Repeating(log, clock=clock), clock=clock)
+    informers = Informers(log, RepeatingWindow(log, clock=clock), clock=clock)
     told = heard(informers)
     informers.sync()
     log.put(thing("a"))
@@ -365,7 +365,7 @@ def test_many_objects_are_frozen(log: SharedLog, informers: Informers) -> None:
     assert gc.get_freeze_count() > frozen + 10_000
 
 
-class Running:
+class RunningInformers:
     """Informers that a separate thread runs; a test stops the informers by advancing their clock."""
 
     def __init__(self, informers: Informers, clock: FakeClock) -> None:
@@ -405,7 +405,7 @@ class Running:
 def test_run_syncs_and_follows_until_stopped(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
     told = heard(informers)
     log.put(thing("a"))
-    running = Running(informers, clock)
+    running = RunningInformers(informers, clock)
     running.until(1)
     log.put(thing("b"))
     log.put(thing("c"))
@@ -419,7 +419,7 @@ def test_run_continues_from_an_earlier_sync(log: SharedLog, informers: Informers
     log.put(thing("a"))
     informers.sync()
     log.put(thing("a", note="2"))
-    running = Running(informers, clock)
+    running = RunningInformers(informers, clock)
     running.until(2)
     running.end()
     assert told == [("ADDED", "a", 1), ("MODIFIED", "a", 2)]
@@ -435,7 +435,7 @@ def test_an_expired_revision_while_running_causes_a_new_sync(
         log.put(thing("a", note=str(number)))
     log.remove(thing("b"))
     log.compact(22)
-    running = Running(informers, clock)
+    running = RunningInformers(informers, clock)
     running.until(23)
     log.put(thing("c"))
     running.until(24)
@@ -449,7 +449,7 @@ def test_run_outlives_an_unreachable_log(log: SharedLog, informers: Informers, c
     for number in range(20):
         log.put(thing("a", note=str(number)))  # the revision is older than the window, so the log is read
     log.outages = 3
-    running = Running(informers, clock)
+    running = RunningInformers(informers, clock)
     running.until(20)
     running.end()
     assert log.outages == 0
@@ -463,7 +463,7 @@ def test_a_failing_handler_ends_the_run(log: SharedLog, informers: Informers, cl
     informers.informer(PODS).add_handler(handler)
     informers.sync()
     log.put(thing("a"))
-    running = Running(informers, clock)
+    running = RunningInformers(informers, clock)
     running.join()
     assert [str(error) for error in running.raised] == ["a bug"]
 

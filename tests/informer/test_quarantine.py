@@ -17,7 +17,7 @@ from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import SharedLog, thing
 
 
-class Raising:
+class RaisingHandler:
     """A handler that raises an error for one object."""
 
     def __init__(self, over: str, error: Exception) -> None:
@@ -43,7 +43,7 @@ def informers_of(log: SharedLog, quarantine: Quarantine | None) -> Informers:
 
 def test_a_failing_handler_is_removed_and_others_receive_everything(log: SharedLog) -> None:
     informers = informers_of(log, Quarantine())
-    before, raising, after = (Raising(over, ValueError("a bug")) for over in ("", "b", ""))
+    before, raising, after = (RaisingHandler(over, ValueError("a bug")) for over in ("", "b", ""))
     for name, handler in (("first", before), ("second", raising), ("third", after)):
         informers.informer(PODS).add_handler(handler, name=name)
     informers.sync()
@@ -65,7 +65,7 @@ def test_a_failing_handler_is_removed_and_others_receive_everything(log: SharedL
 
 def test_a_handler_that_fails_on_existing_objects_is_removed(log: SharedLog) -> None:
     informers = informers_of(log, Quarantine())
-    raising, other = Raising("a", KeyError("spec")), Raising("", ValueError())
+    raising, other = RaisingHandler("a", KeyError("spec")), RaisingHandler("", ValueError())
     informers.informer(PODS).add_handler(raising, name="raising")
     informers.informer(PODS).add_handler(other)
     for name in ("a", "b"):
@@ -103,7 +103,7 @@ def test_fatal_errors_of_a_handler_are_raised(
     log: SharedLog, quarantine: Quarantine | None, vital: bool, error: Exception
 ) -> None:
     informers = informers_of(log, quarantine)
-    informers.informer(PODS).add_handler(Raising("a", error), vital=vital)
+    informers.informer(PODS).add_handler(RaisingHandler("a", error), vital=vital)
     informers.sync()
     log.put(thing("a"))
     with pytest.raises(type(error)):

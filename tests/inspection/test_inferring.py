@@ -57,7 +57,7 @@ def test_nothing_is_inferred_for_changes_of_clients(table: Table) -> None:
     assert row.inferred == row.named == 2  # Endpoints that were deleted with their Service, in the same request.
 
 
-class Story:
+class StepRecording:
     """A recording that a test writes step by step, with one second between steps."""
 
     def __init__(self) -> None:
@@ -102,14 +102,14 @@ def told(ready: Sequence[str] = (), unready: Sequence[str] = ()) -> dict[str, An
     return {"metadata": {"name": "web"}, "subsets": [named]}
 
 
-def asked(story: Story, step: Step) -> tuple[str, list[int]]:
+def asked(story: StepRecording, step: Step) -> tuple[str, list[int]]:
     found = infer(step, story)
     assert found is not None
     return found.controller, [each.revision for each in found.causes]
 
 
 def test_a_pod_that_became_unready_explains_its_endpoint() -> None:
-    story = Story()
+    story = StepRecording()
     story.add(SERVICES, "web", service())
     for name in ("a", "b"):
         story.add(PODS, name, pod("True"))
@@ -132,7 +132,7 @@ def test_a_pod_that_became_unready_explains_its_endpoint() -> None:
     ],
 )
 def test_a_removed_endpoint_has_a_cause(change: tuple[Resource, str, dict[str, Any] | None], reason: str) -> None:
-    story = Story()
+    story = StepRecording()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
     story.add(ENDPOINTS, "web", told(["a"]), MANAGER)
@@ -144,7 +144,7 @@ def test_a_removed_endpoint_has_a_cause(change: tuple[Resource, str, dict[str, A
 
 
 def test_the_newest_matching_readiness_change_is_the_cause() -> None:
-    story = Story()
+    story = StepRecording()
     story.add(SERVICES, "web", service())
     for ready in ("True", "False", "True", "False"):
         last = story.add(PODS, "a", pod(ready))
@@ -156,13 +156,13 @@ def test_the_newest_matching_readiness_change_is_the_cause() -> None:
 
 
 def test_nothing_is_inferred_for_a_field_manager_of_a_client() -> None:
-    story = Story()
+    story = StepRecording()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
     assert infer(story.add(ENDPOINTS, "web", told(["a"]), "kubectl-edit"), story) is None
 
 
 def test_an_unexplained_deletion_has_no_author() -> None:
-    story = Story()
+    story = StepRecording()
     story.add(PODS, "a", pod("True"))
     assert infer(story.add(PODS, "a", None, "recording"), story) is None

@@ -16,7 +16,7 @@ MERGE = "application/merge-patch+json"
 NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"]}
 
 
-class Story(NamedTuple):
+class WidgetHistory(NamedTuple):
     """The location of the log, and the revisions of the log's events."""
 
     url: str
@@ -39,7 +39,7 @@ def _version(column: str, **properties: Any) -> dict[str, Any]:
     }
 
 
-def write(url: str) -> Story:
+def write(url: str) -> WidgetHistory:
     """Write the history into an empty database, and close the database."""
     clock = FakeClock()
     with closing(open_log(url, clock=clock, random=Random(1), migrate=True)) as log:
@@ -60,4 +60,4 @@ def write(url: str) -> Story:
         at_first = log.head().revision
         second = _version("Shape", shape={"type": "string", "default": "round"})
         assert stage.send("PATCH", where, {"spec": {"versions": [second]}}, media_type=MERGE).code == 200
-        return Story(url, before, at_first, log.head().revision)
+        return WidgetHistory(url, before, at_first, log.head().revision)

@@ -56,7 +56,7 @@ class Objects:
         return self.revision
 
 
-class Now:
+class ViewState:
     """A `State` with the objects of a `View`."""
 
     revision = 1
@@ -189,7 +189,7 @@ class Stage:
             metadata["name"],
             operation,
             Requester("alice"),
-            Now(ctx.view),
+            ViewState(ctx.view),
             ctx.now,
             ctx.random,
             new,

@@ -16,7 +16,7 @@ from ctrlmgr.engine.validation.object_meta import update_errors
 from ctrlmgr.engine.verbs.create import errors_of_new
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """The result of a write through a strategy."""
 
     object: Unstructured
@@ -42,7 +42,7 @@ def context(*, old: Unstructured | None = None, subresource: str = "", user: str
     )
 
 
-def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True, user: str = "") -> Written:
+def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True, user: str = "") -> WriteResult:
     """Create an object; objects of namespaced kinds are in the namespace `ns` by default."""
     ctx = context(user=user)
     new = copy.deepcopy(fields)
@@ -57,12 +57,12 @@ def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True,
     warnings = strategy.warnings(ctx, new, None)
     strategy.canonicalize(new)
     strategy.conceal(new)
-    return Written(new, errors, warnings)
+    return WriteResult(new, errors, warnings)
 
 
 def update(
     strategy: Strategy, old: Unstructured, change: Unstructured, *, namespaced: bool = True, subresource: str = ""
-) -> Written:
+) -> WriteResult:
     """Change top-level fields of a stored object; the value None removes a field."""
     old = copy.deepcopy(old)
     old["metadata"].setdefault("uid", "u")
@@ -85,7 +85,7 @@ def update(
     warnings = strategy.warnings(ctx, new, old)
     strategy.canonicalize(new)
     strategy.conceal(new)
-    return Written(new, errors, warnings)
+    return WriteResult(new, errors, warnings)
 
 
 def stored(api_version: str, kind: str, fields: Unstructured) -> Object:

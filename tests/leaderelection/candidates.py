@@ -17,7 +17,7 @@ KEY = Key("kube-system", "ctrlmgr")
 ALICE = Author("alice")
 
 
-class Shared:
+class SharedClockAndLog:
     """The clock and the log that all candidates share."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Shared:
 class Candidate:
     """An elector that reads the Lease from informers; `hear` updates these informers."""
 
-    def __init__(self, shared: Shared, identity: str, *, sessions: Sessions | None = None) -> None:
+    def __init__(self, shared: SharedClockAndLog, identity: str, *, sessions: Sessions | None = None) -> None:
         lock = LeaseLock(
             shared.log,
             KEY,

@@ -37,7 +37,7 @@ class Chooser(Protocol):
         """Return a number from 0 to `options` - 1."""
 
 
-class Dice:
+class RandomChooser:
     """A chooser that draws random numbers from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -47,11 +47,11 @@ class Dice:
         return self._random.randrange(options)
 
 
-class Exhausted(Exception):  # raised to end a history, not as an error
+class HistoryExhausted(Exception):  # raised to end a history, not as an error
     """Raised when a history has reached its maximum length."""
 
 
-class Path:
+class PathChooser:
     """A chooser that follows a path of choices, and then always takes the first option.
 
     `next` is the path of choices that follows in a depth-first walk.
@@ -64,7 +64,7 @@ class Path:
 
     def choose(self, options: int) -> int:
         if len(self.taken) >= self._depth:
-            raise Exhausted
+            raise HistoryExhausted
         at = len(self.taken)
         chosen = self._path[at] if at < len(self._path) else 0
         self.taken.append((chosen, options))
@@ -375,7 +375,7 @@ class SimulatedProcesses:
 
     def heal(self) -> bool:
         """Run the processes without faults for a while; return whether a new process then leads and can write."""
-        self.chooser = Dice(0)
+        self.chooser = RandomChooser(0)
         self.log.around = self.sessions.around = lambda: None
         for process in self.processes:
             process.dead = True

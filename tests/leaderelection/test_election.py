@@ -16,11 +16,11 @@ from ctrlmgr.errors import Fenced, LogUnavailable
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.leaderelection.lease_record import held
 from tests.background import DEADLINE, background
-from tests.leaderelection.candidates import Candidate, Shared
+from tests.leaderelection.candidates import Candidate, SharedClockAndLog
 from tests.leaderelection.simulation import Sessions
 
 
-class Diary:
+class EventRecorder:
     """A recorder of events that tests can wait for."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Diary:
 class Worker:
     """A controller that runs until it is stopped and `may_end` is set."""
 
-    def __init__(self, name: str, diary: Diary) -> None:
+    def __init__(self, name: str, diary: EventRecorder) -> None:
         self.name = name
         self.diary = diary
         self.may_end = threading.Event()
@@ -66,19 +66,19 @@ class Worker:
         self.diary.add(f"{self.name} ends")
 
 
-class Running:
+class RunningCandidate:
     """A candidate whose election and informers run on threads."""
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedClockAndLog,
         identity: str,
         error: BaseException | None = None,
         *,
         sessions: Sessions | None = None,
     ) -> None:
         """Let the worker of the candidate fail with `error` in the first term, when the test requests it."""
-        self.diary = Diary()
+        self.diary = EventRecorder()
         self.candidate = Candidate(shared, identity, sessions=sessions)
         self.worker = Worker(identity, self.diary)
         self.worker.error = error
@@ -122,14 +122,14 @@ def until(claim: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def shared() -> Shared:
-    return Shared()
+def shared() -> SharedClockAndLog:
+    return SharedClockAndLog()
 
 
 def test_work_starts_after_the_caches_reach_the_takeover_and_the_lease_is_released_after_its_end(
-    shared: Shared,
+    shared: SharedClockAndLog,
 ) -> None:
-    running = Running(shared, "a")
+    running = RunningCandidate(shared, "a")
     running.diary.wait_for("a works")
     assert running.election.problem() is None
     running.worker.may_end.clear()
@@ -145,10 +145,10 @@ def test_work_starts_after_the_caches_reach_the_takeover_and_the_lease_is_releas
     assert running.diary.lines[3:] == ["a works", "a is to stop", "a ends", "a stopped leading"]
 
 
-def test_one_process_works_at_a_time_and_the_next_starts_after_the_release(shared: Shared) -> None:
-    first = Running(shared, "a")
+def test_one_process_works_at_a_time_and_the_next_starts_after_the_release(shared: SharedClockAndLog) -> None:
+    first = RunningCandidate(shared, "a")
     first.diary.wait_for("a works")
-    second = Running(shared, "b")
+    second = RunningCandidate(shared, "b")
     until(lambda: second.election.problem() is None)
     assert not second.election.is_leading()
     first.end()
@@ -158,9 +158,9 @@ def test_one_process_works_at_a_time_and_the_next_starts_after_the_release(share
 
 
 def test_an_expired_term_stops_the_work_and_the_process_becomes_a_candidate(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    shared: SharedClockAndLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = Running(shared, "a")
+    running = RunningCandidate(shared, "a")
     running.diary.wait_for("a works")
     running.worker.may_end.clear()
 
@@ -182,26 +182,26 @@ def test_an_expired_term_stops_the_work_and_the_process_becomes_a_candidate(
     running.end()
 
 
-def test_a_fenced_write_ends_the_term_but_not_the_process(shared: Shared) -> None:
-    running = Running(shared, "a", Fenced("term 1 is over"))
+def test_a_fenced_write_ends_the_term_but_not_the_process(shared: SharedClockAndLog) -> None:
+    running = RunningCandidate(shared, "a", Fenced("term 1 is over"))
     running.worker.fails.set()
     running.diary.wait_for("a works", 2)
     running.end()
     assert held(shared.lease)[:2] == ("", 2)
 
 
-def test_other_failures_in_a_term_end_the_process_without_a_release(shared: Shared) -> None:
-    running = Running(shared, "a", KeyError("a bug"))
+def test_other_failures_in_a_term_end_the_process_without_a_release(shared: SharedClockAndLog) -> None:
+    running = RunningCandidate(shared, "a", KeyError("a bug"))
     running.worker.fails.set()
     with pytest.raises(KeyError):
         running.done.result(DEADLINE)
     assert held(shared.lease).holder == "a"
 
 
-def test_a_process_stopped_before_leading_never_leads(shared: Shared) -> None:
-    first = Running(shared, "a")
+def test_a_process_stopped_before_leading_never_leads(shared: SharedClockAndLog) -> None:
+    first = RunningCandidate(shared, "a")
     first.diary.wait_for("a works")
-    second = Running(shared, "b")
+    second = RunningCandidate(shared, "b")
     until(lambda: second.election.problem() is None)
     second.end()
     first.end()
@@ -209,8 +209,10 @@ def test_a_process_stopped_before_leading_never_leads(shared: Shared) -> None:
     assert held(shared.lease).term == 1
 
 
-def test_a_foreign_holder_fails_readiness_and_is_logged_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = Running(shared, "a")
+def test_a_foreign_holder_fails_readiness_and_is_logged_once(
+    shared: SharedClockAndLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = RunningCandidate(shared, "a")
     running.diary.wait_for("a works")
     monkeypatch.setattr(running.candidate.elector, "foreign_holder", lambda: "mallory")
     told = "mallory holds the lease and is not a process of this control plane"
@@ -223,11 +225,11 @@ def test_a_foreign_holder_fails_readiness_and_is_logged_once(shared: Shared, mon
     running.end()
 
 
-def test_a_holder_that_is_no_control_plane_process_is_reported_and_fails_the_check(shared: Shared) -> None:
+def test_a_holder_that_is_no_control_plane_process_is_reported_and_fails_the_check(shared: SharedClockAndLog) -> None:
     sessions = Sessions()
-    leader = Running(shared, "a", sessions=sessions)
+    leader = RunningCandidate(shared, "a", sessions=sessions)
     leader.diary.wait_for("a works")
-    candidate = Running(shared, "b", sessions=sessions)
+    candidate = RunningCandidate(shared, "b", sessions=sessions)
     until(lambda: candidate.election.problem() is None)
     fields = shared.lease.to_dict()
     fields["spec"]["holderIdentity"] = "mallory"

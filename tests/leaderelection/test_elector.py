@@ -9,13 +9,13 @@ from ctrlmgr.api.resource import LEASES
 from ctrlmgr.errors import Fenced, LogUnavailable
 from ctrlmgr.eventlog import Fence
 from ctrlmgr.leaderelection.lease_record import SESSION, held
-from tests.leaderelection.candidates import Candidate, Shared
+from tests.leaderelection.candidates import Candidate, SharedClockAndLog
 from tests.leaderelection.simulation import Sessions
 
 
 @pytest.fixture
-def shared() -> Shared:
-    return Shared()
+def shared() -> SharedClockAndLog:
+    return SharedClockAndLog()
 
 
 def spec_of(lease: Object) -> dict[str, object]:
@@ -23,7 +23,7 @@ def spec_of(lease: Object) -> dict[str, object]:
     return spec
 
 
-def test_the_first_candidate_leads_and_writes_a_lease_like_client_go(shared: Shared) -> None:
+def test_the_first_candidate_leads_and_writes_a_lease_like_client_go(shared: SharedClockAndLog) -> None:
     candidate = Candidate(shared, "a")
     assert candidate.step() == 2.0
     assert candidate.elector.term == 1
@@ -48,7 +48,7 @@ def test_the_first_candidate_leads_and_writes_a_lease_like_client_go(shared: Sha
     }
 
 
-def test_a_leader_renews_every_period_and_keeps_other_fields_of_the_lease(shared: Shared) -> None:
+def test_a_leader_renews_every_period_and_keeps_other_fields_of_the_lease(shared: SharedClockAndLog) -> None:
     candidate = Candidate(shared, "a")
     candidate.step()
     labelled = shared.lease.with_metadata(labels={"team": "blue"}, annotations={"note": "x"}, finalizers=["hold/it"])
@@ -62,7 +62,7 @@ def test_a_leader_renews_every_period_and_keeps_other_fields_of_the_lease(shared
     assert [event.term for event in shared.log.events_after(0)] == [1, 0, 1]
 
 
-def test_a_candidate_waits_until_the_expiry_and_starts_the_next_term(shared: Shared) -> None:
+def test_a_candidate_waits_until_the_expiry_and_starts_the_next_term(shared: SharedClockAndLog) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     shared.clock.step(1)
@@ -77,7 +77,7 @@ def test_a_candidate_waits_until_the_expiry_and_starts_the_next_term(shared: Sha
     assert held(shared.lease)[:2] == ("b", 2)
 
 
-def test_a_leader_considers_itself_leading_only_until_its_deadline(shared: Shared) -> None:
+def test_a_leader_considers_itself_leading_only_until_its_deadline(shared: SharedClockAndLog) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     shared.clock.step(9.999)
@@ -87,7 +87,7 @@ def test_a_leader_considers_itself_leading_only_until_its_deadline(shared: Share
         leader.elector.fence()
 
 
-def test_a_leader_replaced_while_frozen_renews_nothing(shared: Shared) -> None:
+def test_a_leader_replaced_while_frozen_renews_nothing(shared: SharedClockAndLog) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     candidate.step()
@@ -103,7 +103,7 @@ def test_a_leader_replaced_while_frozen_renews_nothing(shared: Shared) -> None:
         leader.elector.fence()
 
 
-def test_a_released_lease_is_acquired_at_once(shared: Shared) -> None:
+def test_a_released_lease_is_acquired_at_once(shared: SharedClockAndLog) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     candidate.step()
@@ -117,7 +117,7 @@ def test_a_released_lease_is_acquired_at_once(shared: Shared) -> None:
     assert candidate.elector.term == 2
 
 
-def test_no_term_starts_while_workers_of_the_last_one_run(shared: Shared) -> None:
+def test_no_term_starts_while_workers_of_the_last_one_run(shared: SharedClockAndLog) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     leader.elector.step_down("for a test")
@@ -127,7 +127,7 @@ def test_no_term_starts_while_workers_of_the_last_one_run(shared: Shared) -> Non
     assert held(shared.lease)[:2] == ("a", 2)
 
 
-def test_terms_continue_after_the_lease_is_deleted(shared: Shared) -> None:
+def test_terms_continue_after_the_lease_is_deleted(shared: SharedClockAndLog) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     candidate.step()
@@ -138,7 +138,7 @@ def test_terms_continue_after_the_lease_is_deleted(shared: Shared) -> None:
     assert shared.lease.uid == "uid-by-b"
 
 
-def test_a_leader_recreates_a_deleted_lease_and_keeps_leading(shared: Shared) -> None:
+def test_a_leader_recreates_a_deleted_lease_and_keeps_leading(shared: SharedClockAndLog) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     shared.delete()
@@ -148,7 +148,7 @@ def test_a_leader_recreates_a_deleted_lease_and_keeps_leading(shared: Shared) ->
     assert held(shared.lease)[:2] == ("a", 1)
 
 
-def test_the_end_of_the_holders_session_is_detected_at_once(shared: Shared) -> None:
+def test_the_end_of_the_holders_session_is_detected_at_once(shared: SharedClockAndLog) -> None:
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()
@@ -159,7 +159,7 @@ def test_the_end_of_the_holders_session_is_detected_at_once(shared: Shared) -> N
     assert candidate.elector.term == 2
 
 
-def test_the_session_of_another_process_is_ignored(shared: Shared) -> None:
+def test_the_session_of_another_process_is_ignored(shared: SharedClockAndLog) -> None:
     """If client-go's elector takes over the Lease, our annotation stays on the Lease."""
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
@@ -174,7 +174,7 @@ def test_the_session_of_another_process_is_ignored(shared: Shared) -> None:
     assert leader.elector.term == 0, "who holds the lease by the API's rules is respected"
 
 
-def test_a_retry_waits_for_the_conflicting_write(shared: Shared) -> None:
+def test_a_retry_waits_for_the_conflicting_write(shared: SharedClockAndLog) -> None:
     first, second = Candidate(shared, "a"), Candidate(shared, "b")
     second.hear()
     first.step()
@@ -185,7 +185,7 @@ def test_a_retry_waits_for_the_conflicting_write(shared: Shared) -> None:
 
 
 def test_a_leader_retries_while_the_log_is_unavailable_and_steps_down_in_time(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    shared: SharedClockAndLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader = Candidate(shared, "a")
     leader.step()
@@ -208,7 +208,7 @@ def test_a_leader_retries_while_the_log_is_unavailable_and_steps_down_in_time(
     assert shared.lease.to_dict()["spec"]["leaseTransitions"] == 2
 
 
-def test_the_elector_is_healthy_until_long_after_its_deadline(shared: Shared) -> None:
+def test_the_elector_is_healthy_until_long_after_its_deadline(shared: SharedClockAndLog) -> None:
     leader = Candidate(shared, "a")
     assert leader.elector.problem() is None
     leader.step()
@@ -218,7 +218,7 @@ def test_the_elector_is_healthy_until_long_after_its_deadline(shared: Shared) ->
     assert leader.elector.problem() == "failed election to renew leadership on lease ctrlmgr"
 
 
-def test_every_write_of_the_lease_is_made_by_the_elector(shared: Shared) -> None:
+def test_every_write_of_the_lease_is_made_by_the_elector(shared: SharedClockAndLog) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     leader.elector.ended()
@@ -228,7 +228,7 @@ def test_every_write_of_the_lease_is_made_by_the_elector(shared: Shared) -> None
     assert [event.term for event in events] == [1, 1]
 
 
-def test_a_lease_acquired_by_another_is_not_taken_based_on_an_older_one(shared: Shared) -> None:
+def test_a_lease_acquired_by_another_is_not_taken_based_on_an_older_one(shared: SharedClockAndLog) -> None:
     sessions = Sessions()
     leader, first, second = (Candidate(shared, name, sessions=sessions) for name in "abc")
     for each in (leader, first, second):

@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.leaderelection import Elector, Timing
 from ctrlmgr.leaderelection.election_step import Term
 from ctrlmgr.leaderelection.elector import _ObservedLease
-from tests.leaderelection.simulation import Dice, Exhausted, Path, SimulatedProcesses, Variant
+from tests.leaderelection.simulation import HistoryExhausted, PathChooser, RandomChooser, SimulatedProcesses, Variant
 
 SEEDS = range(250)
 ACTIONS = 200
@@ -54,7 +54,7 @@ FOR_EVER = Timing(renew_deadline=1e9)
 def test_every_history_keeps_the_guarantees_and_ends_with_a_leader(processes: int) -> None:
     terms = 0
     for seed in SEEDS:
-        world = SimulatedProcesses(Dice(seed), processes=processes)
+        world = SimulatedProcesses(RandomChooser(seed), processes=processes)
         world.run(ACTIONS)
         assert world.violations() == [], f"seed {seed}"
         assert world.heal(), f"nobody leads after seed {seed}"
@@ -71,10 +71,10 @@ def test_every_short_history_keeps_the_guarantees() -> None:
     path: list[int] | None = []
     histories = 0
     while path is not None:
-        chooser = Path(path, depth=6)
+        chooser = PathChooser(path, depth=6)
         world = SimulatedProcesses(chooser, depth=1)
         _lead(world)
-        with suppress(Exhausted):
+        with suppress(HistoryExhausted):
             world.run(20)
         assert world.violations() == [], path
         histories += 1
@@ -106,7 +106,7 @@ def _lead(world: SimulatedProcesses) -> None:
 )
 def test_a_removed_safeguard_violates_a_guarantee(variant: Variant, said: str) -> None:
     for seed in SEEDS:
-        world = SimulatedProcesses(Dice(seed), variant)
+        world = SimulatedProcesses(RandomChooser(seed), variant)
         world.run(ACTIONS)
         if any(said in each for each in world.violations()):
             return

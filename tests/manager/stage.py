@@ -31,7 +31,7 @@ def config_map(name: str) -> Object:
     )
 
 
-class Scripted:
+class ScriptedReconciler:
     """A reconciler that returns programmed results, and records its calls."""
 
     def __init__(self, *acts: Callable[[Key, Client], Result | None]) -> None:

@@ -31,7 +31,7 @@ from ctrlmgr.eventlog import Event, Outcome, Reconcile
 from ctrlmgr.manager import Result
 from ctrlmgr.metrics import REGISTRY
 from tests.background import DEADLINE, background
-from tests.manager.stage import A, B, Scripted, Stage, config_map, creates, fails, pod, then
+from tests.manager.stage import A, B, ScriptedReconciler, Stage, config_map, creates, fails, pod, then
 
 
 def metric(name: str, **labels: str) -> float | None:
@@ -53,7 +53,7 @@ def last_reconcile(stage: Stage) -> Reconcile:
 
 
 def test_existing_objects_are_reconciled_first() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler)
     stage.client.create(pod("a"))
     stage.client.create(pod("b"))
@@ -63,7 +63,7 @@ def test_existing_objects_are_reconciled_first() -> None:
 
 
 def test_a_change_enqueues_the_keys_of_its_watch() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler)
     stage.informers.sync()
     stage.client.create(pod("b"))
@@ -72,7 +72,7 @@ def test_a_change_enqueues_the_keys_of_its_watch() -> None:
 
 
 def test_the_cause_names_every_coalesced_revision() -> None:
-    stage = Stage(Scripted(creates("made")), name="accountable")
+    stage = Stage(ScriptedReconciler(creates("made")), name="accountable")
     stage.informers.sync()
     first = stage.client.create(pod("a"))
     second = stage.client.update(pod("a", note="changed").at(first.revision))
@@ -86,7 +86,7 @@ def test_the_cause_names_every_coalesced_revision() -> None:
 
 
 def test_every_reconcile_has_a_unique_id() -> None:
-    stage = Stage(Scripted(creates("one"), creates("two")))
+    stage = Stage(ScriptedReconciler(creates("one"), creates("two")))
     stage.controller.queue.add(A)
     stage.controller.queue.add(B)
     stage.process_all()
@@ -94,13 +94,13 @@ def test_every_reconcile_has_a_unique_id() -> None:
     assert len(ids) == 2
 
 
-class WithLeftovers(Scripted):
+class ReconcilerWithInitialKeys(ScriptedReconciler):
     def on_start(self) -> Iterable[Key]:
         return [B, A]
 
 
 def test_initial_keys_are_enqueued_at_start() -> None:
-    reconciler = WithLeftovers()
+    reconciler = ReconcilerWithInitialKeys()
     stage = Stage(reconciler)
     stage.controller.start()
     stage.process_all()
@@ -108,7 +108,7 @@ def test_initial_keys_are_enqueued_at_start() -> None:
 
 
 def test_process_next_returns_false_on_an_empty_queue() -> None:
-    stage = Stage(Scripted())
+    stage = Stage(ScriptedReconciler())
     assert stage.controller.process_next(timeout=0) is False
     stage.controller.queue.shut_down()
     assert stage.controller.process_next() is False
@@ -118,7 +118,7 @@ def test_process_next_returns_false_on_an_empty_queue() -> None:
 
 
 def test_a_success_is_forgotten_and_not_repeated() -> None:
-    stage = Stage(Scripted(fails(Conflict()), lambda key, client: None), name="succeeds")
+    stage = Stage(ScriptedReconciler(fails(Conflict()), lambda key, client: None), name="succeeds")
     stage.controller.queue.add(A)
     stage.process_all()
     assert stage.controller.queue.num_requeues(A) == 1
@@ -130,7 +130,7 @@ def test_a_success_is_forgotten_and_not_repeated() -> None:
 
 
 def test_a_requeue_happens_after_the_requested_delay() -> None:
-    reconciler = Scripted(then(creates("made"), lambda key, client: Result(requeue_after=60)))
+    reconciler = ScriptedReconciler(then(creates("made"), lambda key, client: Result(requeue_after=60)))
     stage = Stage(reconciler, name="requeues")
     stage.controller.queue.add(A)
     stage.process_all()
@@ -144,7 +144,9 @@ def test_a_requeue_happens_after_the_requested_delay() -> None:
 
 def test_unhandled_triggers_of_a_requeued_reconcile_pass_to_the_next() -> None:
     later = Result(requeue_after=60)
-    stage = Stage(Scripted(lambda key, client: later, then(creates("made"), lambda key, client: later), creates("b")))
+    stage = Stage(
+        ScriptedReconciler(lambda key, client: later, then(creates("made"), lambda key, client: later), creates("b"))
+    )
     stage.controller.queue.add(A, [3, 5])
     stage.process_all()
     stage.controller.queue.add_after(A, 10, [7])
@@ -160,7 +162,7 @@ def test_unhandled_triggers_of_a_requeued_reconcile_pass_to_the_next() -> None:
 def test_a_key_waits_until_its_caches_have_its_last_write(
     ends: Callable[[Key, Client], Result | None],
 ) -> None:
-    reconciler = Scripted(then(creates("made"), ends), creates("more"))
+    reconciler = ScriptedReconciler(then(creates("made"), ends), creates("more"))
     stage = Stage(reconciler, sees_own_writes=True)
     stage.controller.queue.add(A)
     stage.controller.process_next(timeout=0)
@@ -176,7 +178,7 @@ def test_a_key_waits_until_its_caches_have_its_last_write(
 
 
 def test_triggers_received_with_a_stale_cache_are_handled_by_the_next_delivery() -> None:
-    stage = Stage(Scripted(creates("made"), creates("more")), sees_own_writes=True)
+    stage = Stage(ScriptedReconciler(creates("made"), creates("more")), sees_own_writes=True)
     stage.controller.queue.add(A)
     stage.controller.process_next(timeout=0)
     stage.controller.queue.add(A, [7])
@@ -187,7 +189,7 @@ def test_triggers_received_with_a_stale_cache_are_handled_by_the_next_delivery()
 
 
 def test_a_key_does_not_wait_for_writes_of_other_keys() -> None:
-    reconciler = Scripted(creates("made"))
+    reconciler = ScriptedReconciler(creates("made"))
     stage = Stage(reconciler, sees_own_writes=True)
     stage.controller.queue.add(A)
     stage.process_all()
@@ -198,7 +200,7 @@ def test_a_key_does_not_wait_for_writes_of_other_keys() -> None:
 
 
 def test_a_failed_key_is_retried_with_backoff_and_the_same_triggers() -> None:
-    stage = Stage(Scripted(fails(Conflict()), fails(ValueError("no")), creates("made")))
+    stage = Stage(ScriptedReconciler(fails(Conflict()), fails(ValueError("no")), creates("made")))
     stage.controller.queue.add(A, [3, 5])
     delays = []
     for _ in range(2):
@@ -212,7 +214,7 @@ def test_a_failed_key_is_retried_with_backoff_and_the_same_triggers() -> None:
 
 
 def test_new_triggers_join_those_of_the_retry() -> None:
-    stage = Stage(Scripted(fails(Conflict()), creates("made")))
+    stage = Stage(ScriptedReconciler(fails(Conflict()), creates("made")))
     stage.controller.queue.add(A, [3])
     stage.process_all()
     stage.clock.step(1)
@@ -222,7 +224,7 @@ def test_new_triggers_join_those_of_the_retry() -> None:
 
 
 def test_one_failing_key_does_not_delay_another() -> None:
-    reconciler = Scripted(fails(ZeroDivisionError()))
+    reconciler = ScriptedReconciler(fails(ZeroDivisionError()))
     stage = Stage(reconciler)
     stage.controller.queue.add(A)
     stage.controller.queue.add(B)
@@ -231,7 +233,7 @@ def test_one_failing_key_does_not_delay_another() -> None:
 
 
 def test_a_key_is_dropped_after_its_retries_and_returns_with_its_next_change() -> None:
-    reconciler = Scripted(*[fails(Conflict())] * 4)
+    reconciler = ScriptedReconciler(*[fails(Conflict())] * 4)
     stage = Stage(reconciler, max_retries=3)
     stage.controller.queue.add(A)
     for _ in range(10):
@@ -244,7 +246,7 @@ def test_a_key_is_dropped_after_its_retries_and_returns_with_its_next_change() -
 
 
 def test_without_a_limit_retries_continue() -> None:
-    reconciler = Scripted(*[fails(Conflict())] * 30)
+    reconciler = ScriptedReconciler(*[fails(Conflict())] * 30)
     stage = Stage(reconciler)
     stage.controller.queue.add(A)
     for _ in range(31):
@@ -254,7 +256,7 @@ def test_without_a_limit_retries_continue() -> None:
 
 
 def test_a_terminal_error_is_recorded_and_not_retried() -> None:
-    stage = Stage(Scripted(then(creates("made"), fails(TerminalError("no such class")))), name="terminal")
+    stage = Stage(ScriptedReconciler(then(creates("made"), fails(TerminalError("no such class")))), name="terminal")
     stage.controller.queue.add(A)
     with capture_logs() as logs:
         stage.process_all()
@@ -267,7 +269,7 @@ def test_a_terminal_error_is_recorded_and_not_retried() -> None:
 
 @pytest.mark.parametrize("error", [Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated])
 def test_fatal_errors_stop_the_process(error: type[Exception]) -> None:
-    stage = Stage(Scripted(fails(error())))
+    stage = Stage(ScriptedReconciler(fails(error())))
     stage.controller.queue.add(A)
     with pytest.raises(error):
         stage.controller.process_next(timeout=0)
@@ -276,7 +278,7 @@ def test_fatal_errors_stop_the_process(error: type[Exception]) -> None:
 
 
 def test_an_unexpected_error_is_contained_counted_and_logged_once_with_its_traceback() -> None:
-    stage = Stage(Scripted(fails(KeyError("spec"))), name="buggy")
+    stage = Stage(ScriptedReconciler(fails(KeyError("spec"))), name="buggy")
     stage.controller.queue.add(A)
     with capture_logs() as logs:
         stage.process_all()
@@ -292,7 +294,7 @@ def test_a_repeated_unexpected_error_has_one_traceback_and_a_counter() -> None:
     def divide(key: Key, client: Client) -> None:
         raise ZeroDivisionError(f"at {stage.clock.now()}")  # the message differs at each failure
 
-    stage = Stage(Scripted(divide, divide, divide, fails(KeyError("spec")), then(), divide))
+    stage = Stage(ScriptedReconciler(divide, divide, divide, fails(KeyError("spec")), then(), divide))
     stage.controller.queue.add(A)
     with capture_logs() as logs:
         for _ in range(6):
@@ -325,7 +327,7 @@ def test_a_repeated_unexpected_error_has_one_traceback_and_a_counter() -> None:
 )
 def test_an_expected_error_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:
     name = f"expected-{type(error).__name__}"
-    stage = Stage(Scripted(fails(error)), name=name)
+    stage = Stage(ScriptedReconciler(fails(error)), name=name)
     stage.controller.queue.add(A)
     with capture_logs() as logs:
         stage.process_all()
@@ -345,21 +347,21 @@ def test_the_log_contains_the_outcome_of_a_reconcile_with_writes() -> None:
         creates("made")(key, client)
         stage.clock.step(0.25)
 
-    stage = Stage(Scripted(act))
+    stage = Stage(ScriptedReconciler(act))
     stage.controller.queue.add(A)
     stage.process_all()
     assert last_reconcile(stage).outcome == Outcome(250_000, "ok")
 
 
 def test_the_log_contains_the_failure_of_a_reconcile_with_writes() -> None:
-    stage = Stage(Scripted(then(creates("made"), fails(ValueError("half-way")))))
+    stage = Stage(ScriptedReconciler(then(creates("made"), fails(ValueError("half-way")))))
     stage.controller.queue.add(A)
     stage.process_all()
     assert last_reconcile(stage).outcome == Outcome(0, "error", "ValueError: half-way")
 
 
 def test_the_log_contains_no_reconcile_without_writes() -> None:
-    stage = Stage(Scripted())
+    stage = Stage(ScriptedReconciler())
     stage.controller.queue.add(A)
     stage.process_all()
     assert stage.log.head().revision == 0
@@ -371,7 +373,7 @@ def test_log_lines_of_a_reconcile_contain_its_controller_key_and_attempt() -> No
     def act(key: Key, client: Client) -> None:
         seen.append(get_contextvars())
 
-    stage = Stage(Scripted(act), name="bound")
+    stage = Stage(ScriptedReconciler(act), name="bound")
     stage.controller.queue.add(A)
     stage.process_all()
     assert seen == [{"controller": "bound", "key": "default/a", "attempt": 1}]
@@ -385,7 +387,7 @@ def test_reconcile_time_and_workers_are_measured() -> None:
         active.append(metric("active_workers", controller="measured"))
         stage.clock.step(0.3)
 
-    stage = Stage(Scripted(act), name="measured", workers=3)
+    stage = Stage(ScriptedReconciler(act), name="measured", workers=3)
     stage.controller.queue.add(A)
     stage.process_all()
     assert active == [1]
@@ -399,7 +401,7 @@ def test_reconcile_time_and_workers_are_measured() -> None:
 # Running with threads.
 
 
-class Gate:
+class BlockingReconciler:
     """A reconciler whose calls block until a test releases them."""
 
     def __init__(self) -> None:
@@ -427,7 +429,7 @@ class Gate:
 
 
 def test_workers_reconcile_different_keys_concurrently() -> None:
-    gate = Gate()
+    gate = BlockingReconciler()
     stage = Stage(gate, workers=2)
     stop = threading.Event()
     running = background(lambda: stage.controller.run(stop))
@@ -441,7 +443,7 @@ def test_workers_reconcile_different_keys_concurrently() -> None:
 
 
 def test_stopping_lets_a_worker_finish_its_key_and_start_no_other() -> None:
-    gate = Gate()
+    gate = BlockingReconciler()
     stage = Stage(gate)
     stop = threading.Event()
     running = background(lambda: stage.controller.run(stop))
@@ -457,7 +459,7 @@ def test_stopping_lets_a_worker_finish_its_key_and_start_no_other() -> None:
 
 
 def test_stopping_wakes_idle_workers_and_run_outlives_them() -> None:
-    stage = Stage(Scripted(), name="idle", workers=3)
+    stage = Stage(ScriptedReconciler(), name="idle", workers=3)
     stop = threading.Event()
     running = background(lambda: stage.controller.run(stop))
     stage.clock.wait_for_waiters(3)
@@ -467,11 +469,11 @@ def test_stopping_wakes_idle_workers_and_run_outlives_them() -> None:
 
 
 def test_run_starts_with_the_initial_keys_of_the_reconciler() -> None:
-    class Leftovers(Gate):
+    class BlockingReconcilerWithInitialKeys(BlockingReconciler):
         def on_start(self) -> Iterable[Key]:
             return [B]
 
-    gate = Leftovers()
+    gate = BlockingReconcilerWithInitialKeys()
     stage = Stage(gate)
     stop = threading.Event()
     running = background(lambda: stage.controller.run(stop))
@@ -483,7 +485,7 @@ def test_run_starts_with_the_initial_keys_of_the_reconciler() -> None:
 
 
 def test_a_fatal_error_of_a_worker_ends_run() -> None:
-    stage = Stage(Scripted(fails(Fenced())), workers=2)
+    stage = Stage(ScriptedReconciler(fails(Fenced())), workers=2)
     stage.controller.queue.add(A)
     running = background(lambda: stage.controller.run(threading.Event()))
     with pytest.raises(Fenced):

@@ -12,7 +12,7 @@ from ctrlmgr.errors import Conflict, LogUnavailable, OutcomeUnknown, TerminalErr
 from ctrlmgr.eventlog import Failure
 from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.manager import Controller, Watch, own_key
-from tests.manager.stage import A, Scripted, Stage, fails, pod
+from tests.manager.stage import A, ScriptedReconciler, Stage, fails, pod
 
 
 def the_failure(stage: Stage) -> Failure:
@@ -21,7 +21,7 @@ def the_failure(stage: Stage) -> Failure:
 
 
 def test_a_failing_key_has_one_record_until_it_succeeds() -> None:
-    stage = Stage(Scripted(*[fails(KeyError("price"))] * 2, fails(ValueError("other"))), name="shops")
+    stage = Stage(ScriptedReconciler(*[fails(KeyError("price"))] * 2, fails(ValueError("other"))), name="shops")
     stage.client.create(pod("a"))
     stage.informers.sync()
     stage.process_all()
@@ -45,7 +45,7 @@ def test_a_failing_key_has_one_record_until_it_succeeds() -> None:
 
 
 def test_a_key_that_fails_again_has_another_record() -> None:
-    reconciler = Scripted(fails(KeyError("one")))
+    reconciler = ScriptedReconciler(fails(KeyError("one")))
     stage = Stage(reconciler)
     stage.client.create(pod("a"))
     stage.informers.sync()
@@ -67,7 +67,7 @@ def test_a_key_that_fails_again_has_another_record() -> None:
     ids=lambda each: each.__class__.__name__,
 )
 def test_expected_errors_are_no_failures(error: Exception) -> None:
-    stage = Stage(Scripted(fails(error)))
+    stage = Stage(ScriptedReconciler(fails(error)))
     stage.client.create(pod("a"))
     stage.informers.sync()
     stage.process_all()
@@ -76,7 +76,7 @@ def test_expected_errors_are_no_failures(error: Exception) -> None:
 
 @pytest.mark.parametrize(("error", "retries"), [(TerminalError("never"), None), (KeyError("x"), 0)])
 def test_a_key_without_retries_has_no_next_retry(error: Exception, retries: int | None) -> None:
-    stage = Stage(Scripted(fails(error)), max_retries=retries)
+    stage = Stage(ScriptedReconciler(fails(error)), max_retries=retries)
     stage.client.create(pod("a"))
     stage.informers.sync()
     stage.process_all()
@@ -85,7 +85,7 @@ def test_a_key_without_retries_has_no_next_retry(error: Exception, retries: int 
 
 
 def test_texts_are_truncated_and_storable() -> None:
-    stage = Stage(Scripted(fails(ValueError("\ud800\0" + "x" * 100_000))))
+    stage = Stage(ScriptedReconciler(fails(ValueError("\ud800\0" + "x" * 100_000))))
     stage.client.create(pod("a"))
     stage.informers.sync()
     with capture_logs():
@@ -97,14 +97,14 @@ def test_texts_are_truncated_and_storable() -> None:
 
 
 def test_the_next_process_takes_over_records_and_retries() -> None:
-    stage = Stage(Scripted(fails(KeyError("x"))), name="shops")
+    stage = Stage(ScriptedReconciler(fails(KeyError("x"))), name="shops")
     created = stage.client.create(pod("a"))
     stage.informers.sync()
     stage.process_all()
     stage.client.delete(created)  # no other event would add the key again
     stage.clock.step(5)
     informers = Informers(stage.log, EventWindow(stage.log, clock=stage.clock), clock=stage.clock)
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     following = Controller(
         "shops",
         reconciler,

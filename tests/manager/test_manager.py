@@ -21,7 +21,7 @@ NAMES = {
 }
 
 
-class Diary:
+class EventRecorder:
     """A recorder of events in order; tests can wait for events."""
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Diary:
             assert self.changed.wait_for(lambda: line in self.lines, DEADLINE), self.lines
 
 
-class Plain:
+class SimpleRunnable:
     """A runnable that runs until it is stopped, and then raises `error`, if given."""
 
-    def __init__(self, name: str, diary: Diary, *, error: Exception | None = None) -> None:
+    def __init__(self, name: str, diary: EventRecorder, *, error: Exception | None = None) -> None:
         self.name = name
         self._diary = diary
         self._error = error
@@ -54,7 +54,7 @@ class Plain:
             raise self._error
 
 
-class Syncing(Plain):
+class SyncingRunnable(SimpleRunnable):
     """A runnable that becomes ready when the test allows it."""
 
     synced = False
@@ -63,10 +63,10 @@ class Syncing(Plain):
         return self.synced
 
 
-class Failing(Plain):
+class FailingRunnable(SimpleRunnable):
     """A runnable that fails when the test requests it."""
 
-    def __init__(self, name: str, diary: Diary, error: Exception) -> None:
+    def __init__(self, name: str, diary: EventRecorder, error: Exception) -> None:
         super().__init__(name, diary)
         self.now = threading.Event()
         self._error = error
@@ -77,10 +77,10 @@ class Failing(Plain):
         raise self._error or AssertionError
 
 
-class Deaf(Plain):
+class UnstoppableRunnable(SimpleRunnable):
     """A runnable that continues to run after its stop is requested."""
 
-    def __init__(self, name: str, diary: Diary) -> None:
+    def __init__(self, name: str, diary: EventRecorder) -> None:
         super().__init__(name, diary)
         self.release = threading.Event()
 
@@ -89,7 +89,7 @@ class Deaf(Plain):
         self.release.wait(DEADLINE)
 
 
-class Running:
+class RunningManager:
     """A manager that runs on a separate thread."""
 
     def __init__(self, manager: Manager) -> None:
@@ -103,15 +103,15 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def diary() -> Diary:
-    return Diary()
+def diary() -> EventRecorder:
+    return EventRecorder()
 
 
-def test_phases_start_in_order_and_stop_in_reverse_order(clock: FakeClock, diary: Diary) -> None:
+def test_phases_start_in_order_and_stop_in_reverse_order(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
     for phase in reversed(Phase):
-        manager.add(Plain(NAMES[phase], diary), phase)
-    running = Running(manager)
+        manager.add(SimpleRunnable(NAMES[phase], diary), phase)
+    running = RunningManager(manager)
     diary.wait_for("leader runs")
     for name in NAMES.values():
         diary.wait_for(f"{name} runs")
@@ -120,12 +120,12 @@ def test_phases_start_in_order_and_stop_in_reverse_order(clock: FakeClock, diary
     assert diary.lines[len(NAMES) :] == [f"{name} ends" for name in reversed(NAMES.values())]
 
 
-def test_a_phase_starts_after_the_previous_one_has_synced(clock: FakeClock, diary: Diary) -> None:
+def test_a_phase_starts_after_the_previous_one_has_synced(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    caches = Syncing("caches", diary)
+    caches = SyncingRunnable("caches", diary)
     manager.add(caches, Phase.CACHES)
-    manager.add(Plain("leader", diary), Phase.LEADER)
-    running = Running(manager)
+    manager.add(SimpleRunnable("leader", diary), Phase.LEADER)
+    running = RunningManager(manager)
     diary.wait_for("caches runs")
     for _ in range(3):
         clock.wait_for_waiters(1)
@@ -139,11 +139,11 @@ def test_a_phase_starts_after_the_previous_one_has_synced(clock: FakeClock, diar
     running.done.result(DEADLINE)
 
 
-def test_stopping_while_a_phase_syncs_starts_no_later_phase(clock: FakeClock, diary: Diary) -> None:
+def test_stopping_while_a_phase_syncs_starts_no_later_phase(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    manager.add(Syncing("caches", diary), Phase.CACHES)
-    manager.add(Plain("leader", diary), Phase.LEADER)
-    running = Running(manager)
+    manager.add(SyncingRunnable("caches", diary), Phase.CACHES)
+    manager.add(SimpleRunnable("leader", diary), Phase.LEADER)
+    running = RunningManager(manager)
     diary.wait_for("caches runs")
     clock.wait_for_waiters(1)
     running.stop.set()
@@ -152,21 +152,21 @@ def test_stopping_while_a_phase_syncs_starts_no_later_phase(clock: FakeClock, di
     assert diary.lines == ["caches runs", "caches ends"]
 
 
-def test_a_manager_stopped_before_it_runs_starts_nothing(clock: FakeClock, diary: Diary) -> None:
+def test_a_manager_stopped_before_it_runs_starts_nothing(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    manager.add(Plain("log", diary), Phase.LOG)
+    manager.add(SimpleRunnable("log", diary), Phase.LOG)
     stop = threading.Event()
     stop.set()
     manager.run(stop)
     assert diary.lines == []
 
 
-def test_an_error_stops_everything_and_is_raised(clock: FakeClock, diary: Diary) -> None:
+def test_an_error_stops_everything_and_is_raised(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    failing = Failing("leader", diary, ValueError("broken"))
-    manager.add(Plain("log", diary), Phase.LOG)
+    failing = FailingRunnable("leader", diary, ValueError("broken"))
+    manager.add(SimpleRunnable("log", diary), Phase.LOG)
     manager.add(failing, Phase.LEADER)
-    running = Running(manager)
+    running = RunningManager(manager)
     diary.wait_for("leader runs")
     failing.now.set()
     with pytest.raises(ValueError, match="broken"):
@@ -175,13 +175,13 @@ def test_an_error_stops_everything_and_is_raised(clock: FakeClock, diary: Diary)
     assert running.stop.is_set()
 
 
-def test_an_error_while_a_phase_syncs_ends_the_wait(clock: FakeClock, diary: Diary) -> None:
+def test_an_error_while_a_phase_syncs_ends_the_wait(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    failing = Failing("log", diary, ValueError("broken"))
+    failing = FailingRunnable("log", diary, ValueError("broken"))
     failing.now.set()
     manager.add(failing, Phase.CACHES)
-    manager.add(Syncing("caches", diary), Phase.CACHES)
-    running = Running(manager)
+    manager.add(SyncingRunnable("caches", diary), Phase.CACHES)
+    running = RunningManager(manager)
     diary.wait_for("caches runs")
     while not running.done.done():
         clock.step(0.05)
@@ -189,13 +189,13 @@ def test_an_error_while_a_phase_syncs_ends_the_wait(clock: FakeClock, diary: Dia
         running.done.result(DEADLINE)
 
 
-def test_only_the_first_error_is_raised_and_the_others_are_logged(clock: FakeClock, diary: Diary) -> None:
+def test_only_the_first_error_is_raised_and_the_others_are_logged(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    failing = Failing("leader", diary, ValueError("first"))
-    manager.add(Plain("log", diary, error=KeyError("second")), Phase.LOG)
+    failing = FailingRunnable("leader", diary, ValueError("first"))
+    manager.add(SimpleRunnable("log", diary, error=KeyError("second")), Phase.LOG)
     manager.add(failing, Phase.LEADER)
     with capture_logs() as logs:
-        running = Running(manager)
+        running = RunningManager(manager)
         diary.wait_for("leader runs")
         failing.now.set()
         with pytest.raises(ValueError, match="first"):
@@ -203,25 +203,25 @@ def test_only_the_first_error_is_raised_and_the_others_are_logged(clock: FakeClo
     assert [entry["runnable"] for entry in logs if entry["event"] == "another runnable failed"] == ["log"]
 
 
-def test_an_error_while_stopping_is_raised(clock: FakeClock, diary: Diary) -> None:
+def test_an_error_while_stopping_is_raised(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
-    manager.add(Plain("log", diary, error=KeyError("unsaved")), Phase.LOG)
-    running = Running(manager)
+    manager.add(SimpleRunnable("log", diary, error=KeyError("unsaved")), Phase.LOG)
+    running = RunningManager(manager)
     diary.wait_for("log runs")
     running.stop.set()
     with pytest.raises(KeyError, match="unsaved"):
         running.done.result(DEADLINE)
 
 
-def test_a_runnable_that_returns_early_stops_no_others(clock: FakeClock, diary: Diary) -> None:
-    class Short(Plain):
+def test_a_runnable_that_returns_early_stops_no_others(clock: FakeClock, diary: EventRecorder) -> None:
+    class ShortRunnable(SimpleRunnable):
         def run(self, stop: threading.Event) -> None:
             self._diary.write("short ends")
 
     manager = Manager(clock=clock)
-    manager.add(Short("short", diary), Phase.LOG)
-    manager.add(Plain("leader", diary), Phase.LEADER)
-    running = Running(manager)
+    manager.add(ShortRunnable("short", diary), Phase.LOG)
+    manager.add(SimpleRunnable("leader", diary), Phase.LEADER)
+    running = RunningManager(manager)
     diary.wait_for("short ends")
     diary.wait_for("leader runs")
     assert not running.stop.is_set()
@@ -229,12 +229,14 @@ def test_a_runnable_that_returns_early_stops_no_others(clock: FakeClock, diary: 
     running.done.result(DEADLINE)
 
 
-def test_a_runnable_that_does_not_stop_is_named_and_the_others_are_stopped(clock: FakeClock, diary: Diary) -> None:
+def test_a_runnable_that_does_not_stop_is_named_and_the_others_are_stopped(
+    clock: FakeClock, diary: EventRecorder
+) -> None:
     manager = Manager(clock=clock, grace=5)
-    deaf = Deaf("leader", diary)
-    manager.add(Plain("log", diary), Phase.LOG)
+    deaf = UnstoppableRunnable("leader", diary)
+    manager.add(SimpleRunnable("log", diary), Phase.LOG)
     manager.add(deaf, Phase.LEADER)
-    running = Running(manager)
+    running = RunningManager(manager)
     diary.wait_for("leader runs")
     running.stop.set()
     clock.wait_for_waiters(1)
@@ -246,12 +248,12 @@ def test_a_runnable_that_does_not_stop_is_named_and_the_others_are_stopped(clock
     deaf.release.set()
 
 
-def test_runnables_that_do_not_stop_are_noted_on_the_original_error(clock: FakeClock, diary: Diary) -> None:
+def test_runnables_that_do_not_stop_are_noted_on_the_original_error(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock, grace=5)
-    failing, deaf = Failing("log", diary, ValueError("broken")), Deaf("leader", diary)
+    failing, deaf = FailingRunnable("log", diary, ValueError("broken")), UnstoppableRunnable("leader", diary)
     manager.add(failing, Phase.LOG)
     manager.add(deaf, Phase.LEADER)
-    running = Running(manager)
+    running = RunningManager(manager)
     diary.wait_for("leader runs")
     failing.now.set()
     clock.wait_for_waiters(1)
@@ -262,16 +264,16 @@ def test_runnables_that_do_not_stop_are_noted_on_the_original_error(clock: FakeC
     deaf.release.set()
 
 
-def test_each_runnable_has_a_separate_stop_event(clock: FakeClock, diary: Diary) -> None:
-    class Impatient(Plain):
+def test_each_runnable_has_a_separate_stop_event(clock: FakeClock, diary: EventRecorder) -> None:
+    class Impatient(SimpleRunnable):
         def run(self, stop: threading.Event) -> None:
             stop.set()
             self._diary.write("impatient ends")
 
     manager = Manager(clock=clock)
-    manager.add(Plain("patient", diary), Phase.LEADER)
+    manager.add(SimpleRunnable("patient", diary), Phase.LEADER)
     manager.add(Impatient("impatient", diary), Phase.LEADER)
-    running = Running(manager)
+    running = RunningManager(manager)
     diary.wait_for("patient runs")
     diary.wait_for("impatient ends")
     assert not running.done.done()
@@ -280,15 +282,15 @@ def test_each_runnable_has_a_separate_stop_event(clock: FakeClock, diary: Diary)
     running.done.result(DEADLINE)
 
 
-def test_nothing_is_added_to_a_running_manager(clock: FakeClock, diary: Diary) -> None:
+def test_nothing_is_added_to_a_running_manager(clock: FakeClock, diary: EventRecorder) -> None:
     manager = Manager(clock=clock)
     stop = threading.Event()
     stop.set()
     manager.run(stop)
     with pytest.raises(RuntimeError, match="late was added to a running manager"):
-        manager.add(Plain("late", diary), Phase.LOG)
+        manager.add(SimpleRunnable("late", diary), Phase.LOG)
 
 
-def test_only_runnables_with_has_synced_are_checked(diary: Diary) -> None:
-    assert isinstance(Syncing("caches", diary), HasSynced)
-    assert not isinstance(Plain("log", diary), HasSynced)
+def test_only_runnables_with_has_synced_are_checked(diary: EventRecorder) -> None:
+    assert isinstance(SyncingRunnable("caches", diary), HasSynced)
+    assert not isinstance(SimpleRunnable("log", diary), HasSynced)

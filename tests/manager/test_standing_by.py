@@ -8,13 +8,13 @@ import threading
 
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from tests.background import DEADLINE, background
-from tests.manager.stage import A, B, Scripted, Stage, pod
+from tests.manager.stage import A, B, ScriptedReconciler, Stage, pod
 
 ALICE = Author("alice")
 
 
 def test_a_standby_controller_holds_no_keys() -> None:
-    stage = Stage(Scripted())
+    stage = Stage(ScriptedReconciler())
     stage.controller.stand_by()
     stage.log.append([Proposal(EventType.ADDED, pod("a"), 0)], author=ALICE)
     stage.informers.sync()
@@ -24,7 +24,7 @@ def test_a_standby_controller_holds_no_keys() -> None:
 
 
 def test_a_resumed_controller_reconciles_all_objects_with_their_revisions_as_triggers() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler)
     stage.controller.stand_by()
     stage.log.append([Proposal(EventType.ADDED, pod("b"), 0)], author=ALICE)
@@ -41,7 +41,7 @@ def test_a_resumed_controller_reconciles_all_objects_with_their_revisions_as_tri
 
 
 def test_a_controller_runs_again_after_its_term_has_ended() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler)
     stage.log.append([Proposal(EventType.ADDED, pod("a"), 0)], author=ALICE)
     stage.informers.sync()

@@ -10,13 +10,13 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client
 from ctrlmgr.errors import Conflict
 from ctrlmgr.manager import Result
-from tests.manager.stage import A, B, Scripted, Stage, fails, pod
+from tests.manager.stage import A, B, ScriptedReconciler, Stage, fails, pod
 
 Act = Callable[[Key, Client], Result | None]
 
 
 def test_a_delayed_watch_coalesces_changes() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler, delay=0.5)
     stage.informers.sync()
     created = stage.client.create(pod("a"))
@@ -29,7 +29,7 @@ def test_a_delayed_watch_coalesces_changes() -> None:
 
 
 def test_an_urgent_change_overtakes_others() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "c")
     stage.informers.sync()
     keys = [stage.client.create(pod(name)).key for name in "abc"]
@@ -38,7 +38,7 @@ def test_an_urgent_change_overtakes_others() -> None:
 
 
 def test_a_change_overtakes_keys_of_a_resync() -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler, after_sync=True)
     for name in "ab":
         stage.client.create(pod(name))
@@ -52,11 +52,11 @@ def test_a_change_overtakes_keys_of_a_resync() -> None:
 
 
 def test_initial_keys_are_reconciled_after_changes() -> None:
-    class Starting(Scripted):
+    class ReconcilerWithInitialKeys(ScriptedReconciler):
         def on_start(self) -> list[Key]:
             return [B]
 
-    reconciler = Starting()
+    reconciler = ReconcilerWithInitialKeys()
     stage = Stage(reconciler)
     stage.informers.sync()
     stage.controller.start()
@@ -67,7 +67,7 @@ def test_initial_keys_are_reconciled_after_changes() -> None:
 
 @pytest.mark.parametrize("outcome", [fails(Conflict("another writer")), lambda key, client: Result(0.005)])
 def test_a_repeated_key_keeps_its_priority(outcome: Act) -> None:
-    reconciler = Scripted(outcome)
+    reconciler = ScriptedReconciler(outcome)
     stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "b")
     stage.informers.sync()
     stage.client.create(pod("b"))
@@ -82,7 +82,7 @@ def test_a_repeated_key_keeps_its_priority(outcome: Act) -> None:
 
 @pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])
 def test_a_resync_reconciles_everything_if_the_watch_requests_that(after_sync: bool, looked_at: list[Key]) -> None:
-    reconciler = Scripted()
+    reconciler = ScriptedReconciler()
     stage = Stage(reconciler, after_sync=after_sync)
     stage.client.create(pod("a"))
     stage.client.create(pod("b"))

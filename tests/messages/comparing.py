@@ -39,7 +39,7 @@ def plain(text: str) -> str:
     return " ".join(_QUOTED.sub(HOLE, text).split())
 
 
-class Known:
+class KubernetesMessages:
     """Messages of Kubernetes, in the form of `kubernetes.txt`: Go format strings, one per line."""
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -97,9 +97,9 @@ def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
     return found if at == len(text) else None
 
 
-def kubernetes() -> Known:
+def kubernetes() -> KubernetesMessages:
     """Return the messages in `kubernetes.txt`."""
-    return Known(KUBERNETES.read_text(encoding="utf-8").splitlines())
+    return KubernetesMessages(KUBERNETES.read_text(encoding="utf-8").splitlines())
 
 
 def own() -> Mapping[str, str]:
@@ -123,7 +123,7 @@ def justifies(justified: str, text: str) -> bool:
     )
 
 
-def unknown(known: Known, literals: Iterable[Literal]) -> list[Literal]:
+def unknown(known: KubernetesMessages, literals: Iterable[Literal]) -> list[Literal]:
     """Return our messages that Kubernetes does not have."""
     return [each for each in literals if not known.has(each.text)]
 

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.messages.comparing import Known, justifies, kubernetes, literals, own, shown, unjustified, unknown
+from tests.messages.comparing import (
+    KubernetesMessages,
+    justifies,
+    kubernetes,
+    literals,
+    own,
+    shown,
+    unjustified,
+    unknown,
+)
 from tests.messages.reading import of_go, ours
 
 KNOWN = kubernetes()
@@ -75,4 +84,4 @@ def test_messages_of_go_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_messages_with_placeholders_are_found(text: str, is_known: bool) -> None:
-    assert Known(["# must be at most 5 bytes", "must be at most %d characters"]).has(text) is is_known
+    assert KubernetesMessages(["# must be at most 5 bytes", "must be at most %d characters"]).has(text) is is_known

@@ -36,7 +36,7 @@ FINDERS: dict[Callable[..., Any], str] = {
 _OURS = ("tests", "ctrlmgr.testing")
 
 
-class Needs:
+class RequiredPrograms:
     """A pytest plugin that collects the names of programs."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ def _referred(code: CodeType, names: dict[str, Any]) -> Iterator[object]:
 
 def needed(arguments: list[str]) -> set[str]:
     """Return the names of the programs that the tests selected by these pytest arguments need."""
-    needs, said = Needs(), io.StringIO()
+    needs, said = RequiredPrograms(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *arguments], plugins=[needs])
     if code == pytest.ExitCode.INTERNAL_ERROR:

@@ -59,7 +59,7 @@ def a_new_users(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "PYTHONPATH": packages, **pip}
 
 
-class Installed(NamedTuple):
+class InstallationResult(NamedTuple):
     """The result of following the page about installation."""
 
     work: Path
@@ -69,7 +69,7 @@ class Installed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> InstallationResult:
     """Follow the page about installation."""
     folder = tmp_path_factory.mktemp("newcomers")
     environment = a_new_users(folder / "home")
@@ -77,7 +77,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     told = shell(typed("install.md") + "command -v ctrlmgr\n", folder / "work", environment)
     programs = folder / "work" / ".venv" / "bin"
     assert str(programs / "ctrlmgr") in told.splitlines(), told
-    return Installed(folder / "work", {**environment, "PATH": f"{programs}{os.pathsep}{environment['PATH']}"})
+    return InstallationResult(folder / "work", {**environment, "PATH": f"{programs}{os.pathsep}{environment['PATH']}"})
 
 
 def shell(script: str, folder: Path, environment: dict[str, str]) -> str:
@@ -102,7 +102,7 @@ def test_an_operators_tests_pass_after_at_most_twelve_commands() -> None:
     assert last <= 12
 
 
-def test_two_pages_lead_to_an_operators_tests(installed: Installed) -> None:
+def test_two_pages_lead_to_an_operators_tests(installed: InstallationResult) -> None:
     told = shell(typed("first-operator.md"), installed.work, installed.environment)
     assert "5 passed" in told
     assert "name: cornershops.example.com" in told
@@ -112,7 +112,7 @@ def test_two_pages_lead_to_an_operators_tests(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_runs(page: Path, installed: Installed, tmp_path: Path) -> None:
+def test_a_tutorial_runs(page: Path, installed: InstallationResult, tmp_path: Path) -> None:
     folder, programs = tmp_path / "empty", tmp_path / "bin"
     folder.mkdir()
     programs.mkdir()

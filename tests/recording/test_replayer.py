@@ -413,7 +413,7 @@ def test_a_watch_without_checkpoints_is_compared_at_its_end(tmp_path: Path) -> N
 
 
 def test_controllers_that_never_finish_end_the_replay(tmp_path: Path) -> None:
-    class Restless:
+    class EndlessReconciler:
         def reconcile(self, key: Key, client: Client) -> None:
             stamp = str(clock.now())
             client.create(
@@ -428,7 +428,13 @@ def test_controllers_that_never_finish_end_the_replay(tmp_path: Path) -> None:
             Watch(informers.informer(resource), lambda change: [Key("shop", "s")]) for resource in (SERVICES, ENDPOINTS)
         ]
         return Controller(
-            "endpoints-controller", Restless(), watches=watches, client=client, log=log, clock=its_clock, random=random
+            "endpoints-controller",
+            EndlessReconciler(),
+            watches=watches,
+            client=client,
+            log=log,
+            clock=its_clock,
+            random=random,
         )
 
     clock = ReplayClock()

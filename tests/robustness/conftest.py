@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness.histories.run import Setting, server_of
+from tests.robustness.histories.run import RunSetup, server_of
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 HOSTILE = "hostile"
 """The namespace that hostile requests use."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
+def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunSetup]:
     """A new database for one test, once for each type of database."""
     if request.param == "sqlite":
         yield on_sqlite(tmp_path)
@@ -26,7 +26,7 @@ def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]
 
 
 @pytest.fixture
-def served(setting: Setting) -> Iterator[Served]:
+def served(setting: RunSetup) -> Iterator[ConfiguredServer]:
     """A server for one test, on the new database."""
     server = server_of(setting)
     try:
@@ -37,7 +37,7 @@ def served(setting: Setting) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredServer]:
     """A server that the tests attack. The server must not log a traceback, and must shut down gracefully."""
     server = server_of(on_sqlite(tmp_path_factory.mktemp("hostile")))
     try:

@@ -6,13 +6,13 @@ import http.client
 from collections.abc import Mapping
 
 from tests.robustness.hostile.raw import PATIENCE
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 
-class Exchange:
+class RequestAndResponse:
     """The bytes of a request of the client `program`, and the response to this request."""
 
-    def __init__(self, server: Served, program: str) -> None:
+    def __init__(self, server: ConfiguredServer, program: str) -> None:
         self._server = server
         self._program = program
         self._connection: http.client.HTTPSConnection | None = None

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
 from ctrlmgr.testing.postgres import PostgresCluster
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 _DATABASE = "hung"
@@ -34,7 +34,7 @@ _NOTICED_AFTER = 8.0
 """Seconds within which `/readyz` must begin to fail."""
 
 
-class Answered(NamedTuple):
+class TimedResponse(NamedTuple):
     """The response to a request, and the duration of the request in seconds."""
 
     what: str
@@ -43,12 +43,12 @@ class Answered(NamedTuple):
 
 
 @contextmanager
-def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, Served]]:
+def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, ConfiguredServer]]:
     """A server with a PostgreSQL database that no other process uses."""
     with PostgresCluster() as cluster:
         cluster.execute(f"CREATE DATABASE {_DATABASE}")
         migrate_log(cluster.url(_DATABASE), clock=SystemClock(), random=random.Random(1))
-        server = Served(folder, "--database", cluster.url(_DATABASE))
+        server = ConfiguredServer(folder, "--database", cluster.url(_DATABASE))
         try:
             server.start()
             yield cluster, server
@@ -70,8 +70,8 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def _round(number: int, cluster: PostgresCluster, server: Served) -> list[str]:
-    asked: list[tuple[str, Callable[[], Answered], float]] = [
+def _round(number: int, cluster: PostgresCluster, server: ConfiguredServer) -> list[str]:
+    asked: list[tuple[str, Callable[[], TimedResponse], float]] = [
         (
             "create",
             lambda: _ask(server, "POST", CONFIG_MAPS, {"metadata": {"name": f"round-{number}"}}),
@@ -97,14 +97,14 @@ def _round(number: int, cluster: PostgresCluster, server: Served) -> list[str]:
     return problems + _await_recovery(server)
 
 
-def _judge(name: str, answer: Answered, within: float) -> list[str]:
+def _judge(name: str, answer: TimedResponse, within: float) -> list[str]:
     _say(f"{name}: {answer.code} after {answer.seconds:.2f} s")
     expected = (503, 504) if within == _REFUSED_WITHIN else (200,)
     problems = [] if answer.code in expected else [f"{name} was answered {answer.code}"]
     return problems if answer.seconds <= within else [*problems, f"{name} took {answer.seconds:.2f} s"]
 
 
-def _await_recovery(server: Served) -> list[str]:
+def _await_recovery(server: ConfiguredServer) -> list[str]:
     began = time.monotonic()
     while _ask(server, "GET", "/readyz").code != 200:
         if time.monotonic() - began > _READY_WITHIN:
@@ -114,10 +114,10 @@ def _await_recovery(server: Served) -> list[str]:
     return []
 
 
-def _ask(server: Served, method: str, path: str, body: object = None) -> Answered:
+def _ask(server: ConfiguredServer, method: str, path: str, body: object = None) -> TimedResponse:
     began = time.monotonic()
     code, _ = server.request(method, path, body)
-    return Answered(path, code, time.monotonic() - began)
+    return TimedResponse(path, code, time.monotonic() - began)
 
 
 def _say(text: str) -> None:

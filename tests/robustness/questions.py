@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import yaml
 
-from tests.robustness.hostile.specimens import STRANGE, Schema, Specimens
+from tests.robustness.hostile.specimens import STRANGE, Schema, ValueGenerator
 from tests.robustness.operations import Operation
 
 NAMESPACES = ("default", "default", "default", "fuzz-a", "fuzz-b", "kube-system", "none", "A_b", "..")
@@ -62,7 +62,7 @@ class Questions:
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
         """Create a generator that makes bodies for `definitions`, and draws random values from `choice`."""
-        self._specimens = Specimens(definitions, choice)
+        self._specimens = ValueGenerator(definitions, choice)
         self._choice = choice
         self._seen: dict[str, list[Any]] = {}
 

@@ -22,7 +22,7 @@ class Site(NamedTuple):
     trust: ssl.SSLContext
 
 
-class Served(Server):
+class ConfiguredServer(Server):
     """A `ctrlmgr serve` process like `Server`; `settings` contains lines of the process's settings file."""
 
     def __init__(self, folder: Path, *arguments: str, settings: str = "") -> None:

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.histories.history_cluster import revision_of
-from tests.robustness.histories.run import Setting
+from tests.robustness.histories.run import RunSetup
 from tests.robustness.histories.tail import Tail
 from tests.robustness.hostile.raw import ask
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.wire import path_of
 
 _MAPS = path_of("configmaps", "edges")
 
 
-def write_some(served: Served) -> None:
+def write_some(served: ConfiguredServer) -> None:
     """Create a history of two objects with a deletion in its middle."""
     steps = [
         ("POST", "/api/v1/namespaces", {"metadata": {"name": "edges"}}),
@@ -39,7 +39,7 @@ def write_some(served: Served) -> None:
         assert code < 300, answer
 
 
-class Story:
+class CompactedRevisions:
     """The revision of the deletion, and the revisions of the events that follow."""
 
     def __init__(self, tail: Tail) -> None:
@@ -52,13 +52,13 @@ class Story:
         return [event for event in self.after if event[1] > revision]
 
 
-def watched(served: Served, *revisions: int) -> list[list[tuple[str, int]]]:
+def watched(served: ConfiguredServer, *revisions: int) -> list[list[tuple[str, int]]]:
     """Return the events of watches that begin at these revisions; all watches run concurrently for a second."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda revision: watched_from(served, revision), revisions))
 
 
-def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
+def watched_from(served: ConfiguredServer, revision: int) -> list[tuple[str, int]]:
     """Return the type and the revision of each event; for an error, return the status code instead."""
     query = {"watch": "true", "resourceVersion": str(revision), "timeoutSeconds": "1"}
     reply = ask(served.site, "GET", path_of("configmaps", "edges", "", query))
@@ -68,10 +68,10 @@ def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_history_begins_exactly_at_its_compaction(served: Served, setting: Setting, tmp_path: Path) -> None:
+def test_history_begins_exactly_at_its_compaction(served: ConfiguredServer, setting: RunSetup, tmp_path: Path) -> None:
     write_some(served)
     tail = Tail(setting.database, tmp_path)
-    story = Story(tail)
+    story = CompactedRevisions(tail)
     tail.close()
     floor, head = story.floor, story.after[-1][1]
     assert [each[0] for each in watched_from(served, floor - 1)] == ["DELETED", "ADDED", "MODIFIED"]

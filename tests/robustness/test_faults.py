@@ -10,8 +10,8 @@ import pytest
 
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
-from tests.robustness.faults.injections import INJECTIONS, Ground
-from tests.robustness.faults.machine import Missing
+from tests.robustness.faults.injections import INJECTIONS, RoundResources
+from tests.robustness.faults.machine import FaultUnsupported
 from tests.robustness.faults.round import Row
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -29,10 +29,10 @@ def assert_survives(*names: str, cluster: PostgresCluster | None = None) -> None
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-faults-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # a database server that does not run as root has its files there
-        row = Row([INJECTIONS[each](Ground(folder, dice, cluster, is_short=True)) for each in names], seed)
+        row = Row([INJECTIONS[each](RoundResources(folder, dice, cluster, is_short=True)) for each in names], seed)
         try:
             wrong = row.play()
-        except Missing as missing:
+        except FaultUnsupported as missing:
             pytest.skip(f"this machine cannot do it: {missing}")
     assert wrong == []
     assert [outcome.fault for outcome in row.outcomes] == list(names)

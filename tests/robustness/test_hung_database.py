@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.e2e.serving import until
 from tests.robustness.hung_database import CONFIG_MAPS, served_on_its_own
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -21,7 +21,7 @@ def test_requests_are_refused_and_cached_reads_continue_during_a_hang(tmp_path: 
         check_hang(own, served)
 
 
-def check_hang(own: PostgresCluster, served: Served) -> None:
+def check_hang(own: PostgresCluster, served: ConfiguredServer) -> None:
     served.create(CONFIG_MAPS, {"metadata": {"name": "before"}})
     until(lambda: served.request("GET", "/readyz")[0] == 200)
     own.freeze()

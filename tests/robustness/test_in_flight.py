@@ -12,7 +12,7 @@ import pytest
 from tests.robustness.histories.run import server_of
 from tests.robustness.hostile.raw import ask, connect, head, receive
 from tests.robustness.places import on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SEATS = 40
@@ -36,7 +36,7 @@ FUTURE = f"{MAPS}?resourceVersion=999999999&resourceVersionMatch=NotOlderThan"
 
 
 @pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredServer]:
     """A server with few seats for requests."""
     settings = f"[server]\nmax_reads = {SEATS // 2}\nmax_writes = {SEATS // 2}\n"
     server = server_of(on_sqlite(tmp_path_factory.mktemp("crowded"), settings=settings))
@@ -50,7 +50,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server.close()
 
 
-def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[ssl.SSLSocket]:
+def busy(stack: ExitStack, server: ConfiguredServer, count: int, request: bytes) -> list[ssl.SSLSocket]:
     """Begin requests that take long, and return their connections."""
     connections = [stack.enter_context(connect(server.site)) for _ in range(count)]
     for connection in connections:
@@ -58,14 +58,14 @@ def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[s
     return connections
 
 
-def waiting(server: Served) -> int:
+def waiting(server: ConfiguredServer) -> int:
     """Return the number of requests of ordinary users that wait for a seat."""
     path = "/debug/api_priority_and_fairness/dump_priority_levels"
     (row,) = [line for line in ask(server.site, "GET", path).body.decode().splitlines() if "global-default" in line]
     return int(row.split(",")[4])
 
 
-def test_a_withheld_body_occupies_no_seat(crowded: Served) -> None:
+def test_a_withheld_body_occupies_no_seat(crowded: ConfiguredServer) -> None:
     body = b'{"metadata":{"generateName":"a-"}}'
     half = head(crowded.site, "POST", MAPS, {"content-length": str(len(body)), **ALICE}) + body[:10]
     with ExitStack() as stack:
@@ -77,7 +77,7 @@ def test_a_withheld_body_occupies_no_seat(crowded: Served) -> None:
         assert {receive(connection).code for connection in withheld} == {201}
 
 
-def test_requests_wait_behind_a_user_with_all_seats(crowded: Served) -> None:
+def test_requests_wait_behind_a_user_with_all_seats(crowded: ConfiguredServer) -> None:
     with ExitStack() as stack:
         lasting = busy(stack, crowded, 2 * SEATS, head(crowded.site, "GET", FUTURE, ALICE))
         watching = busy(stack, crowded, 5, head(crowded.site, "GET", f"{MAPS}?watch=true&timeoutSeconds=5", ALICE))
@@ -93,7 +93,7 @@ def test_requests_wait_behind_a_user_with_all_seats(crowded: Served) -> None:
     assert ask(crowded.site, "GET", MAPS, headers=ALICE).code == 200
 
 
-def test_metrics_count_the_seats(crowded: Served) -> None:
+def test_metrics_count_the_seats(crowded: ConfiguredServer) -> None:
     text = ask(crowded.site, "GET", "/metrics").body.decode()
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 0' in text
     level = 'flow_schema="global-default",priority_level="global-default"'

@@ -17,7 +17,7 @@ from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.histories.run import server_of
 from tests.robustness.places import on_postgres
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 _ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 _SLICES = (
@@ -27,20 +27,20 @@ _PATIENCE = 60.0
 """Seconds of real time after which a lease of fifteen seconds has expired, even on a very busy machine."""
 
 
-def published(server: Served) -> set[int]:
+def published(server: ConfiguredServer) -> set[int]:
     """Return the ports of all servers, as one server reports them in the Endpoints."""
     code, endpoints = server.request("GET", _ENDPOINTS)
     assert code == 200, endpoints
     return {port["port"] for subset in endpoints.get("subsets") or () for port in subset["ports"]}
 
 
-def published_in_slices(server: Served) -> set[int]:
+def published_in_slices(server: ConfiguredServer) -> set[int]:
     code, slices = server.request("GET", _SLICES)
     assert code == 200, slices
     return {port["port"] for each in slices["items"] if each["endpoints"] for port in each["ports"] or ()}
 
 
-def ports(servers: Iterable[Served]) -> set[int]:
+def ports(servers: Iterable[ConfiguredServer]) -> set[int]:
     return {server.site.port for server in servers}
 
 

@@ -19,7 +19,7 @@ from tests.robustness.histories.history_cluster import HistoryCluster
 from tests.robustness.histories.run import server_of
 from tests.robustness.histories.watchers import follow
 from tests.robustness.places import on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.wire import Connection, path_of
 
 _EVENTS = 150
@@ -36,7 +36,7 @@ margin.
 _PATH = path_of("configmaps", "slow")
 
 
-async def stalled(served: Served) -> asyncio.StreamWriter:
+async def stalled(served: ConfiguredServer) -> asyncio.StreamWriter:
     """Begin a watch on a connection with small buffers, and read only the beginning of the response."""
     site = served.site
     plain = socket.socket()
@@ -65,7 +65,7 @@ async def terminated(connection: Connection) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(_TERMINATED + "{"))
 
 
-async def observe(served: Served) -> tuple[list[int], list[Watch]]:
+async def observe(served: ConfiguredServer) -> tuple[list[int], list[Watch]]:
     world = HistoryCluster([served], 0)
     watches = [
         Watch(server=0, resource="configmaps", selection=Selection("slow"), version="0", called=0)
@@ -94,7 +94,7 @@ def told(watch: Watch) -> Sequence[Delivery]:
     return [each for each in watch.deliveries if each.type == "MODIFIED"]
 
 
-def prepared(served: Served) -> int:
+def prepared(served: ConfiguredServer) -> int:
     """Create the object that the watchers watch, and return the memory of the server in bytes."""
     for path, name in (("/api/v1/namespaces", "slow"), (_PATH, "big")):
         assert served.request("POST", path, {"metadata": {"name": name}})[0] == 201

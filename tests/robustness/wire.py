@@ -1,7 +1,7 @@
 """A minimal HTTPS client: it sends one request at a time on a connection, and reads responses whole or line by line.
 
-The client distinguishes requests that were certainly not sent (`Unsent`) from requests that may have been sent
-(`Lost`), because a history must record the difference.
+The client distinguishes requests that were certainly not sent (`RequestNotSent`) from requests that may have been sent
+(`ConnectionLost`), because a history must record the difference.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ PATIENCE = 20.0
 _LONGEST_HEAD = 1 << 20
 
 
-class Unsent(Exception):
+class RequestNotSent(Exception):
     """Raised if there is no connection, so that the request was not sent."""
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """Raised if the connection broke, or if no byte arrived within the timeout."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     code: int
     headers: Mapping[str, str]
     body: bytes
@@ -49,9 +49,9 @@ class Connection:
 
     async def request(
         self, method: str, path: str, body: object = None, *, agent: str = "robustness", content_type: str = ""
-    ) -> Answer:
-        """Return the response to a request; raises `Unsent` if the request was not sent, and `Lost` if the response did
-        not arrive.
+    ) -> Response:
+        """Return the response to a request; raises `RequestNotSent` if the request was not sent, and
+        `ConnectionLost` if the response did not arrive.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -60,14 +60,14 @@ class Connection:
                 content = b"".join([piece async for piece in _body(reader, headers)])
         except (OSError, EOFError, TimeoutError) as error:
             self.close()
-            raise Lost(repr(error)) from error
+            raise ConnectionLost(repr(error)) from error
         if headers.get("connection") == "close":
             self.close()
-        return Answer(code, headers, content)
+        return Response(code, headers, content)
 
     async def lines(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the status code as a string, then each line of the body when it arrives; raise `Unsent` if the request
-        was not sent, or `Lost` if the connection breaks.
+        """Yield the status code as a string, then each line of the body when it arrives; raise `RequestNotSent` if the
+        request was not sent, or `ConnectionLost` if the connection breaks.
         """
         try:
             reader = await self._send("GET", path, None, "robustness", "")
@@ -79,7 +79,7 @@ class Connection:
                 for line in lines:
                     yield line
         except (OSError, EOFError) as error:
-            raise Lost(repr(error)) from error
+            raise ConnectionLost(repr(error)) from error
         finally:
             self.close()
 
@@ -111,7 +111,7 @@ class Connection:
                     self._site.host, self._site.port, ssl=self._site.trust, limit=_LONGEST_HEAD
                 )
             except OSError as error:
-                raise Unsent(repr(error)) from error
+                raise RequestNotSent(repr(error)) from error
         return self._reader, self._writer
 
 

@@ -17,7 +17,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_operator_runs_in_serve(folder: Path) -> None:
     database = f"sqlite:///{folder}/shop.db"
     with ServerProcess(folder, "--database", database, "--app", "shop:app") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         check_scenario(cluster)
         events = server.output
         assert "definition installed" in events
@@ -85,7 +85,7 @@ def test_an_invalid_app_ends_serve_with_one_line(folder: Path) -> None:
 
 def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(folder: Path) -> None:
     with ServerProcess(folder, "--database", f"sqlite:///{folder}/log.db", "--controllers", "shop:app") as server:
-        cluster = Served(server)
+        cluster = HttpsCluster(server)
         cluster.create(SHOP)
         cluster.eventually(lambda: cluster.get("v1/ConfigMap", "corner-prices") is not None)
     text = (folder / "shop.py").read_text()

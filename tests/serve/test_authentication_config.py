@@ -20,7 +20,7 @@ SELF = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 RELOADS = "apiserver_authentication_config_controller_automatic_reloads_total"
 
 
-class Bearing(Site):
+class TokenSite(Site):
     """A server with several users that have tokens of an issuer."""
 
     def __init__(self, server: ServerProcess, folder: Path, issuer: Issuer) -> None:
@@ -41,17 +41,17 @@ class Bearing(Site):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bearing]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenSite]:
     folder = tmp_path_factory.mktemp("issued")
     place = folder / "issuer"
     place.mkdir()
     issuer = Issuer(place)
     with ServerProcess(folder, f"--authentication-config={by_expressions(folder, issuer)}") as server:
-        yield Bearing(server, folder, issuer)
+        yield TokenSite(server, folder, issuer)
     issuer.stop()
 
 
-def test_expressions_determine_the_user_of_a_token(site: Bearing) -> None:
+def test_expressions_determine_the_user_of_a_token(site: TokenSite) -> None:
     code, user = site.who(uid="7", team="till")
     assert code == 201
     assert user == {
@@ -63,11 +63,11 @@ def test_expressions_determine_the_user_of_a_token(site: Bearing) -> None:
 
 
 @pytest.mark.parametrize("claims", [{"iat": 1}, {"roles": ["admins"]}, {"user": "jane"}, {"roles": 7}])
-def test_an_invalid_token_is_refused(site: Bearing, claims: dict[str, Any]) -> None:
+def test_an_invalid_token_is_refused(site: TokenSite, claims: dict[str, Any]) -> None:
     assert site.who(**claims) == (401, "Unauthorized")
 
 
-def test_reasons_are_shown_in_token_reviews_and_the_log(site: Bearing) -> None:
+def test_reasons_are_shown_in_token_reviews_and_the_log(site: TokenSite) -> None:
     token = jane(site.issuer, exp=LATER, iat=LATER - 60, user={})
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
     code, said = site.ask("admin", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
@@ -76,7 +76,7 @@ def test_reasons_are_shown_in_token_reviews_and_the_log(site: Bearing) -> None:
     assert "token claims expression failed" in site.server.output
 
 
-def test_a_changed_rule_is_loaded_and_an_invalid_one_ignored(site: Bearing) -> None:
+def test_a_changed_rule_is_loaded_and_an_invalid_one_ignored(site: TokenSite) -> None:
     assert site.who(roles=["dev", "ops"])[0] == 201
     rule = {"expression": "user.groups.size() < 2", "message": "too many"}
     by_expressions(site.folder, site.issuer, userValidationRules=[USER_RULE, rule])

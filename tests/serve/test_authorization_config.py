@@ -46,7 +46,7 @@ def webhook(
     return {"type": "Webhook", "name": name, "webhook": said}
 
 
-class Named:
+class AuthorizationFile:
     """The configuration file, and the two servers that the file may name."""
 
     def __init__(self, folder: Path) -> None:
@@ -74,15 +74,15 @@ class Named:
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
-    made = Named(tmp_path_factory.mktemp("named"))
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizationFile]:
+    made = AuthorizationFile(tmp_path_factory.mktemp("named"))
     yield made
     made.first.stop()
     made.second.stop()
 
 
 @pytest.fixture(scope="module")
-def site(named: Named) -> Iterator[Site]:
+def site(named: AuthorizationFile) -> Iterator[Site]:
     tokens = named.folder / "users.csv"
     tokens.write_text(TOKENS)
     tokens.chmod(0o600)
@@ -98,7 +98,7 @@ def reloads(site: Site, status: str) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
 
 
-def test_several_webhooks_are_called_in_order(named: Named, site: Site) -> None:
+def test_several_webhooks_are_called_in_order(named: AuthorizationFile, site: Site) -> None:
     assert site.ask("bob", "GET", PODS)[0] == 200
     assert [len(named.first.asked), len(named.second.asked)] == [1, 1]
     named.first.status = {"allowed": False, "denied": True, "reason": "not him"}
@@ -108,7 +108,7 @@ def test_several_webhooks_are_called_in_order(named: Named, site: Site) -> None:
     assert site.ask("admin", "GET", PODS)[0] == 200, "administrators stay what they are"
 
 
-def test_a_changed_file_is_loaded_and_an_invalid_one_ignored(named: Named, site: Site) -> None:
+def test_a_changed_file_is_loaded_and_an_invalid_one_ignored(named: AuthorizationFile, site: Site) -> None:
     named.first.status = "nonsense"
     assert site.ask("bob", "GET", PODS)[0] == 200, "without an answer it has no opinion"
     named.write([NODE, RBAC, *named.servers(failure_policy="Deny")])
@@ -131,7 +131,7 @@ def reviewed(server: Answering) -> list[str]:
     return users
 
 
-def test_match_conditions_limit_calls_to_a_webhook(named: Named, site: Site) -> None:
+def test_match_conditions_limit_calls_to_a_webhook(named: AuthorizationFile, site: Site) -> None:
     named.first.status = {"allowed": False, "denied": True, "reason": "not here"}
     taken = reloads(site, "success")
     condition = "request.resourceAttributes.namespace == 'default'"
@@ -147,7 +147,7 @@ def test_match_conditions_limit_calls_to_a_webhook(named: Named, site: Site) -> 
 
 @pytest.mark.parametrize(("failure_policy", "code", "second"), [("Deny", 500, []), ("NoOpinion", 200, ["bob"])])
 def test_a_failing_condition_denies_or_skips_the_webhook(
-    named: Named, site: Site, failure_policy: str, code: int, second: list[str]
+    named: AuthorizationFile, site: Site, failure_policy: str, code: int, second: list[str]
 ) -> None:
     taken = reloads(site, "success")
     named.write([NODE, RBAC, *named.servers(failure_policy, ["request.extra.team[0] == 'a'"])])
@@ -159,7 +159,7 @@ def test_a_failing_condition_denies_or_skips_the_webhook(
     assert (reviewed(named.first), reviewed(named.second)) == ([], second)
 
 
-def test_an_invalid_condition_keeps_the_old_configuration(named: Named, site: Site) -> None:
+def test_an_invalid_condition_keeps_the_old_configuration(named: AuthorizationFile, site: Site) -> None:
     failed, taken = reloads(site, "failure"), reloads(site, "success")
     named.write([NODE, RBAC, *named.servers("Deny", ["request.user != 'bob'"])])
     wait_until(lambda: reloads(site, "success") == taken + 1)
@@ -176,7 +176,7 @@ def test_an_invalid_condition_keeps_the_old_configuration(named: Named, site: Si
     [{"mode": ("RBAC",)}, {"webhook_config_file": "a.kubeconfig"}, {"webhook_cache_authorized_ttl": 1.0}],
     ids=str,
 )
-def test_a_configuration_file_replaces_the_flags(named: Named, more: dict[str, Any]) -> None:
+def test_a_configuration_file_replaces_the_flags(named: AuthorizationFile, more: dict[str, Any]) -> None:
     settings = AuthorizationSettings(config=str(named.file), **more)
     with pytest.raises(SettingsError, match=rf"authorization\.{next(iter(more))} cannot be set where"):
         ServingAuthorization(settings, clock=SystemClock())
@@ -198,7 +198,7 @@ def test_the_mode_abac_and_the_policy_file_require_each_other(settings: dict[str
         ServingAuthorization(AuthorizationSettings(**settings), clock=SystemClock())
 
 
-def test_authorizers_that_follow_the_log_start_with_the_server(named: Named) -> None:
+def test_authorizers_that_follow_the_log_start_with_the_server(named: AuthorizationFile) -> None:
     named.write([RBAC])
     made = ServingAuthorization(AuthorizationSettings(config=str(named.file)), clock=SystemClock())
     [reload] = made.reloads

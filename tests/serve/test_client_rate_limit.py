@@ -15,7 +15,7 @@ from tests.background import DEADLINE, background
 FENCE = Fence("lease", 1)
 
 
-class Recording:
+class RecordingRunner:
     """A runner that records the operations that it runs."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Recording:
 
 
 def test_operations_above_the_burst_wait_for_a_token() -> None:
-    clock, run = FakeClock(), Recording()
+    clock, run = FakeClock(), RecordingRunner()
     bucket: TokenBucket[None] = TokenBucket(10, 2, clock=clock)
     throttled: Any = ThrottledRunner(run, bucket, clock=clock)
     sending = background(lambda: [throttled(each, None, FENCE) for each in "abc"])

@@ -15,11 +15,11 @@ from ctrlmgr.errors import Fenced
 from ctrlmgr.manager import Controller
 from ctrlmgr.serve.controllers import Parts, build, watched
 from tests.background import DEADLINE, background
-from tests.manager.stage import Scripted, Stage
+from tests.manager.stage import ScriptedReconciler, Stage
 
 
 def test_each_controller_starts_an_interval_or_slightly_more_after_the_previous_one() -> None:
-    controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(4)]
+    controllers = [Stage(ScriptedReconciler(), name=f"c{number}").controller for number in range(4)]
     after = [each._start_after for each in watched(controllers, 10.0, Random(1))]
     gaps = [later - earlier for earlier, later in itertools.pairwise(after)]
     assert after[0] == 0
@@ -28,18 +28,20 @@ def test_each_controller_starts_an_interval_or_slightly_more_after_the_previous_
 
 
 def test_without_an_interval_all_controllers_start_at_once() -> None:
-    controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(3)]
+    controllers = [Stage(ScriptedReconciler(), name=f"c{number}").controller for number in range(3)]
     assert [each._start_after for each in watched(controllers, 0.0, Random(1))] == [0, 0, 0]
 
 
 def test_a_controller_stopped_before_its_start_never_runs() -> None:
-    class Unwanted:
+    class UnstartedController:
         name = "unwanted"
 
         def run(self, stop: threading.Event) -> None:
             raise AssertionError
 
-    *_, last = watched([cast(Controller, Unwanted()), cast(Controller, Unwanted())], 3600.0, Random(1))
+    *_, last = watched(
+        [cast(Controller, UnstartedController()), cast(Controller, UnstartedController())], 3600.0, Random(1)
+    )
     stop = threading.Event()
     running = background(lambda: last.run(stop))
     stop.set()
@@ -48,14 +50,14 @@ def test_a_controller_stopped_before_its_start_never_runs() -> None:
 
 
 def test_health_distinguishes_a_failed_controller_from_an_ended_term() -> None:
-    class Failing:
+    class FailingController:
         name = "failing"
         error: Exception = Fenced("term 1 is over")
 
         def run(self, stop: threading.Event) -> None:
             raise self.error
 
-    controller = Failing()
+    controller = FailingController()
     [each] = watched([cast(Controller, controller)], 0.0, Random(1))
     with pytest.raises(Fenced):
         each.run(threading.Event())
@@ -71,7 +73,7 @@ def test_a_controller_runs_only_with_its_feature_gates(is_on: bool, monkeypatch:
     monkeypatch.setitem(gates.ENABLED, "DRADeviceTaints", is_on)
     made = cast(Controller, object())
 
-    class Gated(ControllerDescriptor[NoOptions]):
+    class GatedDescriptor(ControllerDescriptor[NoOptions]):
         def build(self, context: Any, options: NoOptions) -> Controller:
             return made
 
@@ -82,5 +84,5 @@ def test_a_controller_runs_only_with_its_feature_gates(is_on: bool, monkeypatch:
     class Dependencies:
         settings = Settings()
 
-    gated = Gated(name="g", does="", builder="", options=NoOptions, feature_gates=("DRADeviceTaints",))
+    gated = GatedDescriptor(name="g", does="", builder="", options=NoOptions, feature_gates=("DRADeviceTaints",))
     assert [*build([gated], cast(Parts, Dependencies()))] == ([made] if is_on else [])

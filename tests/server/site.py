@@ -43,7 +43,7 @@ TIMEOUT = 20.0
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     headers: dict[str, str]
     body: str
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class Made(NamedTuple):
+class ApplicationAndLog(NamedTuple):
     """An application of the HTTP server, and the application's log."""
 
     app: App
@@ -78,7 +78,7 @@ def make(
     kubelets: Make | None = None,
     filters: OuterFilters | None = None,
     shortest_watch: float = SHORTEST_WATCH,
-) -> Made:
+) -> ApplicationAndLog:
     """Create an application on `log`, by default on a new log in memory; `access` is the authenticator and the
     authorizer.
     """
@@ -115,7 +115,7 @@ def make(
         aggregator=passing_on,
         filters=filters,
     )
-    return Made(app, log, backend, fairness)
+    return ApplicationAndLog(app, log, backend, fairness)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ class Site:
         self.url = url
         self.log = log
 
-    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Response:
         """Send one request; a body that is not `bytes` is sent as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT)
@@ -146,7 +146,7 @@ class Site:
             connection.request(method, path, data, headers or {})
             response = connection.getresponse()
             lowered = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, lowered, response.read().decode(errors="replace"))
+            return Response(response.status, lowered, response.read().decode(errors="replace"))
         finally:
             connection.close()
 
@@ -200,7 +200,7 @@ class Watch:
 
 
 @contextmanager
-def running(made: Made | None = None, bounds: Bounds = DEFAULT) -> Iterator[Site]:
+def running(made: ApplicationAndLog | None = None, bounds: Bounds = DEFAULT) -> Iterator[Site]:
     """Serve an application with the namespace `default`."""
     made = made or make()
     add(made.log, a_namespace())

@@ -35,7 +35,7 @@ def counter(count: int) -> Object:
     )
 
 
-class Shared:
+class CounterLog:
     """A log with a counter that may not exceed `most`."""
 
     def __init__(self, most: int = 1000) -> None:
@@ -84,7 +84,7 @@ class Shared:
 
 
 def test_concurrent_writes_share_appends_and_each_is_counted() -> None:
-    shared = Shared()
+    shared = CounterLog()
     told = asyncio.run(shared.add_all(*(f"n{number}" for number in range(100))))
     assert [events[0].object.name for events in told] == [f"n{number}" for number in range(100)]
     assert all(len(events) == 1 for events in told)
@@ -93,14 +93,14 @@ def test_concurrent_writes_share_appends_and_each_is_counted() -> None:
 
 
 def test_a_conflicting_write_is_refused_alone() -> None:
-    shared = Shared(most=3)
+    shared = CounterLog(most=3)
     told = asyncio.run(shared.add_all(*"abcde"))
     assert [isinstance(each, Forbidden) for each in told] == [False, False, False, True, True]
     assert shared.count == 3
 
 
 def test_a_write_refused_by_the_log_does_not_affect_the_others() -> None:
-    shared = Shared()
+    shared = CounterLog()
     shared.log.append([Proposal(EventType.ADDED, a_namespace("b"), 0)], author=ALICE)
     told = asyncio.run(shared.add_all("x", "a", "b", "c"))
     assert [isinstance(each, AlreadyExists) for each in told] == [False, False, True, False]
@@ -108,7 +108,7 @@ def test_a_write_refused_by_the_log_does_not_affect_the_others() -> None:
 
 
 def test_an_append_has_one_author() -> None:
-    shared = Shared()
+    shared = CounterLog()
 
     async def both() -> None:
         await asyncio.gather(shared.add("a"), shared.add("b"), shared.add("c", BOB), shared.add("d"))
@@ -120,7 +120,7 @@ def test_an_append_has_one_author() -> None:
 
 
 def test_a_retry_sees_the_write_of_the_faster_process() -> None:
-    shared = Shared()
+    shared = CounterLog()
     stale = shared.raised(shared)
     shared.log.append(shared.raised(shared), author=BOB)
 

@@ -34,7 +34,7 @@ def added(name: str) -> list[Proposal]:
     return [Proposal(EventType.ADDED, a_namespace(name), 0)]
 
 
-class FarLog(MemoryEventLog):
+class RemoteLog(MemoryEventLog):
     """A log that, like PostgreSQL's, reports its head only to callers that wait; `held` delays the results."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class FarLog(MemoryEventLog):
         return head
 
 
-class Parts:
+class DriverParts:
     """A driver and the components that it uses."""
 
     def __init__(self, log: MemoryEventLog, *, capacity: int = 10_000) -> None:
@@ -82,13 +82,13 @@ class Parts:
 
 
 @pytest.fixture
-def near() -> Parts:
-    return Parts(MemoryEventLog(clock=FakeClock(), random=Random(1)))
+def near() -> DriverParts:
+    return DriverParts(MemoryEventLog(clock=FakeClock(), random=Random(1)))
 
 
 @pytest.fixture
-def far() -> Parts:
-    return Parts(FarLog())
+def far() -> DriverParts:
+    return DriverParts(RemoteLog())
 
 
 def obeyed(*commands: Command) -> Operation[list[Any]]:
@@ -102,7 +102,7 @@ def obeyed(*commands: Command) -> Operation[list[Any]]:
     return answers
 
 
-def test_an_operation_without_commands_returns_its_result(near: Parts) -> None:
+def test_an_operation_without_commands_returns_its_result(near: DriverParts) -> None:
     def operation() -> Generator[Command, Any, str]:
         yield from ()
         return "done"
@@ -110,7 +110,7 @@ def test_an_operation_without_commands_returns_its_result(near: Parts) -> None:
     assert near.run(lambda: near.driver.run(operation())) == "done"
 
 
-def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_continues(near: Parts) -> None:
+def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_continues(near: DriverParts) -> None:
     def operation() -> Operation[tuple[Sequence[Any], Object | None]]:
         events = yield Append(added("a"), AUTHOR)
         return events, near.cacher.get(NAMESPACES, Key("", "a"))
@@ -121,7 +121,7 @@ def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_continues(
     assert cached is not None
 
 
-class Heard:
+class BatchRecorder:
     """An observer that records the begin and end of each batch, and the events within the batch."""
 
     def __init__(self) -> None:
@@ -134,8 +134,8 @@ class Heard:
         self.told.append("end")
 
 
-def test_operations_whose_appends_end_together_continue_in_one_round(near: Parts) -> None:
-    heard = Heard()
+def test_operations_whose_appends_end_together_continue_in_one_round(near: DriverParts) -> None:
+    heard = BatchRecorder()
     near.driver.round = heard
 
     def operation(name: str) -> Operation[None]:
@@ -150,7 +150,7 @@ def test_operations_whose_appends_end_together_continue_in_one_round(near: Parts
     assert heard.told == ["begin", "a", "b", "c", "end", "begin", "d", "end"]
 
 
-def test_every_append_of_an_operation_carries_its_fence(near: Parts) -> None:
+def test_every_append_of_an_operation_carries_its_fence(near: DriverParts) -> None:
     near.log.append(added("lease"), author=AUTHOR, fence=Fence("l", 2, takeover=True))
 
     async def both() -> list[Any]:
@@ -162,7 +162,7 @@ def test_every_append_of_an_operation_carries_its_fence(near: Parts) -> None:
     assert [event.term for event in near.log.events_after(0)] == [2, 2]
 
 
-def test_after_a_refused_append_the_cacher_has_the_conflicting_event(near: Parts) -> None:
+def test_after_a_refused_append_the_cacher_has_the_conflicting_event(near: DriverParts) -> None:
     near.log.append(added("a"), author=AUTHOR)
 
     def operation() -> Operation[tuple[Exception, Object | None]]:
@@ -177,7 +177,7 @@ def test_after_a_refused_append_the_cacher_has_the_conflicting_event(near: Parts
     assert cached is not None
 
 
-def test_concurrent_appends_return_their_own_events(near: Parts) -> None:
+def test_concurrent_appends_return_their_own_events(near: DriverParts) -> None:
     async def main() -> Any:
         names = [f"n{number}" for number in range(50)]
         return await asyncio.gather(*[near.driver.run(obeyed(Append(added(name), AUTHOR))) for name in names])
@@ -186,7 +186,7 @@ def test_concurrent_appends_return_their_own_events(near: Parts) -> None:
     assert [answer[0][0].object.name for answer in answers] == [f"n{number}" for number in range(50)]
 
 
-def test_an_append_above_its_timeout_has_an_unknown_outcome(near: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_above_its_timeout_has_an_unknown_outcome(near: DriverParts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving, "WRITE_PATIENCE", 0.01)
 
     def never(proposals: Sequence[Proposal], *, author: Author, **_: Any) -> PendingAppend:
@@ -197,7 +197,7 @@ def test_an_append_above_its_timeout_has_an_unknown_outcome(near: Parts, monkeyp
     assert isinstance(answer, RequestTimeout)
 
 
-def test_a_read_runs_on_another_thread(near: Parts) -> None:
+def test_a_read_runs_on_another_thread(near: DriverParts) -> None:
     here = threading.get_ident()
     there, failed = near.run(
         lambda: near.driver.run(
@@ -208,7 +208,7 @@ def test_a_read_runs_on_another_thread(near: Parts) -> None:
     assert isinstance(failed, Exception)
 
 
-def test_a_refresh_shows_earlier_appends(near: Parts) -> None:
+def test_a_refresh_shows_earlier_appends(near: DriverParts) -> None:
     def operation() -> Operation[Object | None]:
         near.log.append(added("a"), author=AUTHOR)
         yield REFRESH
@@ -217,13 +217,13 @@ def test_a_refresh_shows_earlier_appends(near: Parts) -> None:
     assert near.run(lambda: near.driver.run(operation())) is not None
 
 
-def test_awaiting_a_future_revision_times_out(near: Parts) -> None:
+def test_awaiting_a_future_revision_times_out(near: DriverParts) -> None:
     near.log.append(added("a"), author=AUTHOR)
     assert near.run(lambda: near.driver.run(obeyed(Await(1, 10.0), Await(2, 0.01)))) == [None, None]
     assert near.cacher.revision == 1
 
 
-def test_awaiting_a_revision_ends_when_it_exists(near: Parts) -> None:
+def test_awaiting_a_revision_ends_when_it_exists(near: DriverParts) -> None:
     async def main() -> None:
         waiting = asyncio.ensure_future(near.driver.run(obeyed(Await(1, 10.0))))
         await asyncio.sleep(0)
@@ -234,7 +234,7 @@ def test_awaiting_a_revision_ends_when_it_exists(near: Parts) -> None:
     near.run(main)
 
 
-def test_a_remote_log_is_queried_on_another_thread(far: Parts) -> None:
+def test_a_remote_log_is_queried_on_another_thread(far: DriverParts) -> None:
     def operation() -> Operation[Object | None]:
         far.log.append(added("a"), author=AUTHOR)
         yield REFRESH
@@ -243,9 +243,9 @@ def test_a_remote_log_is_queried_on_another_thread(far: Parts) -> None:
     assert far.run(lambda: far.driver.run(operation())) is not None
 
 
-def test_one_query_serves_only_earlier_callers(far: Parts) -> None:
+def test_one_query_serves_only_earlier_callers(far: DriverParts) -> None:
     log = far.log
-    assert isinstance(log, FarLog)
+    assert isinstance(log, RemoteLog)
 
     async def main() -> int:
         log.asked = 0
@@ -264,9 +264,9 @@ def test_one_query_serves_only_earlier_callers(far: Parts) -> None:
     assert far.run(main) == 2
 
 
-def test_callers_get_an_error_if_the_log_is_unavailable(far: Parts) -> None:
+def test_callers_get_an_error_if_the_log_is_unavailable(far: DriverParts) -> None:
     log = far.log
-    assert isinstance(log, FarLog)
+    assert isinstance(log, RemoteLog)
 
     async def main() -> None:
         log.away = True
@@ -304,10 +304,10 @@ class WatchedLog(MemoryEventLog):
         return super().snapshot(resource, namespace=namespace, at=at)
 
 
-def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, Parts]:
+def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, DriverParts]:
     """Return components whose feed contains only the last of these namespaces."""
     log = WatchedLog()
-    parts = Parts(log, capacity=1)
+    parts = DriverParts(log, capacity=1)
     log.append([proposal for name in names for proposal in added(name)], author=AUTHOR)
     if compacted:
         log.compact(compacted)
@@ -340,7 +340,7 @@ def test_events_discarded_by_the_feed_are_read_after_the_log_recovers() -> None:
     assert parts.cacher.revision == 4
 
 
-def test_listeners_are_notified_once_for_several_events(near: Parts) -> None:
+def test_listeners_are_notified_once_for_several_events(near: DriverParts) -> None:
     heard: list[Revision] = []
     near.follower.on_advance(lambda: heard.append(near.cacher.revision))
 

@@ -16,7 +16,7 @@ from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.metrics_api import MetricsApi
-from tests.http.test_exchange import Line
+from tests.http.test_exchange import RecordedConnection
 
 PODS = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
 
@@ -40,12 +40,12 @@ class Proxy:
 
 
 def ask(path: str, query: bytes = b"", method: str = "GET", certificates: Sequence[bytes] = (b"proxy",)) -> Any:
-    class Shown(Line):
+    class ProxyConnection(RecordedConnection):
         @property
         def certificates(self) -> Sequence[bytes]:
             return certificates
 
-    line = Shown()
+    line = ProxyConnection()
     head = Head(method, path.encode(), query, HeaderLines())
     asyncio.run(MetricsApi(listed, Proxy())(Exchange(head, line, DEFAULT)))
     first, _, body = line.written.partition(b"\r\n\r\n")

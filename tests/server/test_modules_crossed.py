@@ -28,7 +28,7 @@ are off.
 """
 
 
-class Crossed:
+class CalledModules:
     """Records the modules whose functions are called during a request, up to the log."""
 
     def __init__(self) -> None:
@@ -55,15 +55,15 @@ class Crossed:
 
 
 @pytest.fixture
-def crossed() -> Iterator[Crossed]:
+def crossed() -> Iterator[CalledModules]:
     """Return a trace function for every thread that starts during the test."""
-    counted = Crossed()
+    counted = CalledModules()
     threading.setprofile(counted.profile)
     yield counted
     threading.setprofile(None)
 
 
-def test_a_post_of_a_config_map_crosses_few_modules(crossed: Crossed, tmp_path: Path) -> None:
+def test_a_post_of_a_config_map_crosses_few_modules(crossed: CalledModules, tmp_path: Path) -> None:
     log = open_log(f"sqlite:///{tmp_path}/log.db", clock=SystemClock(), random=Random(1), migrate=True)
     made = make(log)
     with serving(made.app) as url:

@@ -20,7 +20,7 @@ from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query
 from ctrlmgr.server.routes import locate
-from tests.http.test_exchange import Line
+from tests.http.test_exchange import RecordedConnection
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,15 @@ def request(
     parts: Sequence[bytes] = (),
     *,
     ends: bool = True,
-    line: Line | None = None,
+    line: RecordedConnection | None = None,
     method: str = "POST",
     length: int | None = None,
 ) -> Request:
     """Return a request whose body arrives in the pieces `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines), length=length), line or Line(), DEFAULT)
+    exchange = Exchange(
+        Head(method, b"/", b"", HeaderLines(lines), length=length), line or RecordedConnection(), DEFAULT
+    )
     for part in parts:
         exchange.receive(part)
     if ends:
@@ -98,7 +100,7 @@ def test_a_compressed_body_is_refused() -> None:
 
 def test_the_first_of_repeated_headers_counts() -> None:
     exchange = Exchange(
-        Head("GET", b"/", b"", HeaderLines([(b"accept", b"one"), (b"accept", b"two")])), Line(), DEFAULT
+        Head("GET", b"/", b"", HeaderLines([(b"accept", b"one"), (b"accept", b"two")])), RecordedConnection(), DEFAULT
     )
     assert Request(exchange, locate(b"/"), RequestIds(Random(1))).header(b"accept") == b"one"
 
@@ -115,7 +117,7 @@ LONG = Response(200, b"0123456789" * 100_000)
 
 
 def test_a_long_response_is_sent_in_pieces_that_equal_the_whole() -> None:
-    line = Line()
+    line = RecordedConnection()
     asyncio.run(request(line=line).respond(LONG))
     head, _, body = line.written.partition(b"\r\n\r\n")
     assert body == LONG.body
@@ -125,7 +127,7 @@ def test_a_long_response_is_sent_in_pieces_that_equal_the_whole() -> None:
 
 
 def test_the_response_to_head_has_the_same_length_and_no_body() -> None:
-    line = Line()
+    line = RecordedConnection()
     asyncio.run(request(line=line, method="HEAD").respond(LONG))
     assert b"content-length: 1000000" in line.written
     assert line.written.endswith(b"\r\n\r\n")
@@ -133,7 +135,7 @@ def test_the_response_to_head_has_the_same_length_and_no_body() -> None:
 
 
 def test_a_long_response_waits_for_its_reader_and_ends_with_it() -> None:
-    line = Line()
+    line = RecordedConnection()
     exchange = Exchange(Head("GET", b"/", b"", HeaderLines()), line, DEFAULT)
 
     async def answer() -> None:

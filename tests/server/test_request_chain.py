@@ -17,7 +17,7 @@ from tests.server.site import CONFIG_MAPS, Site, make, running
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-class FarAway(AllowEverything):
+class RemoteAuthorizer(AllowEverything):
     """An authenticator and authorizer that wait as if they called another process; only alice is allowed."""
 
     async def authenticate(self, parts: RequestParts) -> User:
@@ -37,7 +37,7 @@ class FarAway(AllowEverything):
 
 @pytest.fixture(scope="module")
 def far_away() -> Iterator[Site]:
-    with running(make(access=FarAway())) as site:
+    with running(make(access=RemoteAuthorizer())) as site:
         yield site
 
 

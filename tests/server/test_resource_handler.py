@@ -327,7 +327,7 @@ def test_use_of_deprecated_fields_warns(site: Site) -> None:
     assert answer.headers["warning"].startswith('299 - "v1 Endpoints is deprecated in v1.33+')
 
 
-class Guarded(AllowEverything):
+class TokenAuthorizer(AllowEverything):
     """An authenticator that knows one token of alice, with the permissions to list and watch; it does not know other
     tokens.
     """
@@ -344,7 +344,7 @@ class Guarded(AllowEverything):
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Site]:
-    with running(make(access=Guarded())) as site:
+    with running(make(access=TokenAuthorizer())) as site:
         yield site
 
 

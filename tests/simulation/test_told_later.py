@@ -17,7 +17,7 @@ from tests.simulation.test_pod_lifecycle import clock, container, pod
 PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
 
 
-class Lived:
+class SimulatedPod:
     """A pod whose status is written at each change in the simulation, as a kubelet would write it."""
 
     def __init__(self, of: dict[str, Any], told: str = "") -> None:
@@ -56,7 +56,7 @@ class Lived:
 
 
 def test_a_later_annotation_applies_from_its_time() -> None:
-    lived = Lived(pod())
+    lived = SimulatedPod(pod())
     before = lived.to(3600)
     after = lived.tell("exit 3 after 20s")
     assert (after["state"], after["restartCount"], after["ready"]) == (before["state"], 0, True)
@@ -70,7 +70,7 @@ def test_a_later_annotation_applies_from_its_time() -> None:
 
 
 def test_a_crash_loop_ends_when_the_annotation_is_removed() -> None:
-    lived = Lived(pod(), "crash loop")
+    lived = SimulatedPod(pod(), "crash loop")
     found = lived.to(20)
     assert (found["state"]["waiting"]["reason"], found["restartCount"]) == ("CrashLoopBackOff", 2)
     found = lived.tell("")
@@ -83,7 +83,7 @@ def test_a_crash_loop_ends_when_the_annotation_is_removed() -> None:
 
 
 def test_readiness_follows_the_annotation() -> None:
-    lived = Lived(pod())
+    lived = SimulatedPod(pod())
     lived.to(100)
     assert not lived.tell("never ready")["ready"]
     assert lived.tell("")["ready"]
@@ -95,7 +95,7 @@ def test_readiness_follows_the_annotation() -> None:
 
 
 def test_a_finished_script_ends_when_it_is_resumed() -> None:
-    lived = Lived(pod(container(script="sleep 10; exit 0"), restartPolicy="Never"), "exit 7 after 1h")
+    lived = SimulatedPod(pod(container(script="sleep 10; exit 0"), restartPolicy="Never"), "exit 7 after 1h")
     assert "running" in lived.to(1000)["state"]
     lived.tell("")
     ended = lived.to(1001)["state"]["terminated"]
@@ -104,7 +104,7 @@ def test_a_finished_script_ends_when_it_is_resumed() -> None:
 
 
 def test_another_image_restarts_a_container() -> None:
-    lived = Lived(pod())
+    lived = SimulatedPod(pod())
     before = lived.to(60)
     found = lived.tell(image="example.com/app:2")
     assert (found["image"], found["restartCount"], found["state"]) == (
@@ -119,7 +119,7 @@ def test_another_image_restarts_a_container() -> None:
 
 
 def test_an_unpullable_image_stops_a_container_until_it_is_corrected() -> None:
-    lived = Lived(pod())
+    lived = SimulatedPod(pod())
     lived.to(60)
     found = lived.tell(image="example.com/app:nonexistent")
     assert (found["state"]["waiting"]["reason"], found["restartCount"]) == ("ErrImagePull", 0)
@@ -133,7 +133,7 @@ def test_an_unpullable_image_stops_a_container_until_it_is_corrected() -> None:
 
 
 def test_a_container_with_a_corrected_image_starts() -> None:
-    lived = Lived(pod({"name": "c", "image": "example.com/app:nonexistent"}))
+    lived = SimulatedPod(pod({"name": "c", "image": "example.com/app:nonexistent"}))
     assert lived.to(60)["state"]["waiting"]["reason"] == "ImagePullBackOff"
     found = lived.tell(image="example.com/app:1")
     assert (found["state"], found["restartCount"], found["lastState"]) == (
@@ -145,7 +145,7 @@ def test_a_container_with_a_corrected_image_starts() -> None:
 
 
 def test_terminated_containers_are_not_changed() -> None:
-    lived = Lived(pod(container("a", "sleep 1; exit 4"), container("b"), restartPolicy="Never"))
+    lived = SimulatedPod(pod(container("a", "sleep 1; exit 4"), container("b"), restartPolicy="Never"))
     before = lived.to(30)
     assert lived.tell("exit 1 after 5s") == before
     lived.to(40)
@@ -156,7 +156,7 @@ def test_terminated_containers_are_not_changed() -> None:
 
 def test_a_pod_without_new_annotations_equals_its_full_computation() -> None:
     of = pod(container(script="echo x; sleep 7; exit 1"), container("d", "sleep 30"))
-    lived = Lived({**of})
+    lived = SimulatedPod({**of})
     for seconds in (1, 8, 15, 40, 100, 1000):
         lived.to(seconds)
         fresh = desired_status(of, lambda container: read(""), PLACE, float(seconds), None, clock).status

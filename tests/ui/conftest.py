@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from ctrlmgr.inspection.database import Database, open_database
 from tests.ui import story
 from tests.ui.browser.chromium import launched
-from tests.ui.site import Served, page
+from tests.ui.site import PageServer, page
 
 PATIENCE = 40_000
 """Timeout for elements that a test expects on the page, in milliseconds."""
@@ -25,7 +25,7 @@ def demo_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def served(demo_url: str) -> Iterator[Served]:
+def served(demo_url: str) -> Iterator[PageServer]:
     """The UI page, served for the demo's log."""
     with page(demo_url) as running:
         yield running
@@ -78,7 +78,7 @@ def new_tab(browser: Browser) -> Iterator[NewTab]:
 
 
 @pytest.fixture
-def tab(new_tab: NewTab, served: Served) -> Page:
+def tab(new_tab: NewTab, served: PageServer) -> Page:
     """A tab with the UI page for the demo's log, opened by a user with all permissions."""
     made = new_tab()
     made.goto(served.link)

@@ -40,7 +40,7 @@ LOOKED = 45
 """Seconds of work in the queues before the screenshot of the queues."""
 
 
-class Picture(NamedTuple):
+class Screenshot(NamedTuple):
     """A screenshot: the page's address, and how the page is shown."""
 
     name: str
@@ -51,22 +51,22 @@ class Picture(NamedTuple):
     height: int = 850
 
 
-def pictures(database: Database) -> list[Picture]:
+def pictures(database: Database) -> list[Screenshot]:
     rollout = revision_of(database, "resource = 'deployments.apps' AND name = 'checkout' AND time < '2026-01-02T10:38'")
     failed = revision_of(database, "controller = 'node-lifecycle-controller' AND time < '2026-01-02T09:46'")
     scaled = revision_of(database, "resource = 'replicasets.apps' AND name LIKE 'gateway%' AND type = 'ADDED'")
     served = revision_of(database, "resource = 'endpoints' AND name = 'web' AND time < '2026-01-02T10:00'")
     web = f"at={served}&name=web&namespace=shop&resource=endpoints"
     return [
-        Picture("timeline", f"#/timeline?at={rollout}", ".detail .diff"),
-        Picture("timeline-dark", f"#/timeline?at={rollout}&by=resource", ".detail .diff", dark=True),
-        Picture("objects", f"#/objects?at={failed}&resource=pods", "tr.fresh"),
-        Picture("object", f"#/object?{web}", ".history .diff"),
-        Picture("why", f"#/change?at={scaled}", ".graph .box", height=760),
-        Picture("why-dark", f"#/change?at={scaled}", ".graph .box", dark=True, height=760),
-        Picture("leaders", "#/leaders", ".band", height=600),
-        Picture("health", "#/health", ".verdict", height=560),
-        Picture("queues", "#/queues", ".tile", dark=True, height=560),
+        Screenshot("timeline", f"#/timeline?at={rollout}", ".detail .diff"),
+        Screenshot("timeline-dark", f"#/timeline?at={rollout}&by=resource", ".detail .diff", dark=True),
+        Screenshot("objects", f"#/objects?at={failed}&resource=pods", "tr.fresh"),
+        Screenshot("object", f"#/object?{web}", ".history .diff"),
+        Screenshot("why", f"#/change?at={scaled}", ".graph .box", height=760),
+        Screenshot("why-dark", f"#/change?at={scaled}", ".graph .box", dark=True, height=760),
+        Screenshot("leaders", "#/leaders", ".band", height=600),
+        Screenshot("health", "#/health", ".verdict", height=560),
+        Screenshot("queues", "#/queues", ".tile", dark=True, height=560),
     ]
 
 
@@ -94,7 +94,7 @@ class Activity:
         self._clock.step(0.7)
 
 
-def take(tab: Page, picture: Picture) -> None:
+def take(tab: Page, picture: Screenshot) -> None:
     tab.set_viewport_size({"width": 1360, "height": picture.height})
     tab.emulate_media(color_scheme="dark" if picture.dark else "light", reduced_motion="reduce")
     tab.mouse.move(0, 0)

@@ -32,7 +32,7 @@ TOKEN = "a-token-for-tests"
 ADMIN = User("admin", "admin", (MASTERS,))
 
 
-class Served(NamedTuple):
+class PageServer(NamedTuple):
     """The page's server."""
 
     url: str
@@ -59,7 +59,7 @@ def page(
     requests: Path | None = None,
     users: Mapping[str, User] | None = None,
     authorizer: Authorizer | None = None,
-) -> Iterator[Served]:
+) -> Iterator[PageServer]:
     """Serve the log at a URL within the block; `told` is the clock that the page uses.
 
     Audited requests are stored below `requests`. `users` have other tokens than the administrator, and `authorizer`
@@ -83,7 +83,7 @@ def page(
     reading = threads.start("page under test", lambda: reader.run(stop))
     try:
         with serving(app) as url:
-            yield Served(url, log, reader)
+            yield PageServer(url, log, reader)
     finally:
         stop.set()
         reading.join(TIMEOUT)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from ctrlmgr.inspection.database import Database
 from tests.ui.conftest import NewTab
-from tests.ui.site import Served
+from tests.ui.site import PageServer
 from tests.ui.test_everyone import open_view, views
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
@@ -41,7 +41,9 @@ def complaints(tab: Page) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_no_violation(new_tab: NewTab, served: Served, database: Database, scheme: str, screen: str) -> None:
+def test_axe_finds_no_violation(
+    new_tab: NewTab, served: PageServer, database: Database, scheme: str, screen: str
+) -> None:
     width, height = SCREENS[screen]
     tab = new_tab(color_scheme=scheme)
     tab.set_viewport_size({"width": width, "height": height})
@@ -66,7 +68,7 @@ def test_axe_detects_a_violation(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation_on_the_sign_in_page(new_tab: NewTab, served: Served, scheme: str) -> None:
+def test_axe_finds_no_violation_on_the_sign_in_page(new_tab: NewTab, served: PageServer, scheme: str) -> None:
     tab = new_tab(color_scheme=scheme)
     tab.goto(f"{served.url}/ui/")
     tab.get_by_role("heading", name="Sign in").wait_for()

@@ -17,7 +17,7 @@ from tests.admission.webhooks.hooked import RULES
 from tests.engine.stage import Stage
 from tests.ui.browser.page_helpers import go, revision_of
 from tests.ui.conftest import NewTab
-from tests.ui.site import Served, page
+from tests.ui.site import PageServer, page
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
@@ -45,7 +45,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def shown(url: str) -> Iterator[Served]:
+def shown(url: str) -> Iterator[PageServer]:
     with page(url) as running:
         yield running
 
@@ -58,7 +58,7 @@ def shown(url: str) -> Iterator[Served]:
     ],
 )
 def test_the_change_and_its_row_name_the_mutating_plugin(
-    new_tab: NewTab, shown: Served, url: str, where: str, words: str
+    new_tab: NewTab, shown: PageServer, url: str, where: str, words: str
 ) -> None:
     with open_database(url) as database:
         revision = revision_of(database, where)

@@ -11,10 +11,10 @@ from playwright.sync_api import Dialog, Page, expect
 
 from tests.ui.browser.page_helpers import go
 from tests.ui.conftest import NewTab
-from tests.ui.site import TOKEN, Served
+from tests.ui.site import TOKEN, PageServer
 
 
-def test_the_token_of_a_link_is_hidden_at_once(new_tab: NewTab, served: Served) -> None:
+def test_the_token_of_a_link_is_hidden_at_once(new_tab: NewTab, served: PageServer) -> None:
     tab = new_tab()
     tab.goto(served.link)
     tab.locator("main[data-at]").wait_for()
@@ -27,7 +27,7 @@ def test_the_token_of_a_link_is_hidden_at_once(new_tab: NewTab, served: Served) 
 
 @pytest.mark.parametrize("agrees", [False, True])
 def test_a_link_replaces_the_token_of_a_tab_only_after_confirmation(
-    new_tab: NewTab, served: Served, agrees: bool
+    new_tab: NewTab, served: PageServer, agrees: bool
 ) -> None:
     tab = new_tab()
     asked: list[str] = []
@@ -53,7 +53,7 @@ def test_a_link_replaces_the_token_of_a_tab_only_after_confirmation(
         assert tab.evaluate("sessionStorage.getItem('ctrlmgr.token')") == TOKEN
 
 
-def test_without_a_token_the_page_shows_a_sign_in(new_tab: NewTab, served: Served) -> None:
+def test_without_a_token_the_page_shows_a_sign_in(new_tab: NewTab, served: PageServer) -> None:
     tab = new_tab()
     tab.goto(f"{served.url}/ui/#/objects?resource=services&at=200")
     expect(tab.locator("h1")).to_have_text("Sign in")
@@ -68,7 +68,7 @@ def test_without_a_token_the_page_shows_a_sign_in(new_tab: NewTab, served: Serve
     assert "at=200" in tab.url
 
 
-def test_the_dark_theme_is_dark(new_tab: NewTab, served: Served) -> None:
+def test_the_dark_theme_is_dark(new_tab: NewTab, served: PageServer) -> None:
     def brightness(scheme: str) -> int:
         tab = new_tab(color_scheme=scheme)
         tab.goto(served.link)
@@ -79,7 +79,7 @@ def test_the_dark_theme_is_dark(new_tab: NewTab, served: Served) -> None:
     assert brightness("dark") < 150 < 600 < brightness("light")
 
 
-def test_no_content_is_loaded_from_other_hosts(new_tab: NewTab, served: Served) -> None:
+def test_no_content_is_loaded_from_other_hosts(new_tab: NewTab, served: PageServer) -> None:
     tab = new_tab()
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))

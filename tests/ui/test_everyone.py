@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from ctrlmgr.inspection.database import Database
 from tests.ui.browser.page_helpers import go, revision_of
 from tests.ui.conftest import NewTab
-from tests.ui.site import Served
+from tests.ui.site import PageServer
 
 VIEWS = ("failures", "timeline", "objects", "queues", "leaders", "health", "requests", "cluster")
 
@@ -91,7 +91,7 @@ def open_view(tab: Page, name: str, address: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_is_readable_and_every_control_has_a_name(
-    new_tab: NewTab, served: Served, database: Database, scheme: str
+    new_tab: NewTab, served: PageServer, database: Database, scheme: str
 ) -> None:
     tab = new_tab(color_scheme=scheme)
     tab.goto(served.link)
@@ -104,7 +104,7 @@ def test_all_text_is_readable_and_every_control_has_a_name(
     assert not problems
 
 
-def test_a_phone_shows_everything_within_the_screen(new_tab: NewTab, served: Served, database: Database) -> None:
+def test_a_phone_shows_everything_within_the_screen(new_tab: NewTab, served: PageServer, database: Database) -> None:
     tab = new_tab()
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.goto(served.link)

@@ -17,7 +17,7 @@ from ctrlmgr.workqueue import WorkQueue
 from tests.ui.browser.page_helpers import go
 from tests.ui.conftest import NewTab
 from tests.ui.demo import START
-from tests.ui.site import Served, page
+from tests.ui.site import PageServer, page
 
 SECOND = 1_000_000
 SITE = "example.com/v1"
@@ -74,7 +74,7 @@ def failing(**more: Any) -> Failure:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """The UI page for the log of a website whose reconcile is failing, and of a website whose
     reconcile failed before.
     """
@@ -92,7 +92,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def opened(new_tab: NewTab, shop: Served) -> Page:
+def opened(new_tab: NewTab, shop: PageServer) -> Page:
     made = new_tab()
     made.goto(shop.link)
     made.locator("main[data-at]").wait_for()

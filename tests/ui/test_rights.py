@@ -15,7 +15,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Immediate, Ver
 from ctrlmgr.inspection.database import Database
 from tests.ui.browser.page_helpers import go, head
 from tests.ui.conftest import NewTab
-from tests.ui.site import ADMIN, TOKEN, Served, page
+from tests.ui.site import ADMIN, TOKEN, PageServer, page
 
 ANN = User("ann", "", (AUTHENTICATED,))
 """A user that may open the page, and has no permissions on objects."""
@@ -37,19 +37,19 @@ class Rights(Immediate):
 
 
 @pytest.fixture(scope="module")
-def guarded(demo_url: str) -> Iterator[Served]:
+def guarded(demo_url: str) -> Iterator[PageServer]:
     with page(demo_url, users=TOKENS, authorizer=Rights()) as running:
         yield running
 
 
-def opened(new_tab: NewTab, guarded: Served, token: str) -> Page:
+def opened(new_tab: NewTab, guarded: PageServer, token: str) -> Page:
     tab = new_tab()
     tab.goto(f"{guarded.url}/ui/#token={token}")
     tab.locator("main .empty, main[data-at]").first.wait_for()
     return tab
 
 
-def test_a_user_without_rights_sees_the_required_right(new_tab: NewTab, guarded: Served) -> None:
+def test_a_user_without_rights_sees_the_required_right(new_tab: NewTab, guarded: PageServer) -> None:
     tab = opened(new_tab, guarded, "anns-token")
     for view in ("", "cluster"):
         go(tab, f"#/{view}")
@@ -65,7 +65,7 @@ def test_a_user_without_rights_sees_the_required_right(new_tab: NewTab, guarded:
 
 
 def test_a_user_of_one_namespace_sees_it_and_the_missing_rights(
-    new_tab: NewTab, guarded: Served, database: Database
+    new_tab: NewTab, guarded: PageServer, database: Database
 ) -> None:
     tab = opened(new_tab, guarded, "shops-token")
     go(tab, "#/objects?resource=services&namespace=shop")
@@ -80,7 +80,7 @@ def test_a_user_of_one_namespace_sees_it_and_the_missing_rights(
     expect(tab.locator("table.events tbody tr").first).to_contain_text("services")
 
 
-def test_administrators_see_no_message_about_rights(new_tab: NewTab, guarded: Served) -> None:
+def test_administrators_see_no_message_about_rights(new_tab: NewTab, guarded: PageServer) -> None:
     tab = new_tab()
     tab.goto(guarded.link)
     tab.locator("main[data-at]").wait_for()

@@ -17,12 +17,12 @@ from ctrlmgr.authorization.attributes import path_attributes
 from ctrlmgr.errors import Unauthorized
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from tests.server.site import TIMEOUT
-from tests.ui.site import TOKEN, Served
+from tests.ui.site import TOKEN, PageServer
 
 ASSETS = sorted(file.name for file in files("ctrlmgr.ui").joinpath("static").iterdir())
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -32,20 +32,20 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-def ask(served: Served, path: str, method: str = "GET", token: str = TOKEN, **headers: str) -> Answer:
+def ask(served: PageServer, path: str, method: str = "GET", token: str = TOKEN, **headers: str) -> Response:
     connection = http.client.HTTPConnection(urlsplit(served.url).netloc, timeout=TIMEOUT)
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, path, headers={**({"authorization": f"Bearer {token}"} if token else {}), **given})
         response = connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, found, response.read())
+        return Response(response.status, found, response.read())
     finally:
         connection.close()
 
 
 @pytest.mark.parametrize("name", ["", *ASSETS])
-def test_static_files_are_public_with_security_headers(served: Served, name: str) -> None:
+def test_static_files_are_public_with_security_headers(served: PageServer, name: str) -> None:
     answer = ask(served, f"/ui/{name}", token="")
     assert answer.status == 200
     assert answer.body
@@ -62,7 +62,7 @@ def test_static_files_are_public_with_security_headers(served: Served, name: str
         assert gzip.decompress(packed.body) == answer.body
 
 
-def test_the_page_has_no_external_references(served: Served) -> None:
+def test_the_page_has_no_external_references(served: PageServer) -> None:
     index = ask(served, "/ui/", token="").body.decode()
     preloaded = set(re.findall(r'modulepreload" href="(\w+\.js)"', index))
     assert preloaded | {"main.js"} == {name for name in ASSETS if name.endswith(".js")}
@@ -76,13 +76,13 @@ def test_the_page_has_no_external_references(served: Served) -> None:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
 
 
-def test_the_address_without_a_slash_redirects_to_the_page(served: Served) -> None:
+def test_the_address_without_a_slash_redirects_to_the_page(served: PageServer) -> None:
     answer = ask(served, "/ui", token="")
     assert (answer.status, answer.headers["location"]) == (308, "ui/")
     assert "/ui" in ask(served, "/").json["paths"]
 
 
-def test_unknown_paths_are_not_found(served: Served) -> None:
+def test_unknown_paths_are_not_found(served: PageServer) -> None:
     assert ask(served, "/ui/nothing.js", token="").status == 404
     assert ask(served, "/ui/..%2fapi", token="").status in (403, 404)
     assert ask(served, "/ui/api/nothing").json["reason"] == "NotFound"
@@ -91,7 +91,7 @@ def test_unknown_paths_are_not_found(served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "timeline", "events", "kinds", "objects", "change", "queues", "health", ""])
-def test_data_needs_authentication(served: Served, name: str) -> None:
+def test_data_needs_authentication(served: PageServer, name: str) -> None:
     assert ask(served, f"/ui/api/{name}", token="").status == 403
     assert ask(served, f"/ui/%61pi/{name}", token="").status == 403
     assert ask(served, f"/ui/api/{name}", token="wrong").status == Unauthorized.code
@@ -121,13 +121,13 @@ def test_public_files_of_the_page(path: str, public: bool) -> None:
         ("change", "revision is missing"),
     ],
 )
-def test_invalid_queries_are_refused(served: Served, query: str, words: str) -> None:
+def test_invalid_queries_are_refused(served: PageServer, query: str, words: str) -> None:
     answer = ask(served, f"/ui/api/{query}")
     assert answer.status == 400
     assert words in answer.json["message"]
 
 
-def test_responses_are_compressed_and_never_cached(served: Served) -> None:
+def test_responses_are_compressed_and_never_cached(served: PageServer) -> None:
     answer = ask(served, "/ui/api/events?quiet=1", accept_encoding="gzip, br")
     assert answer.headers["cache-control"] == "no-store"
     assert (

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.listing import QUIET
 from tests.ui.browser.page_helpers import at, go, head, revision_of
-from tests.ui.site import Served
+from tests.ui.site import PageServer
 
 
 def test_the_timeline_opens_at_the_newest_revision_with_the_latest_events(tab: Page, database: Database) -> None:
@@ -50,7 +50,7 @@ def test_leases_and_events_are_counted_and_shown_on_request(tab: Page, database:
     expect(tab.locator(".events tbody")).not_to_contain_text("leases")
 
 
-def test_the_address_contains_the_selection(tab: Page, served: Served, database: Database) -> None:
+def test_the_address_contains_the_selection(tab: Page, served: PageServer, database: Database) -> None:
     def numbers() -> list[int]:
         return [int(text.replace(",", "")) for text in tab.locator(".events tbody td:first-child").all_inner_texts()]
 
@@ -195,7 +195,7 @@ def test_bars_count_writes_by_revision(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("by", ["actor", "resource"])
-def test_a_row_has_the_colour_of_the_legend(tab: Page, served: Served, by: str) -> None:
+def test_a_row_has_the_colour_of_the_legend(tab: Page, served: PageServer, by: str) -> None:
     tab.goto(f"{served.url}/ui/#/timeline?at=300&by={by}")
     tab.reload()
     at(tab, 300)
@@ -223,7 +223,7 @@ def test_incomplete_bars_are_marked_until_they_are_complete(tab: Page, database:
     expect(tab.locator(".options")).not_to_contain_text("counted")
 
 
-def test_a_link_opens_the_same_view_again(tab: Page, served: Served) -> None:
+def test_a_link_opens_the_same_view_again(tab: Page, served: PageServer) -> None:
     address = f"{served.url}/ui/#/timeline?at=77&axis=revision&by=resource"
     tab.goto(address)
     at(tab, 77)

@@ -23,7 +23,7 @@ from tests.background import DEADLINE, background
 ITEMS = ["a", "b", "c", "d", "e"]
 
 
-class Observed:
+class WorkerObservations:
     """The observations of workers; the class has its own lock, so that it can detect a missing lock in the queue."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Observed:
 @pytest.mark.parametrize("seed", range(3))
 def test_no_item_is_with_two_workers_and_every_trigger_arrives_once(seed: int) -> None:
     queue: WorkQueue[str] = WorkQueue("stress", clock=SystemClock(), limiter=ExponentialBackoff(1e-4, 1e-3))
-    seen = Observed()
+    seen = WorkerObservations()
     adders, workers, adds = 3, 4, 400
 
     def add(adder: int) -> None:

@@ -32,7 +32,7 @@ APPROVED = {"conditions": [{"type": "Approved", "status": "True"}]}
 SIGNED = {"certificate": "eA=="}
 
 
-class Only(Immediate):
+class AllowsOneVerb(Immediate):
     """An authorizer that allows one verb on signers with one name."""
 
     def __init__(self, *rights: tuple[str, str]) -> None:
@@ -68,9 +68,9 @@ def written(plugin: Plugin, new: dict[str, Any], old: dict[str, Any] | None, sub
     ],
 )
 def test_approving_requires_the_right_to_the_signer(rights: tuple[tuple[str, str], ...], is_allowed: bool) -> None:
-    said = written(CertificateApproval(Only(*rights)), request(status=APPROVED), request(), "approval")
+    said = written(CertificateApproval(AllowsOneVerb(*rights)), request(status=APPROVED), request(), "approval")
     assert said == ("" if is_allowed else f'user not permitted to approve requests with signerName "{SIGNER}"')
-    assert not written(CertificateApproval(Only()), request(status=APPROVED), request(), "status")
+    assert not written(CertificateApproval(AllowsOneVerb()), request(status=APPROVED), request(), "status")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_approving_requires_the_right_to_the_signer(rights: tuple[tuple[str, str
     ],
 )
 def test_signing_requires_the_right_to_the_signer(old: dict[str, Any], new: dict[str, Any], is_asked: bool) -> None:
-    said = written(CertificateSigning(Only()), request(status=new), request(status=old), "status")
+    said = written(CertificateSigning(AllowsOneVerb()), request(status=new), request(status=old), "status")
     assert said == (f'user not permitted to sign requests with signerName "{SIGNER}"' if is_asked else "")
-    allowed = CertificateSigning(Only(("sign", "example.com/*")))
+    allowed = CertificateSigning(AllowsOneVerb(("sign", "example.com/*")))
     assert not written(allowed, request(status=new), request(status=old), "status")
 
 

@@ -156,7 +156,7 @@ def test_a_pod_with_a_missing_account_is_refused() -> None:
     )
 
 
-class _Growing:
+class _DelayedAccountState:
     """A state in which the ServiceAccount `default` exists from the revision `made_at` on."""
 
     def __init__(self, made_at: int) -> None:
@@ -170,7 +170,7 @@ class _Growing:
 def waiting(made_at: int) -> tuple[dict[str, Any], int]:
     """Return a pod that was admitted to a state whose revision increases with each wait, and the number of waits."""
     write = Write("v1/pods", {"spec": {"containers": []}})
-    write.attributes.view = state = _Growing(made_at)  # type: ignore[assignment]  # it is asked for no list
+    write.attributes.view = state = _DelayedAccountState(made_at)  # type: ignore[assignment]  # it is asked for no list
     operation = PLUGIN.admit(write.attributes)
     assert operation is not None
     waits = 0

@@ -11,7 +11,7 @@ PREFIX = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
 
 
-class Governed:
+class PolicyCluster:
     """A cluster for tests of admission policies. Policies and their bindings have the name `p` by default."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.admission.policies.governed import RULE, Governed, causes
+from tests.admission.policies.governed import RULE, PolicyCluster, causes
 
 LABEL = "Object{metadata: Object.metadata{labels: Object.metadata.labels{added: 'yes'}}}"
 
 
 def test_a_policy_mutates_a_write() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     assert governed.mutating(LABEL).warnings == ()
     answer = governed.create(metadata={"labels": {"have": "it"}})
     assert answer.code == 201
@@ -20,7 +20,7 @@ def test_a_policy_mutates_a_write() -> None:
 
 
 def test_each_mutation_sees_the_results_of_earlier_mutations() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     path = "'/metadata/labels/' + jsonpatch.escapeKey('a/b')"
     second = f"[JSONPatch{{op: 'add', path: {path}, value: object.metadata.labels.added}}]"
     governed.mutating(LABEL, second)
@@ -38,13 +38,13 @@ def test_each_mutation_sees_the_results_of_earlier_mutations() -> None:
     ],
 )
 def test_patches_are_applied(patch: str, data: dict[str, str]) -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.mutating(patch, variables=[{"name": "names", "expression": "object.data.map(k, k)"}])
     assert governed.create(data={"a": "1"}).body["data"] == data
 
 
 def test_items_of_lists_are_merged_by_their_keys() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     sidecar = "Object.spec.initContainers{name: 'mesh', image: 'example.invalid/mesh', restartPolicy: 'Always'}"
     pods = {"resourceRules": [{**RULE, "operations": ["CREATE"], "resources": ["pods"]}]}
     governed.mutating(f"Object{{spec: Object.spec{{initContainers: [{sidecar}]}}}}", matchConstraints=pods)
@@ -85,19 +85,19 @@ REFUSED: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("mutation", "problem"), REFUSED)
 def test_a_failing_mutation_refuses_or_is_ignored_by_the_failure_policy(mutation: str, problem: str) -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.mutating(mutation)
     answer = governed.create(data={"a": "1"})
     assert (answer.code, answer.body["reason"]) == (403, "Invalid")
     assert answer.message.startswith(f"policy 'p' with binding 'p' denied request: {problem}")
     assert causes(answer) == [answer.message]
-    tolerant = Governed()
+    tolerant = PolicyCluster()
     tolerant.mutating(mutation, failurePolicy="Ignore")
     assert tolerant.create(data={"a": "1"}).body["data"] == {"a": "1"}
 
 
 def test_an_atomic_list_cannot_be_applied() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     pods = {"resourceRules": [{**RULE, "operations": ["CREATE"], "resources": ["pods"]}]}
     governed.mutating(
         "Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: 'x', operator: 'Exists'}]}}",
@@ -109,7 +109,7 @@ def test_an_atomic_list_cannot_be_applied() -> None:
 
 
 def test_a_mutation_to_an_invalid_object_is_an_internal_error() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.mutating("[JSONPatch{op: 'add', path: '/data', value: 'text'}]")
     answer = governed.create()
     assert answer.code == 500
@@ -123,14 +123,14 @@ def append(value: str) -> str:
 
 
 def test_a_policy_is_reinvoked_after_a_later_mutation_if_it_requests_that() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.mutating(append("a"), name="a", reinvocationPolicy="IfNeeded")
     governed.mutating(append("b"), name="b")
     assert governed.create().body["data"] == {"order": "aba"}
 
 
 def test_conditions_and_parameters() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.create("limits", data={"v": "7"})
     more: dict[str, Any] = {
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -143,7 +143,7 @@ def test_conditions_and_parameters() -> None:
 
 
 def test_mutation_expressions_return_the_required_type() -> None:
-    answer = Governed().stage.send(
+    answer = PolicyCluster().stage.send(
         "POST",
         "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
         {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.policies.governed import PREFIX, RULE, Governed, causes
+from tests.admission.policies.governed import PREFIX, RULE, PolicyCluster, causes
 
 CONFIGMAPS = "/api/v1/namespaces/shop/configmaps"
 MERGE = "application/merge-patch+json"
@@ -19,7 +19,7 @@ def denied(message: str, policy: str = "p", binding: str = "p") -> str:
 
 
 def test_a_denied_write_is_not_stored_and_names_the_policy() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     assert governed.policy(IS_ONE).warnings == ()
     assert governed.bind().warnings == ()
     answer = governed.create(data={"a": "2"})
@@ -31,7 +31,7 @@ def test_a_denied_write_is_not_stored_and_names_the_policy() -> None:
 
 
 def test_a_policy_without_a_binding_has_no_effect() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy("false")
     governed.bind(policy="another")
     assert governed.create().code == 201
@@ -49,7 +49,7 @@ def test_a_policy_without_a_binding_has_no_effect() -> None:
     ],
 )
 def test_a_denial_contains_the_first_available_message(validation: dict[str, Any], message: str) -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     if validation.get("messageExpression") == "object.data.nope":
         validation = {"messageExpression": "string(object.data.nope)"}
     governed.policy({"expression": IS_ONE, **validation})
@@ -59,7 +59,7 @@ def test_a_denial_contains_the_first_available_message(validation: dict[str, Any
 
 @pytest.mark.parametrize(("reason", "code"), [("Invalid", 422), ("Forbidden", 403), ("RequestEntityTooLarge", 413)])
 def test_the_reason_determines_the_status_code(reason: str, code: int) -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy({"expression": "false", "reason": reason})
     governed.bind()
     answer = governed.create()
@@ -67,12 +67,12 @@ def test_the_reason_determines_the_status_code(reason: str, code: int) -> None:
 
 
 def test_a_failing_expression_denies_or_is_ignored_by_the_failure_policy() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy("object.data.nope == '1'")
     governed.bind()
     message = "expression 'object.data.nope == '1'' resulted in error: no such key: nope"
     assert causes(governed.create(data={"a": "1"})) == [denied(message)]
-    tolerant = Governed()
+    tolerant = PolicyCluster()
     tolerant.policy("object.data.nope == '1'", IS_ONE, failurePolicy="Ignore")
     tolerant.bind()
     assert tolerant.create("x", data={"a": "1"}).code == 201
@@ -80,7 +80,7 @@ def test_a_failing_expression_denies_or_is_ignored_by_the_failure_policy() -> No
 
 
 def test_variables_are_evaluated_lazily() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     variables = [
         {"name": "n", "expression": "int(object.data.n)"},
         {"name": "twice", "expression": "variables.n * 2"},
@@ -99,7 +99,7 @@ def test_variables_are_evaluated_lazily() -> None:
 
 
 def test_a_policy_reads_the_request_the_namespace_and_rights() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy(
         "namespaceObject.metadata.name == 'shop' && namespaceObject.metadata.labels.size() > 0",
         "request.operation in ['CREATE', 'UPDATE'] && request.resource.resource == 'configmaps'",
@@ -115,7 +115,7 @@ def test_a_policy_reads_the_request_the_namespace_and_rights() -> None:
 
 
 def test_match_conditions_narrow_a_policy() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy("false", matchConditions=[{"name": "c", "expression": "object.metadata.name != 'free'"}])
     governed.bind()
     assert governed.create("free").code == 201
@@ -138,7 +138,7 @@ MATCHES: list[tuple[dict[str, Any], dict[str, Any] | None, bool]] = [
 def test_a_policy_applies_if_its_rules_and_its_binding_match(
     match: dict[str, Any], narrowed: dict[str, Any] | None, applies: bool
 ) -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy("false", matchConstraints=match)
     more: dict[str, Any] = {"matchResources": narrowed} if narrowed is not None else {}
     governed.bind(**more)
@@ -146,7 +146,7 @@ def test_a_policy_applies_if_its_rules_and_its_binding_match(
 
 
 def test_rules_select_and_exclude_objects_by_name() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"]}
     match = {
         "resourceRules": [{**rule, "resourceNames": ["x", "y"]}],
@@ -158,7 +158,7 @@ def test_rules_select_and_exclude_objects_by_name() -> None:
 
 
 def test_a_binding_can_warn_and_audit_instead_of_denying() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy({"expression": IS_ONE, "message": "a is not 1"}, {"expression": "false", "message": "never <&>"})
     governed.bind("Warn", "Audit")
     answer = governed.create(data={"a": "2"})
@@ -176,7 +176,7 @@ def test_a_binding_can_warn_and_audit_instead_of_denying() -> None:
 
 
 def test_audit_annotations_are_recorded_once_for_all_actions() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     annotations = [
         {"key": "a", "valueExpression": "'a=' + object.data.a"},
         {"key": "none", "valueExpression": "null"},
@@ -193,7 +193,7 @@ def test_audit_annotations_are_recorded_once_for_all_actions() -> None:
 
 
 def test_policies_do_not_apply_to_policies() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     governed.policy("false", matchConstraints={"resourceRules": [rule]})
     governed.bind()
@@ -206,8 +206,8 @@ def test_policies_do_not_apply_to_policies() -> None:
 PARAMS: dict[str, Any] = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
 
 
-def limited() -> Governed:
-    governed = Governed()
+def limited() -> PolicyCluster:
+    governed = PolicyCluster()
     governed.create("limits", data={"max": "2"}, metadata={"labels": {"kind": "limit"}})
     variables = [{"name": "max", "expression": "params == null ? 9 : int(params.data.max)"}]
     rule = {
@@ -247,7 +247,7 @@ def test_a_binding_selects_the_parameters(reference: dict[str, Any] | None, size
 
 
 def test_a_missing_kind_of_parameters_fails_the_policy() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     governed.policy("true", paramKind={"apiVersion": "nope.example.com/v1", "kind": "Nope"})
     governed.bind()
     message = "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy:"
@@ -256,7 +256,7 @@ def test_a_missing_kind_of_parameters_fails_the_policy() -> None:
 
 
 def test_a_policy_above_the_cost_limit_denies() -> None:
-    governed = Governed()
+    governed = PolicyCluster()
     costly = "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, size(d) > 0))))"
     governed.policy(costly)
     governed.bind()

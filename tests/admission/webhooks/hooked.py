@@ -20,7 +20,7 @@ whole `Reply`.
 """
 
 
-class Hooked:
+class WebhookCluster:
     """A cluster with a namespace `shop` and webhooks.
 
     `answers` contains the webhooks' responses by path, and `asked` contains the received requests.

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 
 from ctrlmgr.engine.calls.call import Reply
-from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
+from tests.admission.webhooks.hooked import WebhookCluster, allow, deny, patch
 
 NUMBERS = count()
 NOWHERE = {"op": "add", "path": "/metadata/labels/x", "value": "y"}
@@ -47,7 +47,7 @@ def refused(kind: str, code: int) -> str:
     ],
 )
 def test_calls_are_counted_by_result(answer: Any, kind: str, code: int) -> None:
-    hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
+    hooked, name = WebhookCluster(m=answer), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name})
     assert hooked.create("x").code >= 400
     assert counted(name) == {refused(kind, code), asked(code, rejected=True)}
@@ -61,14 +61,14 @@ def test_calls_are_counted_by_result(answer: Any, kind: str, code: int) -> None:
     ],
 )
 def test_ignored_failures_are_counted(answer: Any, expected: set[str]) -> None:
-    hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
+    hooked, name = WebhookCluster(m=answer), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name, "failurePolicy": "Ignore"})
     assert hooked.create("x").code == 201
     assert counted(name) == expected
 
 
 def test_metrics_have_kubernetes_names() -> None:
-    hooked, name = Hooked(m=allow()), f"m.example-{next(NUMBERS)}.com"
+    hooked, name = WebhookCluster(m=allow()), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name})
     hooked.create("x")
     labels = {"type": "admit", "operation": "CREATE", "rejected": "false"}

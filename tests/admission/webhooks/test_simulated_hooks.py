@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.webhooks.hooked import Hooked, deny
+from tests.admission.webhooks.hooked import WebhookCluster, deny
 
 SERVICE = {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}], "clusterIP": "None"}}
 
@@ -22,9 +22,9 @@ def slice_of(node: str, *, ready: bool = True) -> dict[str, Any]:
     }
 
 
-def hooked(kind: str, node: str, *, ready: bool = True, **hook: Any) -> Hooked:
+def hooked(kind: str, node: str, *, ready: bool = True, **hook: Any) -> WebhookCluster:
     """Return a cluster whose webhook denies every write."""
-    found = Hooked(hook=deny(message="no"))
+    found = WebhookCluster(hook=deny(message="no"))
     for name, labels in (("simulated", {"simulate.ctrlmgr.io/node": "true"}), ("real", {})):
         assert found.stage.send("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}}).code == 201
     place = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"

@@ -12,7 +12,7 @@ from ctrlmgr.admission.webhooks.webhook_selection import invocation_of
 from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.calls.call import Reply
 from tests.admission.stage import Write
-from tests.admission.webhooks.hooked import Hooked, allow, deny, patch, patched
+from tests.admission.webhooks.hooked import WebhookCluster, allow, deny, patch, patched
 from tests.kinds.stage import KINDS
 
 
@@ -24,7 +24,7 @@ LABELS = {"op": "add", "path": "/metadata/labels", "value": {"seen": "1"}}
 
 
 def test_a_denial_contains_the_hooks_message_and_nothing_is_stored() -> None:
-    hooked = Hooked(no=deny(message="because", code=418, reason="Odd"))
+    hooked = WebhookCluster(no=deny(message="because", code=418, reason="Odd"))
     hooked.configure("validating", "c", {"name": "no.example.com"})
     answer = hooked.create("x")
     assert (answer.code, answer.body["reason"]) == (418, "Odd")
@@ -39,7 +39,7 @@ def test_a_denying_hook_is_called_once() -> None:
         hooked.stage.namespace("other")
         return deny()(request)
 
-    hooked = Hooked(no=slowly)
+    hooked = WebhookCluster(no=slowly)
     here = {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}
     hooked.configure("validating", "c", {"name": "no.example.com", "namespaceSelector": here})
     assert hooked.create("x").code == 400
@@ -47,7 +47,7 @@ def test_a_denying_hook_is_called_once() -> None:
 
 
 def test_validating_hooks_receive_the_stored_object_and_mutating_hooks_the_request() -> None:
-    hooked = Hooked(m=patch(LABELS), v=allow(warnings=["careful"]))
+    hooked = WebhookCluster(m=patch(LABELS), v=allow(warnings=["careful"]))
     hooked.configure("mutating", "c", {"name": "m.example.com"})
     hooked.configure("validating", "c", {"name": "v.example.com"})
     answer = hooked.create("x")
@@ -59,7 +59,7 @@ def test_validating_hooks_receive_the_stored_object_and_mutating_hooks_the_reque
 
 
 def test_access_review_contains_the_user_and_the_request() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     hooked.stage.send(
         "POST",
@@ -76,7 +76,7 @@ def test_access_review_contains_the_user_and_the_request() -> None:
 
 
 def test_a_mutation_reinvokes_earlier_hooks_once_if_they_request_that() -> None:
-    hooked = Hooked(a=patch(LABELS), b=patch(label("b", "1")), c=patch(label("c", "1")))
+    hooked = WebhookCluster(a=patch(LABELS), b=patch(label("b", "1")), c=patch(label("c", "1")))
     wants, never = {"reinvocationPolicy": "IfNeeded"}, {"reinvocationPolicy": "Never"}
     hooked.configure(
         "mutating",
@@ -106,7 +106,7 @@ def test_a_mutation_reinvokes_earlier_hooks_once_if_they_request_that() -> None:
 )
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_an_unreachable_hook_fails_the_write_or_is_ignored(reply: Reply, problem: str, policy: str) -> None:
-    hooked = Hooked(v=lambda request: reply)
+    hooked = WebhookCluster(v=lambda request: reply)
     hooked.configure("validating", "c", {"name": "v.example.com", "failurePolicy": policy})
     answer = hooked.create("x")
     if policy == "Ignore":
@@ -125,14 +125,14 @@ def test_an_unreachable_hook_fails_the_write_or_is_ignored(reply: Reply, problem
     ],
 )
 def test_a_response_with_another_uid_is_refused(response: dict[str, Any], problem: str) -> None:
-    hooked = Hooked(v=lambda request: response)
+    hooked = WebhookCluster(v=lambda request: response)
     hooked.configure("validating", "c", {"name": "v.example.com"})
     answer = hooked.create("x")
     assert f"received invalid webhook response: {problem}" in answer.message
 
 
 def test_a_dry_run_calls_only_hooks_without_side_effects() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"
     stored = hooked.stage.send("GET", path).body
@@ -173,7 +173,7 @@ def test_a_dry_run_calls_only_hooks_without_side_effects() -> None:
     ],
 )
 def test_a_hook_is_called_for_selected_objects(hook: dict[str, Any], asked: bool) -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com", **hook})
     assert hooked.create("x", metadata={"labels": {"l": "1"}}).code == 201
     assert bool(hooked.paths) is asked
@@ -188,7 +188,7 @@ def test_a_hook_receives_the_version_of_its_rules() -> None:
             "resources": ["horizontalpodautoscalers"],
         }
     ]
-    hooked = Hooked(m=patch({"op": "replace", "path": "/spec/targetCPUUtilizationPercentage", "value": 70}))
+    hooked = WebhookCluster(m=patch({"op": "replace", "path": "/spec/targetCPUUtilizationPercentage", "value": 70}))
     hooked.configure("mutating", "c", {"name": "m.example.com", "rules": rules})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     metric = {
@@ -206,7 +206,7 @@ def test_a_hook_receives_the_version_of_its_rules() -> None:
 
 
 def test_webhook_configurations_bypass_webhooks() -> None:
-    hooked = Hooked(v=deny())
+    hooked = WebhookCluster(v=deny())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"
     assert hooked.stage.send("DELETE", path).code == 200
@@ -214,7 +214,7 @@ def test_webhook_configurations_bypass_webhooks() -> None:
 
 
 def test_a_deletecollection_calls_hooks_for_each_object_without_names() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     for name in ("a", "b"):
         hooked.create(name)
     hooked.configure("validating", "c", {"name": "v.example.com"})
@@ -250,7 +250,7 @@ def test_a_deletecollection_calls_hooks_for_each_object_without_names() -> None:
     ],
 )
 def test_an_inapplicable_patch_is_refused_with_its_reason(operations: Any, code: int, problem: str) -> None:
-    hooked = Hooked(m=lambda request: patched(operations))
+    hooked = WebhookCluster(m=lambda request: patched(operations))
     hooked.create("there", data={"a": "1"})
     hooked.configure("mutating", "c", {"name": "m.example.com"})
     for answer in (
@@ -262,7 +262,7 @@ def test_an_inapplicable_patch_is_refused_with_its_reason(operations: Any, code:
 
 
 def test_mutating_hooks_of_a_scale_receive_the_request_and_validating_hooks_the_scale() -> None:
-    hooked = Hooked(m=allow(), v=allow())
+    hooked = WebhookCluster(m=allow(), v=allow())
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     base = "/apis/apps/v1/namespaces/shop/deployments"
@@ -286,7 +286,7 @@ def test_mutating_hooks_of_a_scale_receive_the_request_and_validating_hooks_the_
 
 
 def test_hooks_receive_a_scale_as_a_scale() -> None:
-    hooked = Hooked(m=patch({"op": "replace", "path": "/spec/replicas", "value": 5}))
+    hooked = WebhookCluster(m=patch({"op": "replace", "path": "/spec/replicas", "value": 5}))
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -301,7 +301,7 @@ def test_hooks_receive_a_scale_as_a_scale() -> None:
 
 
 def test_hooks_of_bindings_receive_the_resource_of_the_url() -> None:
-    hooked = Hooked(a=allow())
+    hooked = WebhookCluster(a=allow())
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert hooked.stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
     hooked.configure("validating", "c", {"name": "a.example.com"})
@@ -313,7 +313,7 @@ def test_hooks_of_bindings_receive_the_resource_of_the_url() -> None:
 
 
 def test_a_dry_run_calls_hooks_once_despite_a_conflict() -> None:
-    hooked = Hooked()
+    hooked = WebhookCluster()
     others = iter(range(9))
 
     def meanwhile(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -328,7 +328,7 @@ def test_a_dry_run_calls_hooks_once_despite_a_conflict() -> None:
     assert (made.code, hooked.paths) == (201, ["a"])
 
 
-def meanwhile_in(hooked: Hooked, act: Any) -> Any:
+def meanwhile_in(hooked: WebhookCluster, act: Any) -> Any:
     """Return a webhook response that allows every request; before each response, `act` is called with the number of the
     request.
     """
@@ -361,7 +361,7 @@ MERGE_PATCH = "application/merge-patch+json"
     ],
 )
 def test_an_unrelated_write_does_not_call_hooks_again(method: str, path: str, body: dict[str, Any], code: int) -> None:
-    hooked = Hooked()
+    hooked = WebhookCluster()
     hooked.create("there")
     hooked.answers["a"] = meanwhile_in(hooked, lambda number: hooked.stage.namespace(f"other-{number}"))
     hooked.configure("mutating", "c", {"name": "a.example.com", "rules": CONFIG_MAPS})
@@ -370,7 +370,7 @@ def test_an_unrelated_write_does_not_call_hooks_again(method: str, path: str, bo
 
 
 def test_a_creation_that_conflicts_calls_hooks_once() -> None:
-    hooked = Hooked()
+    hooked = WebhookCluster()
     made = meanwhile_in(hooked, lambda number: hooked.create("x") if not number else None)
     hooked.answers["a"] = made
     hooked.configure("validating", "c", {"name": "a.example.com", "rules": CONFIG_MAPS, "objectSelector": MARKED})
@@ -379,7 +379,7 @@ def test_a_creation_that_conflicts_calls_hooks_once() -> None:
 
 
 def test_an_update_that_conflicts_calls_hooks_again() -> None:
-    hooked = Hooked()
+    hooked = WebhookCluster()
     hooked.create("x", metadata={"labels": {"marked": "yes"}})
 
     def change(number: int) -> None:
@@ -412,7 +412,7 @@ def test_a_hook_with_an_object_selector_is_not_called_for_connections(selector: 
 
 
 def test_hooks_receive_a_service_as_kubernetes_stores_it() -> None:
-    hooked = Hooked(a=allow())
+    hooked = WebhookCluster(a=allow())
     hooked.configure("validating", "c", {"name": "a.example.com"})
     spec = {"type": "ExternalName", "externalName": "x.invalid", "internalTrafficPolicy": "Cluster"}
     path = "/api/v1/namespaces/shop/services"
@@ -439,14 +439,14 @@ def condition(expression: str) -> dict[str, Any]:
     ],
 )
 def test_a_hook_is_called_if_its_match_conditions_are_true(kind: str, expression: str, is_asked: bool) -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     hooked.configure(kind, "c", {"name": "v.example.com", **condition(expression)})
     assert hooked.create("x").code == 201
     assert hooked.paths == (["v"] if is_asked else [])
 
 
 def test_a_failing_match_condition_fails_the_write_or_skips_the_hook() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     hook = {"name": "v.example.com", **condition("object.data.nope == 'x'")}
     hooked.configure("validating", "c", {**hook, "failurePolicy": "Ignore"})
     assert (hooked.create("x").code, hooked.paths) == (201, [])
@@ -458,14 +458,14 @@ def test_a_failing_match_condition_fails_the_write_or_skips_the_hook() -> None:
 
 
 def test_one_false_match_condition_decides() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     conditions = [{"name": "a", "expression": "object.data.nope == 'x'"}, {"name": "b", "expression": "false"}]
     hooked.configure("validating", "c", {"name": "v.example.com", "matchConditions": conditions})
     assert (hooked.create("x").code, hooked.paths) == (201, [])
 
 
 def test_match_conditions_above_the_cost_limit_fail_the_write() -> None:
-    hooked = Hooked(v=allow())
+    hooked = WebhookCluster(v=allow())
     costly = "[1,2,3,4,5,6,7,8,9].all(a, object.data.all(b, object.data.all(c, object.data.all(d, size(d) > 0))))"
     hooked.configure("validating", "c", {"name": "v.example.com", **condition(costly)})
     answer = hooked.create("x", data={f"k{each}": "" for each in range(40)})
@@ -474,7 +474,7 @@ def test_match_conditions_above_the_cost_limit_fail_the_write() -> None:
 
 
 def test_an_invalid_match_condition_is_refused_with_its_path() -> None:
-    answer = Hooked().configure("mutating", "c", {"name": "v.example.com", **condition("foo == 1")})
+    answer = WebhookCluster().configure("mutating", "c", {"name": "v.example.com", **condition("foo == 1")})
     assert answer.code == 422
     (cause,) = answer.body["details"]["causes"]
     assert cause["field"] == "webhooks[0].matchConditions[0].expression"

@@ -10,10 +10,10 @@ import pytest
 
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.testing import FakeClock
-from tests.cli.conftest import Finished, Run, config_map, secret
+from tests.cli.conftest import CommandResult, Run, config_map, secret
 
 
-def revisions(finished: Finished) -> list[int]:
+def revisions(finished: CommandResult) -> list[int]:
     assert finished.code == 0, finished.err
     return [json.loads(line)["revision"] for line in finished.out.splitlines()]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.conftest import Finished, Run
+from tests.cli.conftest import CommandResult, Run
 from tests.inspection import story
 
 
@@ -19,7 +19,7 @@ def url(tmp_path: Path) -> str:
     return story.write(f"sqlite:///{tmp_path}/story.db")
 
 
-def cells(finished: Finished) -> list[list[str]]:
+def cells(finished: CommandResult) -> list[list[str]]:
     assert finished.code == 0, finished.err
     return [line.split() for line in finished.out.splitlines()]
 

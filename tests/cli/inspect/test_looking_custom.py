@@ -14,15 +14,15 @@ from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run
 from tests.inspection import widgets
-from tests.inspection.widgets import Story
+from tests.inspection.widgets import WidgetHistory
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Story:
+def story(tmp_path: Path) -> WidgetHistory:
     return widgets.write(f"sqlite:///{tmp_path}/widgets.db")
 
 
-def test_get_prints_the_columns_and_values_at_the_revision(run: Run, story: Story) -> None:
+def test_get_prints_the_columns_and_values_at_the_revision(run: Run, story: WidgetHistory) -> None:
     def lines(at: int) -> list[list[str]]:
         out = run("get", "wd", "-n", "shop", "--at", str(at), "--database", story.url).out
         return [line.split() for line in out.splitlines()]
@@ -53,6 +53,6 @@ def test_a_kind_without_a_definition_is_found_by_any_of_its_names(run: Run, tmp_
 
 
 @pytest.mark.parametrize("kind", ["widgets", "widget", "Widget", "wd", "widgets.{group}", "widget.v1.{group}"])
-def test_a_defined_kind_is_found_by_any_of_its_names(run: Run, story: Story, kind: str) -> None:
+def test_a_defined_kind_is_found_by_any_of_its_names(run: Run, story: WidgetHistory, kind: str) -> None:
     group = "example.com"
     assert "a" in run("get", kind.format(group=group), "-n", "shop", "--database", story.url).out

@@ -139,7 +139,7 @@ def test_a_recording_as_past_of_a_log_is_refused(run: Run) -> None:
     assert "--at and --recording exclude each other" in refused.err
 
 
-class AfterSome:
+class SetAfterSomeChecks:
     """An event that reports to be set after a number of checks, as if a signal arrived during the import."""
 
     def __init__(self, count: int) -> None:
@@ -151,7 +151,7 @@ class AfterSome:
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, module: str, count: int) -> None:
-    monkeypatch.setattr(f"{module}.stop_on_signal", lambda: nullcontext(AfterSome(count)))
+    monkeypatch.setattr(f"{module}.stop_on_signal", lambda: nullcontext(SetAfterSomeChecks(count)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 150, 300, 420])

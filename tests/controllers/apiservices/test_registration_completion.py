@@ -8,14 +8,14 @@ from ctrlmgr.controllers.apiservices.registration_completion import Registration
 from tests.controllers.apiservices.test_api_services import SERVICES, Stage
 
 
-class Watched(Stage):
+class WatchedStage(Stage):
     def made(self) -> Any:
         self.registration = Registration(self.informers, self.engine.kinds.builtin_groups)
         return super().made()
 
 
 def test_completion_waits_for_each_apiservice_once() -> None:
-    stage = Watched()
+    stage = WatchedStage()
     problem = stage.registration.problem()
     assert problem is not None
     assert problem.startswith(

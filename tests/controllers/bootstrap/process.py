@@ -42,7 +42,7 @@ JOBS = {10.0: ("kubernetes service", "default ServiceCIDR"), 60.0: ("system name
 
 
 @dataclass
-class Ready:
+class Readiness:
     """Whether the process reports that it is ready for requests."""
 
     now: bool = True
@@ -70,7 +70,7 @@ class Process(Stage):
         if beside is not None:
             self.clock = beside.clock
         self.informers = Informers(self.log, self.feed, clock=self.clock)
-        self.ready = Ready()
+        self.ready = Readiness()
         random = Random(seed)
         self.internal = LogClient(
             self.log,

@@ -25,7 +25,7 @@ TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "ima
 MINUTE = 60
 
 
-class Clockwork(WorkedStage):
+class CronJobStage(WorkedStage):
     """A cluster with the CronJob controller; its clock starts at midnight on 2026-01-01."""
 
     def __init__(self) -> None:
@@ -68,15 +68,15 @@ class Clockwork(WorkedStage):
 
 
 @pytest.fixture
-def stage() -> Clockwork:
-    return Clockwork()
+def stage() -> CronJobStage:
+    return CronJobStage()
 
 
 def _name(stage: WorkedStage) -> str:
     return f"cron-{stage.clock.now() // 60_000_000}"
 
 
-def test_a_job_is_created_at_its_scheduled_time(stage: Clockwork) -> None:
+def test_a_job_is_created_at_its_scheduled_time(stage: CronJobStage) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE)
     assert stage.jobs() == []  # the controller runs a tenth of a second later
@@ -97,7 +97,7 @@ def test_a_job_is_created_at_its_scheduled_time(stage: Clockwork) -> None:
     assert stage.told.events == [("Normal", "SuccessfulCreate", f"Created job {name}")]
 
 
-def test_the_scheduled_time_is_annotated_in_the_time_zone(stage: Clockwork) -> None:
+def test_the_scheduled_time_is_annotated_in_the_time_zone(stage: CronJobStage) -> None:
     stage.cron("0 2 * * *", timeZone="Europe/Berlin")
     stage.pass_by(60 * MINUTE + 0.1)
     [name] = stage.jobs()
@@ -106,7 +106,7 @@ def test_the_scheduled_time_is_annotated_in_the_time_zone(stage: Clockwork) -> N
     assert job.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2026-01-01T02:00:00+01:00"
 
 
-def test_a_process_that_starts_late_creates_only_the_latest_run(stage: Clockwork) -> None:
+def test_a_process_that_starts_late_creates_only_the_latest_run(stage: CronJobStage) -> None:
     stage.cron()
     stage.clock.step(3 * 60 * MINUTE + 30)
     stage.start()
@@ -114,7 +114,7 @@ def test_a_process_that_starts_late_creates_only_the_latest_run(stage: Clockwork
     assert stage.jobs() == [_name(stage)]
 
 
-def test_more_than_a_hundred_missed_runs_cause_a_warning(stage: Clockwork) -> None:
+def test_more_than_a_hundred_missed_runs_cause_a_warning(stage: CronJobStage) -> None:
     stage.cron()
     stage.clock.step(600 * MINUTE)
     stage.start()
@@ -122,7 +122,7 @@ def test_more_than_a_hundred_missed_runs_cause_a_warning(stage: Clockwork) -> No
     assert stage.told.reasons() == ["TooManyMissedTimes", "SuccessfulCreate"]
 
 
-def test_a_run_past_its_deadline_is_skipped(stage: Clockwork) -> None:
+def test_a_run_past_its_deadline_is_skipped(stage: CronJobStage) -> None:
     stage.cron(suspend=True, startingDeadlineSeconds=20)
     stage.clock.step(5 * MINUTE + 30)
     stage.patch(f"{COLLECTION}/cron", {"spec": {"suspend": False}})
@@ -133,13 +133,13 @@ def test_a_run_past_its_deadline_is_skipped(stage: Clockwork) -> None:
     assert len(stage.jobs()) == 1
 
 
-def test_a_suspended_cron_job_creates_no_jobs(stage: Clockwork) -> None:
+def test_a_suspended_cron_job_creates_no_jobs(stage: CronJobStage) -> None:
     stage.cron(suspend=True)
     stage.pass_by(30 * MINUTE)
     assert stage.jobs() == []
 
 
-def test_forbid_waits_for_the_previous_job(stage: Clockwork) -> None:
+def test_forbid_waits_for_the_previous_job(stage: CronJobStage) -> None:
     stage.cron(concurrencyPolicy="Forbid")
     stage.pass_by(5 * MINUTE + 0.1)
     [first] = stage.jobs()
@@ -150,7 +150,7 @@ def test_forbid_waits_for_the_previous_job(stage: Clockwork) -> None:
     assert stage.jobs() == [first, _name(stage)]
 
 
-def test_replace_deletes_the_previous_job(stage: Clockwork) -> None:
+def test_replace_deletes_the_previous_job(stage: CronJobStage) -> None:
     stage.cron(concurrencyPolicy="Replace")
     stage.pass_by(5 * MINUTE + 0.1)
     [first] = stage.jobs()
@@ -162,7 +162,7 @@ def test_replace_deletes_the_previous_job(stage: Clockwork) -> None:
     ]
 
 
-def test_allow_runs_jobs_concurrently(stage: Clockwork) -> None:
+def test_allow_runs_jobs_concurrently(stage: CronJobStage) -> None:
     stage.cron()
     for _ in range(3):
         stage.pass_by(5 * MINUTE + 0.1)
@@ -170,7 +170,7 @@ def test_allow_runs_jobs_concurrently(stage: Clockwork) -> None:
     assert stage.active() == stage.jobs()
 
 
-def test_a_finished_job_leaves_the_active_list(stage: Clockwork) -> None:
+def test_a_finished_job_leaves_the_active_list(stage: CronJobStage) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE + 0.1)
     [name] = stage.jobs()
@@ -182,7 +182,7 @@ def test_a_finished_job_leaves_the_active_list(stage: Clockwork) -> None:
     assert stage.told.events[-1] == ("Normal", "SawCompletedJob", message)
 
 
-def test_a_missing_job_leaves_the_active_list(stage: Clockwork) -> None:
+def test_a_missing_job_leaves_the_active_list(stage: CronJobStage) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE + 0.1)
     [name] = stage.jobs()
@@ -192,7 +192,7 @@ def test_a_missing_job_leaves_the_active_list(stage: Clockwork) -> None:
     assert stage.told.events[-1] == ("Normal", "MissingJob", f"Active job went missing: {name}")
 
 
-def test_the_history_is_limited(stage: Clockwork) -> None:
+def test_the_history_is_limited(stage: CronJobStage) -> None:
     stage.cron(successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0)
     for outcome in ("Complete", "Failed", "Complete"):
         stage.pass_by(5 * MINUTE + 0.1)
@@ -200,7 +200,7 @@ def test_the_history_is_limited(stage: Clockwork) -> None:
     assert stage.jobs() == [_name(stage)]
 
 
-def test_a_created_but_unrecorded_job_counts_as_the_run(stage: Clockwork) -> None:
+def test_a_created_but_unrecorded_job_counts_as_the_run(stage: CronJobStage) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE + 0.1)
     [name] = stage.jobs()
@@ -210,7 +210,7 @@ def test_a_created_but_unrecorded_job_counts_as_the_run(stage: Clockwork) -> Non
     assert stage.told.reasons() == ["SuccessfulCreate", "UnexpectedJob", "SuccessfulCreate"]
 
 
-def test_a_foreign_job_of_the_same_name_is_not_adopted(stage: Clockwork) -> None:
+def test_a_foreign_job_of_the_same_name_is_not_adopted(stage: CronJobStage) -> None:
     stage.cron()
     name = f"cron-{stage.clock.now() // 60_000_000 + 5}"
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": TEMPLATE}}
@@ -220,7 +220,7 @@ def test_a_foreign_job_of_the_same_name_is_not_adopted(stage: Clockwork) -> None
     assert stage.active() == []
 
 
-def test_a_new_schedule_waits_for_its_next_run(stage: Clockwork) -> None:
+def test_a_new_schedule_waits_for_its_next_run(stage: CronJobStage) -> None:
     stage.cron("0 0 1 1 *")
     stage.clock.step(30 * MINUTE)
     stage.patch(f"{COLLECTION}/cron", {"spec": {"schedule": "20,40 * * * *"}})
@@ -230,7 +230,7 @@ def test_a_new_schedule_waits_for_its_next_run(stage: Clockwork) -> None:
     assert stage.jobs() == [_name(stage)]
 
 
-def test_a_schedule_without_a_next_run_is_reported_once_per_reconcile(stage: Clockwork) -> None:
+def test_a_schedule_without_a_next_run_is_reported_once_per_reconcile(stage: CronJobStage) -> None:
     stage.cron("59 23 31 2 *")
     [event] = stage.told.events
     expected = "invalid schedule: 59 23 31 2 * : time difference between two schedules is less than 1 second"
@@ -239,7 +239,7 @@ def test_a_schedule_without_a_next_run_is_reported_once_per_reconcile(stage: Clo
     assert len(stage.told.events) == 1
 
 
-def test_an_idle_cron_job_writes_nothing_and_reconciles_once_per_run(stage: Clockwork) -> None:
+def test_an_idle_cron_job_writes_nothing_and_reconciles_once_per_run(stage: CronJobStage) -> None:
     stage.cron("0 0 * * *", concurrencyPolicy="Forbid")
     stage.pass_by(24 * 60 * MINUTE + 0.1)
     written = len(stage.written())
@@ -248,7 +248,7 @@ def test_an_idle_cron_job_writes_nothing_and_reconciles_once_per_run(stage: Cloc
     assert len(stage.written()) == written
 
 
-def test_a_process_that_crashes_after_each_write_creates_each_job_once(stage: Clockwork) -> None:
+def test_a_process_that_crashes_after_each_write_creates_each_job_once(stage: CronJobStage) -> None:
     stage.cron()
     for _ in range(6):
         stage.clock.step(5 * MINUTE)
@@ -279,7 +279,7 @@ def test_the_oldest_surplus_jobs_are_deleted() -> None:
     assert surplus(CronJobSpec(), jobs) == []
 
 
-def test_the_name_of_the_job_prevents_duplicates(stage: Clockwork) -> None:
+def test_the_name_of_the_job_prevents_duplicates(stage: CronJobStage) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE + 0.1)
     assert stage.log.get(JOBS, Key("a", "cron-29453765")) is not None

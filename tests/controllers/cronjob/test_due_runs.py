@@ -21,7 +21,7 @@ def _runs(schedule: str) -> Next:
     return next_run(parse_schedule(schedule))
 
 
-class Counting:
+class CountingSchedule:
     """A schedule that counts how often the next run is computed."""
 
     def __init__(self, schedule: str) -> None:
@@ -70,7 +70,7 @@ def test_the_latest_run_equals_a_step_by_step_search() -> None:
 
 @pytest.mark.parametrize("schedule", ["* * * * *", "0 0 * * *", "* * 1-30 1 *", "@every 7s", "*/5 9-17 * * 1-5"])
 def test_years_of_missed_runs_cost_as_much_as_hours(schedule: str) -> None:
-    runs = Counting(schedule)
+    runs = CountingSchedule(schedule)
     missed = missed_runs(runs, _at("2001-01-30T23:50:00Z"), _at("2026-08-01T00:00:30Z"))
     assert missed.number > MANY or schedule == "* * 1-30 1 *"
     assert runs.asked < 200

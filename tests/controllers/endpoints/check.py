@@ -10,8 +10,8 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVIC
 from ctrlmgr.controllers import endpoints
 from tests.controllers.endpoints.endpoints_stage import EndpointsStage
 from tests.controllers.endpoints.oracle import (
+    ExpectedEndpoint,
     Fields,
-    Says,
     expected_endpoints,
     expected_mirrors,
     expected_slices,
@@ -115,8 +115,8 @@ def check_end(world: EndpointsStage, slice_size: int) -> None:
     assert set(world.written_since(settled)) <= left_over
 
 
-def _check_said(place: Place, slices: Iterable[Fields], expected: dict[str, set[Says]]) -> None:
-    found: Counter[tuple[str, Says]] = Counter()
+def _check_said(place: Place, slices: Iterable[Fields], expected: dict[str, set[ExpectedEndpoint]]) -> None:
+    found: Counter[tuple[str, ExpectedEndpoint]] = Counter()
     for each in slices:
         found.update((each["addressType"], said) for said in said_by_slice(each))
     assert set(found) == {(family, each) for family, said in expected.items() for each in said}, f"{place}: slices"

@@ -37,7 +37,7 @@ _TOO_MANY = 10_000
 """The number of rounds after which the test assumes that controllers write in an endless loop."""
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """Raised to simulate that the process was killed right after an append."""
 
 
@@ -61,7 +61,7 @@ class FragileLog(MemoryEventLog):
         if author != CLIENT:
             self.appended += 1
             if self.appended == self.kill_after:
-                raise Killed
+                raise ProcessKilled
         return events
 
 

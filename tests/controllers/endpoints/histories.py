@@ -39,7 +39,7 @@ from ctrlmgr.testing.builders import (
     service_port,
 )
 from tests.controllers.endpoints.check import State, check_end
-from tests.controllers.endpoints.endpoints_stage import CONTENT, EndpointsStage, Killed
+from tests.controllers.endpoints.endpoints_stage import CONTENT, EndpointsStage, ProcessKilled
 from tests.controllers.endpoints.oracle import selects
 
 Step = tuple[Any, ...]
@@ -357,7 +357,7 @@ def check_history(steps: Sequence[Step], kill_after: int = 0) -> EndpointsStage:
 def _survive(history: History, act: Callable[[], None]) -> None:
     try:
         act()
-    except Killed:
+    except ProcessKilled:
         history.world.start()
         act()
 

@@ -3,7 +3,8 @@
 The oracle computes on plain JSON with loops over all objects, without indexes, packing or caches, and shares no code
 with the controllers. Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the
 concepts section, and the API reference of Service, Endpoints and EndpointSlice. Subsets and slices are compared as a
-set of `Says`, one endpoint at one port each, because other tests check their division into subsets and slices.
+set of `ExpectedEndpoint`, one endpoint at one port each, because other tests check their division into
+subsets and slices.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Port(NamedTuple):
     protocol: str
 
 
-class Says(NamedTuple):
+class ExpectedEndpoint(NamedTuple):
     """An endpoint at a port (None if it has no ports); for a slice, also the fields that only EndpointSlices have."""
 
     address: str
@@ -47,7 +48,7 @@ def selects(service: Fields | None) -> bool:
     return service is not None and "selector" in service["spec"] and service["spec"]["type"] != "ExternalName"
 
 
-def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
+def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[ExpectedEndpoint]:
     """Return the expected content of the Endpoints of a Service with a selector."""
     family = service["spec"]["ipFamilies"][0]
     publish = service["spec"].get("publishNotReadyAddresses", False)
@@ -58,20 +59,22 @@ def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
             continue
         for port in _offered(service, pod):
             ready = publish or _is_ready(pod)
-            said.add(Says(address, port, ready, _hostname(service, pod), _node(pod), _target(pod)))
+            said.add(ExpectedEndpoint(address, port, ready, _hostname(service, pod), _node(pod), _target(pod)))
     if not service["spec"]["ports"]:
         said = {each for each in said if service["spec"].get("clusterIP") == "None"}
     return said
 
 
-def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fields]) -> dict[str, set[Says]]:
+def expected_slices(
+    service: Fields, pods: Iterable[Fields], nodes: Sequence[Fields]
+) -> dict[str, set[ExpectedEndpoint]]:
     """Return the expected content of the EndpointSlices of a Service with a selector, by address type.
 
     A pod that has none of the Service's named ports is included without ports.
     """
     zones = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(ZONE, "") for node in nodes}
     publish = service["spec"].get("publishNotReadyAddresses", False)
-    found: dict[str, set[Says]] = {family: set() for family in service["spec"]["ipFamilies"]}
+    found: dict[str, set[ExpectedEndpoint]] = {family: set() for family in service["spec"]["ipFamilies"]}
     for pod in _selected(service, pods):
         if _node(pod) not in zones and not publish:
             continue
@@ -85,15 +88,19 @@ def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fie
                 continue
             for port in _offered_or_none(service, pod):
                 target, hostname = _target(pod), _hostname(service, pod)
-                said.add(Says(address, port, ready, hostname, _node(pod), target, serving, terminating, zone, hints))
+                said.add(
+                    ExpectedEndpoint(
+                        address, port, ready, hostname, _node(pod), target, serving, terminating, zone, hints
+                    )
+                )
     return found
 
 
-def expected_mirrors(endpoints: Fields | None) -> dict[str, set[Says]]:
+def expected_mirrors(endpoints: Fields | None) -> dict[str, set[ExpectedEndpoint]]:
     """Return the expected content of mirrored slices, by address type; an address is not ready if it is not ready at
     any port.
     """
-    found: dict[str, set[Says]] = {}
+    found: dict[str, set[ExpectedEndpoint]] = {}
     ready: dict[tuple[str, Port | None], bool] = {}
     pairs = [*said_by_endpoints(endpoints)]
     for each in pairs:
@@ -104,23 +111,23 @@ def expected_mirrors(endpoints: Fields | None) -> dict[str, set[Says]]:
     return found
 
 
-def said_by_endpoints(endpoints: Fields | None) -> Iterator[Says]:
+def said_by_endpoints(endpoints: Fields | None) -> Iterator[ExpectedEndpoint]:
     """Yield the content of an Endpoints object."""
     for subset in (endpoints or {}).get("subsets") or ():
         for list_, ready in (("addresses", True), ("notReadyAddresses", False)):
             for address in subset.get(list_) or ():
                 for port in _ports(subset):
                     hostname, node = address.get("hostname", ""), address.get("nodeName", "")
-                    yield Says(address["ip"], port, ready, hostname, node, _reference(address))
+                    yield ExpectedEndpoint(address["ip"], port, ready, hostname, node, _reference(address))
 
 
-def said_by_slice(slice_: Fields) -> Iterator[Says]:
+def said_by_slice(slice_: Fields) -> Iterator[ExpectedEndpoint]:
     """Yield the content of an EndpointSlice."""
     for each in slice_.get("endpoints") or ():
         conditions, hints = each["conditions"], each.get("hints", {})
         named = [f"{kind}:{hint['name']}" for kind in ("forZones", "forNodes") for hint in hints.get(kind, ())]
         for port in _ports(slice_):
-            yield Says(
+            yield ExpectedEndpoint(
                 each["addresses"][0],
                 port,
                 conditions["ready"],

@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key
 from tests.controllers.endpoints.check import KEPT, MIRRORED, Place, State
 from tests.controllers.endpoints.endpoints_stage import EndpointsStage
 from tests.controllers.endpoints.histories import DATABASE, SLICE_SIZE, WEB, Step, check_history, histories, kills
-from tests.controllers.endpoints.oracle import Says, said_by_endpoints, said_by_slice
+from tests.controllers.endpoints.oracle import ExpectedEndpoint, said_by_endpoints, said_by_slice
 
 DAY: list[Step] = [
     ("serve", "default", "web", 0),
@@ -70,7 +70,7 @@ def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
     created pods.
     """
     state = State(world)
-    said: list[tuple[str, Place, Says]] = []
+    said: list[tuple[str, Place, ExpectedEndpoint]] = []
     for place in state.places:
         said += [("Endpoints", place, each) for each in said_by_endpoints(state.endpoints.get(place))]
         for manager in (KEPT, MIRRORED):

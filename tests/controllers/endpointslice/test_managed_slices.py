@@ -31,7 +31,7 @@ def a_slice(name: str = "web-1", labels: dict[str, str] = LABELS) -> Object:
 
 
 class Stage:
-    """A log and its cache, which is updated on request, or with each write of a `Prompt` client."""
+    """A log and its cache, which is updated on request, or with each write of a `ImmediateCacheClient` client."""
 
     def __init__(self, client: type[LogClient] = LogClient) -> None:
         clock = FakeClock()
@@ -66,7 +66,7 @@ class Stage:
         return obj
 
 
-class Prompt(LogClient):
+class ImmediateCacheClient(LogClient):
     """A client whose creations are in the cache before the caller receives the response."""
 
     follow: Callable[[], object]
@@ -122,8 +122,8 @@ def test_own_writes_are_visible_before_the_cache_has_them(
 
 
 def test_a_write_that_the_cache_shows_first_is_checked_and_discarded() -> None:
-    stage = Stage(Prompt)
-    assert isinstance(stage.client, Prompt)
+    stage = Stage(ImmediateCacheClient)
+    assert isinstance(stage.client, ImmediateCacheClient)
     stage.client.follow = stage.follow
     create(stage)
     assert stage.asked == [WEB]

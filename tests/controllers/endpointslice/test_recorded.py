@@ -34,7 +34,7 @@ Content: TypeAlias = dict[Any, dict[Any, Endpoint]]
 """The endpoints of slices, by family and ports, and then by address and target."""
 
 
-class At(NamedTuple):
+class CachesAtCheckpoint(NamedTuple):
     """The caches of the controller at a checkpoint of the recording."""
 
     checkpoint: str
@@ -46,13 +46,13 @@ class At(NamedTuple):
         return self.stores[ENDPOINT_SLICES].list(owner.namespace, labels)
 
 
-def checkpoints(path: Path) -> Iterator[At]:
+def checkpoints(path: Path) -> Iterator[CachesAtCheckpoint]:
     stores = {resource: Store() for resource in FOLLOWED}
     stores[PODS].add_label_index()
     stores[ENDPOINT_SLICES].add_label_index()
     for entry in RecordingReader(path):
         if isinstance(entry, Checkpoint):
-            yield At(entry.name, stores)
+            yield CachesAtCheckpoint(entry.name, stores)
         elif (store := stores.get(entry.object.resource)) is not None:
             store.apply(entry.object.key, None if entry.type is EventType.DELETED else entry.object)
 

@@ -39,12 +39,12 @@ class RecorderStub(Silent):
         self.events.append((reference.kind, type, reason, message))
 
 
-class Refusing(LogClient):
+class RefusingClient(LogClient):
     """A client for which every write fails."""
 
     error: Exception = InternalError("out of luck")
 
-    def for_reconcile(self, cause: Any) -> Refusing:
+    def for_reconcile(self, cause: Any) -> RefusingClient:
         return self
 
     def create(self, obj: Object) -> Object:
@@ -89,9 +89,9 @@ def told(teller: str, *there: Object, error: Exception | None = None) -> list[tu
     for obj in (a_namespace(), *there):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
     informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
-    made = Refusing if error is not None else LogClient
+    made = RefusingClient if error is not None else LogClient
     client = made(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
-    if isinstance(client, Refusing) and error is not None:
+    if isinstance(client, RefusingClient) and error is not None:
         client.error = error
     recorder = RecorderStub()
     controller = built(TELLING[teller], informers, log, client, recorder, clock)

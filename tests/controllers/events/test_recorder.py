@@ -57,7 +57,7 @@ class Client(LogClient):
             raise error
 
 
-class Newsroom(Stage):
+class RecorderStage(Stage):
     """A log, a broadcaster, and an Event recorder of the component `tester`."""
 
     def __init__(self) -> None:
@@ -76,12 +76,12 @@ class Newsroom(Stage):
         self.client.refuse = lambda obj: left.pop() if left else None
 
 
-def failed(room: Newsroom, message: str = "it failed") -> None:
+def failed(room: RecorderStage, message: str = "it failed") -> None:
     room.recorder.event(LEASE, WARNING, "Failed", message)
 
 
 def test_an_event_equals_client_gos() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     service = a_service("web").at(12)
     room.recorder.event(service, NORMAL, "Found", "it is there")
     [event] = room.told()
@@ -110,7 +110,7 @@ def test_an_event_equals_client_gos() -> None:
 
 
 def test_an_event_is_stored_like_through_the_api() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     failed(room)
     room.told()
     [stored] = room.log.snapshot(EVENTS).objects
@@ -120,7 +120,7 @@ def test_an_event_is_stored_like_through_the_api() -> None:
 
 
 def test_a_repetition_increases_the_count_of_the_event() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     failed(room)
     room.clock.step(61)
     failed(room)
@@ -131,7 +131,7 @@ def test_a_repetition_increases_the_count_of_the_event() -> None:
 
 
 def test_similar_events_are_combined_with_the_latest_message() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     for number in range(12):
         failed(room, f"failure {number}")
     events = room.told()
@@ -141,7 +141,7 @@ def test_similar_events_are_combined_with_the_latest_message() -> None:
 
 
 def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.recorder.event(ObjectReference("Node", name="n", api_version="v1"), WARNING, "Failed", "it failed")
     [event] = room.told()
     assert event["metadata"]["namespace"] == "default"
@@ -150,7 +150,7 @@ def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> N
 
 @pytest.mark.parametrize("name", ["system:node", "192.0.2.1:6443", "Upper"])
 def test_invalid_characters_are_not_part_of_an_events_name(name: str) -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.recorder.event(a_lease(name), WARNING, "Failed", "it failed")
     [event] = room.told()
     assert len(event["metadata"]["name"]) == len("01234567-89ab-cdef-0123-456789abcdef")
@@ -158,14 +158,14 @@ def test_invalid_characters_are_not_part_of_an_events_name(name: str) -> None:
 
 
 def test_two_events_of_one_moment_have_different_names() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     failed(room)
     failed(room, "it failed otherwise")
     assert len({each["metadata"]["name"] for each in room.told()}) == 2
 
 
 def test_deleted_event_is_recreated_with_its_count() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     failed(room)
     room.told()
     [stored] = room.log.snapshot(EVENTS).objects
@@ -179,7 +179,7 @@ def test_deleted_event_is_recreated_with_its_count() -> None:
     "error", [NamespaceTerminating(), AlreadyExists(), Fenced()], ids=lambda error: type(error).__name__
 )
 def test_a_refused_event_is_dropped(error: CtrlmgrError) -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.refuse(error, times=1)
     failed(room)
     assert room.told() == []
@@ -190,7 +190,7 @@ def test_a_refused_event_is_dropped(error: CtrlmgrError) -> None:
 
 @pytest.mark.parametrize("error", [LogUnavailable(), Conflict()], ids=lambda error: type(error).__name__)
 def test_events_wait_for_an_unavailable_log(error: CtrlmgrError) -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.refuse(error, times=2)
     failed(room)
     room.recorder.event(LEASE, NORMAL, "Next", "and so on")
@@ -205,7 +205,7 @@ def test_events_wait_for_an_unavailable_log(error: CtrlmgrError) -> None:
 
 
 def test_events_are_dropped_after_too_many_retries() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.refuse(LogUnavailable())
     failed(room)
     for _ in range(TRIES + 5):
@@ -215,7 +215,7 @@ def test_events_are_dropped_after_too_many_retries() -> None:
 
 
 def test_recording_never_blocks_and_drops_events_above_the_limit() -> None:
-    room = Newsroom()
+    room = RecorderStage()
 
     def tell(count: int) -> None:
         for number in range(count):
@@ -230,7 +230,7 @@ def test_recording_never_blocks_and_drops_events_above_the_limit() -> None:
 
 
 def test_a_failing_event_does_not_affect_others() -> None:
-    room = Newsroom()
+    room = RecorderStage()
 
     def refuse(obj: Object) -> None:
         assert "bad" not in obj.name
@@ -242,7 +242,7 @@ def test_a_failing_event_does_not_affect_others() -> None:
 
 
 def test_the_recorder_writes_until_its_stop_and_drains_its_queue() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     stop = threading.Event()
     room.client.refuse = lambda obj: stop.set()
     failed(room)
@@ -253,7 +253,7 @@ def test_the_recorder_writes_until_its_stop_and_drains_its_queue() -> None:
 
 
 def test_the_stop_tries_every_event_one_more_time() -> None:
-    room = Newsroom()
+    room = RecorderStage()
     room.refuse(LogUnavailable(), times=2)
     failed(room)
     failed(room, "otherwise")

@@ -17,7 +17,7 @@ from ctrlmgr.testing.builders import a_service
 from tests.engine.stage import Stage
 
 
-class Newsroom(Stage):
+class SeriesStage(Stage):
     """A log, a broadcaster on the machine `host`, and an Event recorder of `default-scheduler`."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ WEB = a_service("web").at(12)
 
 
 def test_an_event_equals_client_gos() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.recorder.event(WEB, WARNING, "Preempted", "by web-2", action="Preempting", related=a_service("web-2"))
     [event] = room.told()
     assert event.pop("metadata")["name"] == f"web.{room.clock.now() * 1000:x}"
@@ -61,7 +61,7 @@ def test_an_event_equals_client_gos() -> None:
 
 
 def test_an_event_is_stored_like_through_the_api() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
     for _ in range(2):  # the second Event begins a series at once, because the first was deleted
         room.fail(WEB)
@@ -73,7 +73,7 @@ def test_an_event_is_stored_like_through_the_api() -> None:
 
 
 def test_the_second_occurrence_starts_a_series() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.fail(WEB, "first")
     assert "series" not in room.told()[0]
     for message in ("second", "third", "fourth"):
@@ -85,7 +85,7 @@ def test_the_second_occurrence_starts_a_series() -> None:
 
 
 def test_an_ended_series_is_written_with_its_count() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     for _ in range(4):
         room.clock.step(1)
         room.fail(WEB)
@@ -98,7 +98,7 @@ def test_an_ended_series_is_written_with_its_count() -> None:
 
 
 def test_a_continuing_series_is_written_again() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.fail(WEB)
     room.told()
     for _ in range(10):
@@ -110,7 +110,7 @@ def test_a_continuing_series_is_written_again() -> None:
 
 
 def test_an_event_without_repetition_expires() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.fail(WEB)
     room.told()
     room.clock.step(2 * FINISH)
@@ -120,7 +120,7 @@ def test_an_event_without_repetition_expires() -> None:
 
 
 def test_another_version_of_the_subject_or_another_action_is_a_new_event() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.fail(WEB)
     room.fail(WEB.at(13))
     room.fail(WEB, action="Binding")
@@ -128,7 +128,7 @@ def test_another_version_of_the_subject_or_another_action_is_a_new_event() -> No
 
 
 def test_expired_event_is_recreated_with_its_series() -> None:
-    room = Newsroom()
+    room = SeriesStage()
     room.fail(WEB)
     [event] = room.told()
     room.broadcaster.flush()

@@ -23,7 +23,7 @@ PERIOD = 15.0
 CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]
 
 
-class Measures(NoMetricsClient):
+class FakeMetrics(NoMetricsClient):
     """Metrics that a test sets; requests for other metrics fail."""
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class Measures(NoMetricsClient):
         return {f"p{place}": PodMetric(value, self.at) for place, value in enumerate(values)}
 
 
-class Scaled(WorkedStage):
+class AutoscalerStage(WorkedStage):
     """A cluster with a Deployment `web`, its pods and the HorizontalPodAutoscaler controller."""
 
     def __init__(self) -> None:
         self.told = RecordedEvents()
-        self.measures = Measures()
+        self.measures = FakeMetrics()
         super().__init__(self._controller)
         self.namespace("a")
 

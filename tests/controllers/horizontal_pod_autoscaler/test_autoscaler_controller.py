@@ -15,7 +15,7 @@ from tests.controllers.horizontal_pod_autoscaler.scaled import (
     COLLECTION,
     CPU,
     PERIOD,
-    Scaled,
+    AutoscalerStage,
 )
 
 WEB = "/apis/apps/v1/namespaces/a/deployments/web"
@@ -31,11 +31,11 @@ def _average(name: str, value: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stage() -> Scaled:
-    return Scaled()
+def stage() -> AutoscalerStage:
+    return AutoscalerStage()
 
 
-def test_the_autoscaler_reconciles_once_per_period(stage: Scaled) -> None:
+def test_the_autoscaler_reconciles_once_per_period(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
@@ -50,7 +50,7 @@ def test_the_autoscaler_reconciles_once_per_period(stage: Scaled) -> None:
     assert stage.replicas() == 3
 
 
-def test_scaling_up_sets_conditions_and_an_event(stage: Scaled) -> None:
+def test_scaling_up_sets_conditions_and_an_event(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
@@ -72,7 +72,7 @@ def test_scaling_up_sets_conditions_and_an_event(stage: Scaled) -> None:
     assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: 4; reason: {name} above target")]
 
 
-def test_scaling_down_waits_for_the_stabilization_window(stage: Scaled) -> None:
+def test_scaling_down_waits_for_the_stabilization_window(stage: AutoscalerStage) -> None:
     stage.web(4)
     stage.measures.cpu = [100, 100, 100, 100]
     stage.autoscaler()
@@ -86,7 +86,7 @@ def test_scaling_down_waits_for_the_stabilization_window(stage: Scaled) -> None:
     assert stage.told.events[-1] == ("Normal", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
 
 
-def test_missing_metrics_set_kubernetes_condition(stage: Scaled) -> None:
+def test_missing_metrics_set_kubernetes_condition(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.autoscaler()
     stage.next_period()
@@ -153,7 +153,7 @@ def test_missing_metrics_set_kubernetes_condition(stage: Scaled) -> None:
     ],
 )
 def test_each_failing_source_has_its_message(
-    stage: Scaled, metric: dict[str, Any], reason: str, told: str, outer: str
+    stage: AutoscalerStage, metric: dict[str, Any], reason: str, told: str, outer: str
 ) -> None:
     stage.web(2)
     stage.autoscaler(metrics=[metric])
@@ -162,7 +162,7 @@ def test_each_failing_source_has_its_message(
     assert stage.told.events == [("Warning", reason, told), ("Warning", "FailedComputeMetricsReplicas", whole)]
 
 
-def test_the_metric_with_the_most_replicas_counts(stage: Scaled) -> None:
+def test_the_metric_with_the_most_replicas_counts(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu, stage.measures.rps = [500, 500], [15_000, 15_000]
     stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
@@ -171,7 +171,7 @@ def test_the_metric_with_the_most_replicas_counts(stage: Scaled) -> None:
     assert stage.told.events[-1][2] == "New size: 3; reason: pods metric rps above target"
 
 
-def test_an_unavailable_metric_prevents_scaling_down_but_not_up(stage: Scaled) -> None:
+def test_an_unavailable_metric_prevents_scaling_down_but_not_up(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [100, 100]
     stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
@@ -184,7 +184,7 @@ def test_an_unavailable_metric_prevents_scaling_down_but_not_up(stage: Scaled) -
     assert stage.replicas() == 4
 
 
-def test_external_and_object_metrics_scale(stage: Scaled) -> None:
+def test_external_and_object_metrics_scale(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.queue = [30_000, 10_000]
     external = {"metric": {"name": "q"}, "target": {"type": "AverageValue", "averageValue": "10"}}
@@ -196,7 +196,7 @@ def test_external_and_object_metrics_scale(stage: Scaled) -> None:
     ]
 
 
-def test_a_target_that_is_missing(stage: Scaled) -> None:
+def test_a_target_that_is_missing(stage: AutoscalerStage) -> None:
     stage.autoscaler()
     stage.next_period()
     message = 'the HPA controller was unable to get the target\'s current scale: deployments.apps "web" not found'
@@ -204,19 +204,19 @@ def test_a_target_that_is_missing(stage: Scaled) -> None:
     assert stage.told.events == [("Warning", "FailedGetScale", 'deployments.apps "web" not found')]
 
 
-def test_a_target_of_an_unknown_kind(stage: Scaled) -> None:
+def test_a_target_of_an_unknown_kind(stage: AutoscalerStage) -> None:
     stage.autoscaler(group="example.com/v1", kind="Nothing")
     stage.next_period()
     assert stage.told.events == [("Warning", "FailedGetScale", 'no matches for kind "Nothing" in group "example.com"')]
 
 
-def test_a_target_that_cannot_be_scaled(stage: Scaled) -> None:
+def test_a_target_that_cannot_be_scaled(stage: AutoscalerStage) -> None:
     stage.autoscaler(kind="DaemonSet")
     stage.next_period()
     assert stage.told.events == [("Warning", "FailedGetScale", "the server could not find the requested resource")]
 
 
-def test_a_target_of_no_replicas_is_not_scaled(stage: Scaled) -> None:
+def test_a_target_of_no_replicas_is_not_scaled(stage: AutoscalerStage) -> None:
     stage.web(0)
     stage.autoscaler()
     stage.next_period()
@@ -232,7 +232,9 @@ def test_a_target_of_no_replicas_is_not_scaled(stage: Scaled) -> None:
         (3, {"maxReplicas": 2}, 2, "Current number of replicas above Spec.MaxReplicas"),
     ],
 )
-def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, Any], expected: int, why: str) -> None:
+def test_bounds_need_no_metrics(
+    stage: AutoscalerStage, replicas: int, bounds: dict[str, Any], expected: int, why: str
+) -> None:
     stage.web(replicas)
     stage.autoscaler(**bounds)
     stage.next_period()
@@ -240,7 +242,7 @@ def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, 
     assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: {expected}; reason: {why}")]
 
 
-def test_two_autoscalers_of_the_same_pods_disable_each_other(stage: Scaled) -> None:
+def test_two_autoscalers_of_the_same_pods_disable_each_other(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler("one", maxReplicas=2)
@@ -255,7 +257,7 @@ def test_two_autoscalers_of_the_same_pods_disable_each_other(stage: Scaled) -> N
     assert stage.condition("ScalingActive", "one")[1] == "ValidMetricFound"
 
 
-def test_an_unchanged_status_is_not_written(stage: Scaled) -> None:
+def test_an_unchanged_status_is_not_written(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.autoscaler()
     for _ in range(3):
@@ -266,7 +268,7 @@ def test_an_unchanged_status_is_not_written(stage: Scaled) -> None:
     assert len(stage.written()) == written
 
 
-def test_each_direction_can_have_a_tolerance(stage: Scaled) -> None:
+def test_each_direction_can_have_a_tolerance(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [520, 520]
     stage.autoscaler(behavior={"scaleUp": {"tolerance": "0.01"}})

@@ -220,7 +220,7 @@ def test_addresses_outside_the_allocator_are_ignored() -> None:
     assert find([], [claim("10.96.0.5", "default/gone", mine="yes")]) == []
 
 
-class Refusing:
+class RefusingChain:
     """An admission chain that refuses all creates."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -283,7 +283,7 @@ def test_address_claim_is_recreated_only_if_admission_allows() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
     tampered = cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), blame)
-    cluster.engine.admission = Refusing()
+    cluster.engine.admission = RefusingChain()
     with pytest.raises(Forbidden, match="no IPAddress is made here"):
         cluster.repair_addresses()
     assert cluster.get(IP_ADDRESSES, "10.96.0.5") == tampered

@@ -25,7 +25,7 @@ from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 
-class Interfering(EngineClient):
+class ConflictingClient(EngineClient):
     """A client that runs a write of another client before each of its first writes."""
 
     def __init__(self, cluster: RepairCluster, *interventions: Callable[[], Any]) -> None:
@@ -110,7 +110,7 @@ def test_repair_reads_again_after_a_conflict() -> None:
     cluster = RepairCluster()
     service = unclaimed(cluster)
     other = cluster.another()
-    handled = cluster.addresses.run(Interfering(cluster, lambda: other.run(cluster.client)))
+    handled = cluster.addresses.run(ConflictingClient(cluster, lambda: other.run(cluster.client)))
     assert handled == []
     assert cluster.claims() == {"10.96.0.5": "a/web"}
     assert ["series" in event for event in cluster.events()] == [False]
@@ -120,7 +120,9 @@ def test_repair_reads_again_after_a_conflict() -> None:
 def test_address_allocated_to_another_service_is_reported() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
-    handled = cluster.addresses.run(Interfering(cluster, lambda: cluster.service("new", "b", clusterIP="10.96.0.5")))
+    handled = cluster.addresses.run(
+        ConflictingClient(cluster, lambda: cluster.service("new", "b", clusterIP="10.96.0.5"))
+    )
     assert summary(handled) == [("ClusterIPAlreadyAllocated", "10.96.0.5", "reported")]
     assert cluster.claims() == {"10.96.0.5": "b/new"}
 
@@ -132,7 +134,7 @@ def test_the_result_contains_repairs_before_a_conflict() -> None:
     cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.6"))
     theirs = address_claim(ServiceValue("10.96.0.5", cluster.get(SERVICES, "web", "a"))).with_metadata(uid="theirs")
     # Services are listed by name, so `web` is the second.
-    handled = cluster.addresses.run(Interfering(cluster, lambda: None, lambda: cluster.add(theirs)))
+    handled = cluster.addresses.run(ConflictingClient(cluster, lambda: None, lambda: cluster.add(theirs)))
     assert summary(handled) == [("ClusterIPNotAllocated", "10.96.0.6", "repaired")]
     assert cluster.claims() == {"10.96.0.5": "a/web", "10.96.0.6": "a/db"}
 
@@ -148,7 +150,7 @@ def test_repeated_conflicts_fail() -> None:
         touched.append(cluster.tamper(touched[-1], lambda fields: fields["metadata"].update(generation=len(touched))))
 
     with pytest.raises(Conflict):
-        cluster.addresses.run(Interfering(cluster, *[touch] * ATTEMPTS))
+        cluster.addresses.run(ConflictingClient(cluster, *[touch] * ATTEMPTS))
     assert counted("apiserver_clusterip_repair_reconcile_errors_total") == before + 1
     assert summary(cluster.repair_addresses()) == [("IPAddressNotAllocated", "10.96.0.77", "released")]
 
@@ -252,7 +254,7 @@ def test_a_terminating_namespace_of_events_does_not_stop_a_repair() -> None:
 # Failing.
 
 
-class Failing(EngineClient):
+class FailingClient(EngineClient):
     """A client whose creations fail, except the creations of Events."""
 
     def __init__(self, cluster: RepairCluster, error: Exception) -> None:
@@ -270,7 +272,7 @@ def test_unknown_failure_is_logged_and_raised() -> None:
     unclaimed(cluster)
     before = counted("apiserver_clusterip_repair_ip_errors_total", type="unknown")
     with pytest.raises(InternalError):
-        cluster.addresses.run(Failing(cluster, InternalError("out of luck")))
+        cluster.addresses.run(FailingClient(cluster, InternalError("out of luck")))
     [event] = cluster.events()
     assert event["reason"] == "UnknownError"
     assert event["message"] == "Unable to allocate ClusterIP [IPv4]: 10.96.0.5 due to an unknown error"
@@ -281,7 +283,7 @@ def test_an_unavailable_log_raises_without_an_event() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     with pytest.raises(LogUnavailable):
-        cluster.addresses.run(Failing(cluster, LogUnavailable("away")))
+        cluster.addresses.run(FailingClient(cluster, LogUnavailable("away")))
     assert cluster.events() == []
 
 

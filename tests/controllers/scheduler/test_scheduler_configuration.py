@@ -32,7 +32,7 @@ def arguments(name: str, **fields: Any) -> dict[str, Any]:
     return {"pluginConfig": [{"name": name, "args": fields}]}
 
 
-class Configured(Scene):
+class ConfiguredScheduler(Scene):
     """A cluster whose scheduler has a configuration."""
 
     def __init__(self, folder: Path, *profiles: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def test_pods_choose_a_profile_by_their_scheduler_name(tmp_path: Path) -> None:
         "schedulerName": "packing",
         **arguments("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu"}]}),
     }
-    scene = Configured(tmp_path, {"schedulerName": "default-scheduler"}, most)
+    scene = ConfiguredScheduler(tmp_path, {"schedulerName": "default-scheduler"}, most)
     scene.node("small")
     scene.node("large", cpu="8")
     scene.pod("p", schedulerName="packing")
@@ -83,14 +83,14 @@ def test_pods_choose_a_profile_by_their_scheduler_name(tmp_path: Path) -> None:
 
 
 def test_a_disabled_plugin_refuses_no_node(tmp_path: Path) -> None:
-    scene = Configured(tmp_path, {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})
+    scene = ConfiguredScheduler(tmp_path, {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})
     scene.node("n", taints=[{"key": "k", "effect": "NoSchedule"}])
     scene.pod("p")
     assert scene.places() == {"p": "n"}
 
 
 def test_without_preemption_no_pod_is_deleted(tmp_path: Path) -> None:
-    scene = Configured(tmp_path, {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}})
+    scene = ConfiguredScheduler(tmp_path, {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}})
     scene.important("high", 100)
     scene.node("n")
     scene.pod("low", cpu="2")
@@ -103,7 +103,7 @@ def test_without_preemption_no_pod_is_deleted(tmp_path: Path) -> None:
 def test_the_added_affinity_applies_to_all_pods(tmp_path: Path) -> None:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["two"]}]}
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    scene = Configured(tmp_path, arguments("NodeAffinity", addedAffinity=added))
+    scene = ConfiguredScheduler(tmp_path, arguments("NodeAffinity", addedAffinity=added))
     scene.node("one", cpu="8")
     scene.pod("p")
     assert scene.places() == {"p": ""}
@@ -116,7 +116,7 @@ def test_the_added_affinity_applies_to_all_pods(tmp_path: Path) -> None:
 def test_default_constraints_spread_the_pods_of_a_service(tmp_path: Path) -> None:
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     spread = arguments("PodTopologySpread", defaultConstraints=[constraint], defaultingType="List")
-    scene = Configured(tmp_path, spread)
+    scene = ConfiguredScheduler(tmp_path, spread)
     service = {"metadata": {"name": "s"}, "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}]}}
     scene.stage.create("/api/v1/namespaces/a/services", service)
     scene.node("one", cpu="8")

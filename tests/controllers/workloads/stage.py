@@ -36,7 +36,7 @@ NAMESPACE = "shop"
 Maker = Callable[["WorkloadStage"], Controller]
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """Raised to simulate that the process was killed."""
 
 
@@ -91,7 +91,7 @@ class WorkloadStage(Stage):
         before = self.log.head().revision
         answer = self.driver.run(operation)
         if self._kill and self.log.head().revision > before:
-            raise Killed
+            raise ProcessKilled
         return answer
 
     def hear(self) -> None:
@@ -110,7 +110,7 @@ class WorkloadStage(Stage):
         """Let one controller reconcile one key; return False if no controller has due work."""
         try:
             return self._step()
-        except Killed:
+        except ProcessKilled:
             self.start()
             return True
 

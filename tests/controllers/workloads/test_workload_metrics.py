@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ctrlmgr.controllers.workloads.workload_metrics import note_sorting
-from tests.controllers.cronjob.test_cron_job_controller import Clockwork
-from tests.controllers.horizontal_pod_autoscaler.scaled import Scaled
+from tests.controllers.cronjob.test_cron_job_controller import CronJobStage
+from tests.controllers.horizontal_pod_autoscaler.scaled import AutoscalerStage
 from tests.controllers.job.stage import COLLECTION, JobStage
 
 JOB = "job_controller_"
@@ -120,7 +120,7 @@ def test_the_delay_of_a_cron_jobs_job(since: Since) -> None:
         return [since(f"{name}_count"), since(f"{name}_bucket", le="1.0")]
 
     counted()
-    stage = Clockwork()
+    stage = CronJobStage()
     stage.cron()
     stage.pass_by(301)
     assert counted() == [1, 1]
@@ -140,7 +140,7 @@ def test_autoscalers(since: Since) -> None:
         return found
 
     counted()
-    stage = Scaled()
+    stage = AutoscalerStage()
     stage.web(2)
     stage.autoscaler()
     stage.next_period()

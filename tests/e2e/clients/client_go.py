@@ -41,11 +41,11 @@ def metadata(suffix: str) -> str:
     return ",".join(media_types)
 
 
-class Cut(Exception):
+class ConnectionBroken(Exception):
     """Raised if the connection was refused or broke, or if the server announced that it is shutting down."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """The status code and the decoded body of a response."""
 
     code: int
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class ClientGo:
-    """One connection to a server that may be restarted; every request raises `Cut` if the connection is lost."""
+    """One connection to a server that may be restarted; requests raise `ConnectionBroken` if the connection is lost."""
 
     def __init__(self, server: Server, user_agent: str = "kube-controller-manager/v1.36.2 (linux/amd64)") -> None:
         """Read the server's address, its certificate authority and a token from the server's kubeconfig."""
@@ -77,15 +77,15 @@ class ClientGo:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._connection.close()
 
-    def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = TYPED) -> Answer:
+    def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = TYPED) -> Response:
         """Send a GET for an object or a list."""
         return self._answer("GET", path, query, accept)
 
-    def write(self, method: str, path: str, obj: Unstructured, query: Mapping[str, str] | None = None) -> Answer:
+    def write(self, method: str, path: str, obj: Unstructured, query: Mapping[str, str] | None = None) -> Response:
         """Send a POST, PUT or DELETE with a protobuf body."""
         return self._answer(method, path, query, TYPED, protobuf(obj), PROTOBUF)
 
-    def patch(self, path: str, patch: object, kind: str = "strategic-merge") -> Answer:
+    def patch(self, path: str, patch: object, kind: str = "strategic-merge") -> Response:
         """Send a PATCH; the body of a patch is always JSON."""
         return self._answer("PATCH", path, None, TYPED, json.dumps(patch).encode(), f"application/{kind}-patch+json")
 
@@ -109,16 +109,16 @@ class ClientGo:
         accept: str,
         body: bytes | None = None,
         media_type: str = "",
-    ) -> Answer:
+    ) -> Response:
         response = self._send(method, path, query or {}, accept, body, media_type)
         try:
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Cut from error
+            raise ConnectionBroken from error
         if response.headers.get("Content-Encoding") == "gzip":
             data = gzip.decompress(data)
-        return Answer(response.status, json.loads(data))
+        return Response(response.status, json.loads(data))
 
     def _send(
         self, method: str, path: str, query: Mapping[str, str], accept: str, body: bytes | None, media_type: str
@@ -131,10 +131,10 @@ class ClientGo:
             response = self._connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Cut from error
+            raise ConnectionBroken from error
         if response.status in GOING_AWAY:
             self._connection.close()
-            raise Cut
+            raise ConnectionBroken
         return response
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.e2e.clients.client_go import TABLE, TYPED, ClientGo, Cut, Unstructured, metadata
+from tests.e2e.clients.client_go import TABLE, TYPED, ClientGo, ConnectionBroken, Unstructured, metadata
 from tests.e2e.serving import Server
 
 BACKOFF = 0.1
@@ -30,7 +30,7 @@ class ReflectedEvent(NamedTuple):
     object: Unstructured
 
 
-class Form(NamedTuple):
+class Representation(NamedTuple):
     """The representation of objects that an informer requests."""
 
     list_accept: str
@@ -60,16 +60,16 @@ def _rows(table: Unstructured) -> list[Unstructured]:
     return [row["object"] for row in table["rows"]]
 
 
-TYPED_FORM = Form(TYPED, TYPED, _items, _whole, _whole)
-METADATA_FORM = Form(metadata("List"), metadata(""), _items, _whole, _partial)
-TABLE_FORM = Form(TABLE, TABLE, _rows, lambda table: _rows(table)[0], _partial)
+TYPED_FORM = Representation(TYPED, TYPED, _items, _whole, _whole)
+METADATA_FORM = Representation(metadata("List"), metadata(""), _items, _whole, _partial)
+TABLE_FORM = Representation(TABLE, TABLE, _rows, lambda table: _rows(table)[0], _partial)
 
 
 class Reflector:
     """A reflector that follows the objects at `path` until it receives an event of the object `last`."""
 
     def __init__(
-        self, server: Server, path: str, *, form: Form = TYPED_FORM, streams: bool = True, selector: str = ""
+        self, server: Server, path: str, *, form: Representation = TYPED_FORM, streams: bool = True, selector: str = ""
     ) -> None:
         """Select objects by one label, `key=value`; if `streams` is set, the watch sends the initial state."""
         self.path, self.form, self.selector = path, form, selector
@@ -95,7 +95,7 @@ class Reflector:
             while not self._is_done:
                 try:
                     self._step(client)
-                except Cut:
+                except ConnectionBroken:
                     self._pause.wait(BACKOFF)
 
     @property

@@ -84,7 +84,7 @@ def test_lightkube_handles_custom_objects(server: Server, group: str, namespace:
         assert [each.metadata.name for each in lightkube.list(kind)] == ["b"]
 
 
-class Watched:
+class WidgetWatch:
     """A client that watches the Widgets in v2 and records their events until it is stopped; it resumes after
     interruptions.
     """
@@ -95,7 +95,7 @@ class Watched:
         self._custom, self._where = client.CustomObjectsApi(api), (group, "v2", namespace, "widgets")
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> WidgetWatch:
         self._thread.start()
         return self
 
@@ -128,7 +128,7 @@ def test_a_watch_converts_to_another_version(
     custom, where = client.CustomObjectsApi(api), (group, "v1", namespace, "widgets")
     with hook.running(), defined(server, fields):
         custom.create_namespaced_custom_object(*where, widget(group, "last", size=1))
-        with make.connected(server) as other, Watched(other, group, namespace) as watched:
+        with make.connected(server) as other, WidgetWatch(other, group, namespace) as watched:
             until(lambda: watched.begun)
             custom.create_namespaced_custom_object(*where, widget(group, size=2))
             until(lambda: ("ADDED", "a", 2) in watched.seen)

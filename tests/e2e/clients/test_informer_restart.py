@@ -20,7 +20,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventType, open_log
 from tests.background import DEADLINE, background
 from tests.e2e.clients.client_go import Unstructured
-from tests.e2e.clients.reflector import METADATA_FORM, TABLE_FORM, TYPED_FORM, Form, ReflectedEvent, Reflector
+from tests.e2e.clients.reflector import METADATA_FORM, TABLE_FORM, TYPED_FORM, ReflectedEvent, Reflector, Representation
 from tests.e2e.load import LABELS, LAST, Writer
 from tests.e2e.serving import Server, until
 
@@ -34,7 +34,7 @@ NAMESPACE = "load"
 class Informer(NamedTuple):
     path: str
     resource: Resource
-    form: Form = TYPED_FORM
+    form: Representation = TYPED_FORM
     streams: bool = True
     selector: str = ""
 

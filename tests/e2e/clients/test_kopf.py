@@ -49,7 +49,7 @@ def operator(server: Server, namespace: str, log: Path) -> Iterator[None]:
         process.wait(DEADLINE)
 
 
-class Subject:
+class WebService:
     """A Service `web` that the operator handles."""
 
     def __init__(self, core: make.Api, namespace: str) -> None:
@@ -83,7 +83,7 @@ class Subject:
 
 def test_kopf_runs_an_operator_on_services(server: Server, namespace: str, tmp_path: Path) -> None:
     with make.connected(server) as api, operator(server, namespace, tmp_path / "operator.log"):
-        service = Subject(client.CoreV1Api(api), namespace)
+        service = WebService(client.CoreV1Api(api), namespace)
         until(lambda: service.mark(CREATED) == "80")
         assert service.finalizers == [FINALIZER]
         service.patch({"spec": {"ports": [{"name": "http", "port": 8080}]}})

@@ -37,7 +37,7 @@ def apps(api: client.ApiClient) -> make.Api:
     return client.AppsV1Api(api)
 
 
-class Typed(NamedTuple):
+class TypedKind(NamedTuple):
     """A kind in the official client: its API class, its name in method names, its model, and a function that creates an
     object.
     """
@@ -51,16 +51,16 @@ class Typed(NamedTuple):
 
 
 TYPED = (
-    Typed(client.CoreV1Api, "service", client.V1Service, make.service, "Service"),
-    Typed(client.CoreV1Api, "pod", client.V1Pod, make.pod, "Pod"),
-    Typed(client.CoreV1Api, "config_map", client.V1ConfigMap, make.config_map, "Status"),
-    Typed(client.AppsV1Api, "deployment", client.V1Deployment, make.deployment, "Status"),
-    Typed(client.CoordinationV1Api, "lease", client.V1Lease, make.lease, "Status"),
+    TypedKind(client.CoreV1Api, "service", client.V1Service, make.service, "Service"),
+    TypedKind(client.CoreV1Api, "pod", client.V1Pod, make.pod, "Pod"),
+    TypedKind(client.CoreV1Api, "config_map", client.V1ConfigMap, make.config_map, "Status"),
+    TypedKind(client.AppsV1Api, "deployment", client.V1Deployment, make.deployment, "Status"),
+    TypedKind(client.CoordinationV1Api, "lease", client.V1Lease, make.lease, "Status"),
 )
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=lambda typed: typed.name)
-def test_objects_are_created_updated_and_deleted(typed: Typed, api: client.ApiClient, namespace: str) -> None:
+def test_objects_are_created_updated_and_deleted(typed: TypedKind, api: client.ApiClient, namespace: str) -> None:
     group = typed.api(api)
 
     def call(verb: str, *arguments: Any, **more: Any) -> Any:

@@ -22,7 +22,7 @@ from tests.e2e.clients import python_client as make
 from tests.e2e.serving import DEADLINE, Server
 
 
-class Resigned(Exception):
+class LeaderResigned(Exception):
     """The error that the leader raises to resign; a leader that raises an error does not renew the lease."""
 
 
@@ -46,7 +46,7 @@ class Candidate:
     def _lead(self) -> None:
         self.leads.set()
         self.resigns.wait()
-        raise Resigned
+        raise LeaderResigned
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_the_initial_state_can_precede_a_watch_and_is_marked(core: make.Api, nam
     assert {each["type"] for each in rest} <= {"BOOKMARK"}
 
 
-class Seen:
+class ReceivedEvents:
     """The events that an informer's handlers received; a test can wait for them."""
 
     def __init__(self, informer: SharedInformer) -> None:
@@ -117,7 +117,7 @@ class Seen:
 def test_an_informer_follows_changes(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("before"))
     informer = SharedInformer(core.list_namespaced_config_map, namespace, label_selector="app=web")
-    seen = Seen(informer)
+    seen = ReceivedEvents(informer)
     informer.start()
     try:
         assert seen.next() == (ADDED, "before")

@@ -49,7 +49,7 @@ def names() -> list[str]:
     return [f"{kind.lower()}s.{GROUP}" for kind in DEFINITIONS]
 
 
-class Use(NamedTuple):
+class KindCommands(NamedTuple):
     """The commands that the tests run for a kind."""
 
     explained: str
@@ -71,7 +71,7 @@ class Use(NamedTuple):
 
 
 USES = {
-    "Monitoring": Use(
+    "Monitoring": KindCommands(
         "spec.role3.containers.ports",
         "containerPort\t<integer> -required-",
         {"role3": {"containers": [{"name": "c", "image": "one", "ports": [{"containerPort": 80}]}]}},
@@ -81,7 +81,7 @@ USES = {
         {"role3": {"containers": [{"name": 3}]}},
         ".spec.role3.containers",
     ),
-    "Certificate": Use(
+    "Certificate": KindCommands(
         "spec.privateKey",
         "rotationPolicy\t<string>",
         {"commonName": "one", "secretName": "s", "issuerRef": {"name": "i"}},
@@ -91,7 +91,7 @@ USES = {
         {"secretName": "s", "issuerRef": {"name": "i"}, "ipAddresses": ["::1"]},
         'spec.ipAddresses[0]: Invalid value: "::1"',
     ),
-    "Workflow": Use(
+    "Workflow": KindCommands(
         "spec.templates.resource.manifest",
         "apiVersion\t<string> -required-",
         {
@@ -109,7 +109,7 @@ USES = {
         {"templates": [{"name": "t", "resource": {"manifest": {"apiVersion": "v1"}}}]},
         "spec.templates[0].resource.manifest.kind: Required value",
     ),
-    "Database": Use(
+    "Database": KindCommands(
         "spec.backup",
         "retentionPolicy\t<string>",
         {"instances": 3, "bootstrap": {"initdb": {"owner": "one"}}, "storage": {"size": "1Gi"}},
@@ -119,7 +119,7 @@ USES = {
         {"instances": 0},
         "spec.instances in body should be greater than or equal to 1",
     ),
-    "Route": Use(
+    "Route": KindCommands(
         "spec.rules.matches.headers",
         "value\t<string> -required-",
         {"hostnames": ["one"], "rules": [{"backendRefs": [{"name": "b"}]}]},

@@ -25,7 +25,7 @@ def crd(server: Server) -> Iterator[Crd]:
         yield crd
 
 
-class Watching:
+class ObjectWatch:
     """The watch events of one custom object, up to its deletion."""
 
     def __init__(self, server: Server, path: str, name: str) -> None:
@@ -51,7 +51,7 @@ class Watching:
 
 
 def test_objects_are_watched_by_name(server: Server, crd: Crd) -> None:
-    a, b = (Watching(server, crd.objects(), name) for name in ("name1", "name2"))
+    a, b = (ObjectWatch(server, crd.objects(), name) for name in ("name1", "name2"))
     for name in ("name1", "name2"):
         made = server.create(crd.objects(), crd.object(name))
         assert made["metadata"]["uid"]

@@ -14,7 +14,7 @@ CORE = "io.k8s.api.core.v1"
 APPS = "io.k8s.api.apps.v1"
 
 
-class Managed(NamedTuple):
+class ManagedEntry(NamedTuple):
     """One entry of managedFields, without the parts that are the same in all tests."""
 
     manager: str
@@ -32,7 +32,7 @@ def field_manager(definition: str, api_version: str = "v1") -> FieldManager:
     return FieldManager(Definitions.builtin().schema(definition), api_version, resets=resets)
 
 
-class Stored:
+class StoredObject:
     """A stored object, or a key for which no object exists yet."""
 
     def __init__(self, definition: str = f"{CORE}.ConfigMap", api_version: str = "v1") -> None:
@@ -52,19 +52,19 @@ class Stored:
         metadata = {"name": name, **fields.pop("metadata", {})}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
 
-    def apply(self, manager: str, *, force: bool = False, subresource: str = "", **fields: Any) -> list[Managed]:
+    def apply(self, manager: str, *, force: bool = False, subresource: str = "", **fields: Any) -> list[ManagedEntry]:
         """Apply a body with these fields; if the apply raises an error, the object stays unchanged."""
         body, live = self.body(**fields), copy.deepcopy(self.object)
         result = self.manager.apply(live, body, manager, self.now(), force=force, subresource=subresource)
         assert (body, live) == (self.body(**fields), self.object)
         return self.write(result)
 
-    def merge(self, manager: str, *, subresource: str = "", **patch: Any) -> list[Managed]:
+    def merge(self, manager: str, *, subresource: str = "", **patch: Any) -> list[ManagedEntry]:
         """Change the object with a merge patch."""
         assert self.object is not None
         return self.update(manager, merge_patch(self.object, patch), subresource=subresource)
 
-    def update(self, manager: str, new: dict[str, Any], *, subresource: str = "") -> list[Managed]:
+    def update(self, manager: str, new: dict[str, Any], *, subresource: str = "") -> list[ManagedEntry]:
         """Replace the object with a PUT, or create it if it does not exist."""
         new, live = self.codec.read(copy.deepcopy(new)).fields, copy.deepcopy(self.object)
         before = copy.deepcopy(new)
@@ -72,7 +72,7 @@ class Stored:
         assert (new, live) == (before, self.object)
         return self.write(result)
 
-    def write(self, fields: dict[str, Any]) -> list[Managed]:
+    def write(self, fields: dict[str, Any]) -> list[ManagedEntry]:
         new = self.codec.read(copy.deepcopy(fields)).fields
         if self.object is not None:
             new = keep_timestamps(self.object, new)
@@ -82,13 +82,15 @@ class Stored:
         return self.managed
 
     @property
-    def managed(self) -> list[Managed]:
+    def managed(self) -> list[ManagedEntry]:
         entries = (self.object or {}).get("metadata", {}).get("managedFields", [])
         for entry in entries:
             assert entry["fieldsType"] == "FieldsV1"
             assert entry["apiVersion"] == self.api_version
         return [
-            Managed(each["manager"], each["operation"], each["fieldsV1"], each.get("time"), each.get("subresource", ""))
+            ManagedEntry(
+                each["manager"], each["operation"], each["fieldsV1"], each.get("time"), each.get("subresource", "")
+            )
             for each in entries
         ]
 

@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.errors import ApplyConflict
 from ctrlmgr.schema.definitions import Definitions
-from tests.engine.managedfields.stored import CORE, Stored
+from tests.engine.managedfields.stored import CORE, StoredObject
 
 names = st.sampled_from("abcd")
 data = st.dictionaries(names, st.sampled_from("12"), max_size=4)
@@ -63,7 +63,7 @@ def in_order(pod: dict[str, Any]) -> dict[str, Any]:
 def test_a_conflict_is_a_different_value_of_another_managers_field(
     ours: dict[str, str], theirs: dict[str, str]
 ) -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("owner", stored.body(data=ours))
     expected = {f".data.{name}" for name, value in theirs.items() if ours.get(name, value) != value}
     if expected:
@@ -78,7 +78,7 @@ def test_a_conflict_is_a_different_value_of_another_managers_field(
 @settings(deadline=None)
 @given(data, data)
 def test_unapplying_removes_fields_without_other_managers(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("owner", stored.body(data=ours))
     stored.apply("alice", data=theirs, force=True)
     stored.apply("alice")
@@ -91,7 +91,7 @@ def test_unapplying_removes_fields_without_other_managers(ours: dict[str, str], 
 @settings(deadline=None)
 @given(pods(), pods())
 def test_applying_is_idempotent(first: dict[str, Any], second: dict[str, Any]) -> None:
-    stored = Stored(f"{CORE}.Pod")
+    stored = StoredObject(f"{CORE}.Pod")
     stored.update("owner", stored.body(**copy.deepcopy(first)))
     stored.apply("alice", **copy.deepcopy(second), force=True)
     writes, after = stored.writes, copy.deepcopy(stored.object)
@@ -102,10 +102,10 @@ def test_applying_is_idempotent(first: dict[str, Any], second: dict[str, Any]) -
 @settings(deadline=None)
 @given(pods())
 def test_unapplying_all_fields_leaves_an_empty_object(pod: dict[str, Any]) -> None:
-    stored = Stored(f"{CORE}.Pod")
+    stored = StoredObject(f"{CORE}.Pod")
     stored.apply("alice", **copy.deepcopy(pod))
     stored.apply("alice")
-    empty = Stored(f"{CORE}.Pod")
+    empty = StoredObject(f"{CORE}.Pod")
     empty.apply("alice")
     assert stored.object == empty.object
 
@@ -127,7 +127,7 @@ class Managers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stored = Stored(f"{CORE}.Pod")
+        self.stored = StoredObject(f"{CORE}.Pod")
         self.merge_type = merge_type_of(Definitions.builtin().schema(f"{CORE}.Pod"))
 
     @rule(manager=st.sampled_from(["ann", "bob"]), pod=pods(), force=st.booleans())

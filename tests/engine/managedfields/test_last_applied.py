@@ -9,19 +9,19 @@ import pytest
 
 from ctrlmgr.engine.managedfields.last_applied import LAST_APPLIED
 from ctrlmgr.errors import ApplyConflict
-from tests.engine.managedfields.stored import Stored
+from tests.engine.managedfields.stored import StoredObject
 
 
-def applied_by_client(data: dict[str, str], **other: Any) -> Stored:
+def applied_by_client(data: dict[str, str], **other: Any) -> StoredObject:
     """Return an object that `kubectl apply` created with client-side apply."""
-    stored = Stored()
+    stored = StoredObject()
     configuration = msgspec.json.encode(stored.body(data=data)).decode()
     annotations = {LAST_APPLIED: configuration, **other}
     stored.update("kubectl-client-side-apply", stored.body(data=data, metadata={"annotations": annotations}))
     return stored
 
 
-def annotation(stored: Stored) -> Any:
+def annotation(stored: StoredObject) -> Any:
     return stored["metadata"].get("annotations", {}).get(LAST_APPLIED)
 
 
@@ -58,7 +58,7 @@ def test_a_field_changed_since_is_a_conflict_for_kubectl() -> None:
     ],
 )
 def test_an_annotation_without_the_field_does_not_prevent_a_conflict(configuration: str | None) -> None:
-    stored = Stored()
+    stored = StoredObject()
     annotations = {} if configuration is None else {LAST_APPLIED: configuration}
     stored.update("someone", stored.body(data={"a": "1"}, metadata={"annotations": annotations}))
     with pytest.raises(ApplyConflict):
@@ -76,7 +76,7 @@ def test_the_annotation_excludes_itself_and_has_gos_json() -> None:
 
 
 def test_a_missing_annotation_is_not_created() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.apply("kubectl", data={"a": "1"})
     assert annotation(stored) is None
 

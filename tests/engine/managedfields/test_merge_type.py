@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields.field_set import FieldSet, in_order
 from ctrlmgr.engine.managedfields.merge_type import MergeType
 from ctrlmgr.engine.managedfields.schema_merge_types import merge_type_of
 from ctrlmgr.schema.definitions import Definitions
-from tests.engine.managedfields.stored import APPS, Stored
+from tests.engine.managedfields.stored import APPS, StoredObject
 
 CUSTOM = Definitions.builtin().node(
     {
@@ -196,7 +196,7 @@ def test_fields_below_an_atomic_value_do_not_matter() -> None:
 
 
 def test_raw_extensions_are_owned_as_a_whole() -> None:
-    stored = Stored(f"{APPS}.ControllerRevision", "apps/v1")
+    stored = StoredObject(f"{APPS}.ControllerRevision", "apps/v1")
     assert stored.apply("a", data={"spec": {"a": 1}})[0].fields == {"f:data": {}}
 
 

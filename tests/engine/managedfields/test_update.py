@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.engine.managedfields import FieldManager, keep_timestamps
 from ctrlmgr.engine.managedfields.managers import ANCIENT
 from ctrlmgr.schema.definitions import Definitions
-from tests.engine.managedfields.stored import APPS, CORE, Managed, Stored, field_manager, fields
+from tests.engine.managedfields.stored import APPS, CORE, ManagedEntry, StoredObject, field_manager, fields
 
 
 def at(second: int) -> str:
@@ -25,7 +25,7 @@ SERVICE_SPEC: dict[str, Any] = {
 
 
 def test_the_creator_manages_all_fields_except_the_servers() -> None:
-    stored = Stored(f"{CORE}.Service")
+    stored = StoredObject(f"{CORE}.Service")
     metadata = {"name": "s", "namespace": "n", "uid": "1", "generation": 1, "labels": {"b": "1", "a": "1"}}
     stored.update("me", stored.body(metadata=metadata, spec=SERVICE_SPEC, status={"loadBalancer": {}}))
     [managed] = stored.managed
@@ -45,7 +45,7 @@ def test_the_creator_manages_all_fields_except_the_servers() -> None:
 
 
 def test_entries_are_formatted_like_go() -> None:
-    stored = Stored(f"{CORE}.Service")
+    stored = StoredObject(f"{CORE}.Service")
     stored.update("me", stored.body(metadata={"labels": {"b": "1", "a": "1"}}, spec=SERVICE_SPEC))
     stored.merge("you", subresource="status", status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}})
     assert stored.object is not None
@@ -70,7 +70,7 @@ def test_structs_in_new_items_are_managed_with_the_fields_go_always_writes() -> 
 
 
 def test_a_field_go_always_writes_is_managed_after_it_is_set() -> None:
-    stored = Stored("io.k8s.api.discovery.v1.EndpointSlice", "discovery.k8s.io/v1")
+    stored = StoredObject("io.k8s.api.discovery.v1.EndpointSlice", "discovery.k8s.io/v1")
     assert stored.update("me", stored.body(addressType="IPv4", endpoints=None, ports=None))[0].fields == {
         "f:addressType": {}
     }
@@ -79,29 +79,29 @@ def test_a_field_go_always_writes_is_managed_after_it_is_set() -> None:
 
 
 def test_changing_a_field_takes_its_ownership() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1", "b": "1"}))
     assert stored.merge("you", data={"b": "2", "c": "2"}) == [
-        Managed("me", "Update", {"f:data": {".": {}, "f:a": {}}}, at(1)),
-        Managed("you", "Update", fields("b", "c"), at(2)),
+        ManagedEntry("me", "Update", {"f:data": {".": {}, "f:a": {}}}, at(1)),
+        ManagedEntry("you", "Update", fields("b", "c"), at(2)),
     ]
     assert stored.merge("me", data={"c": "3"}) == [
-        Managed("you", "Update", fields("b"), at(2)),
-        Managed("me", "Update", {"f:data": {".": {}, "f:a": {}, "f:c": {}}}, at(3)),
+        ManagedEntry("you", "Update", fields("b"), at(2)),
+        ManagedEntry("me", "Update", {"f:data": {".": {}, "f:a": {}, "f:c": {}}}, at(3)),
     ]
 
 
 def test_a_removed_field_has_no_manager_and_an_empty_entry_is_removed() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1"}))
     stored.merge("you", data={"b": "1"})
-    me = Managed("me", "Update", {"f:data": {".": {}, "f:a": {}}}, at(1))
+    me = ManagedEntry("me", "Update", {"f:data": {".": {}, "f:a": {}}}, at(1))
     assert stored.merge("someone", data={"b": None}) == [me]
     assert stored.merge("someone", data=None) == []
 
 
 def test_a_write_without_changes_keeps_managed_fields() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
     for new in (stored.object, stored.body(data={"a": "1"}), stored.body(data={"a": "1"}, metadata={"uid": "new"})):
@@ -112,7 +112,7 @@ def test_a_write_without_changes_keeps_managed_fields() -> None:
 
 
 def test_unchanged_entries_are_the_same_instances() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
     new = {**stored.object, "data": {"a": "1", "b": "2"}}
@@ -122,7 +122,7 @@ def test_unchanged_entries_are_the_same_instances() -> None:
 
 @pytest.mark.parametrize("reset", [[{}], []])
 def test_managed_fields_can_be_cleared(reset: list[Any]) -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
     cleared = {**stored.object, "metadata": {**stored.object["metadata"], "managedFields": reset}}
@@ -137,11 +137,11 @@ def entry(manager: str = "x", **other: Any) -> dict[str, Any]:
 
 
 def test_managed_fields_of_a_request_replace_the_stored_ones() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.update("me", stored.body(data={"a": "1"}))
     odd = entry(fieldsV1={"f:data": {"f:a": None, ".": {}}, "x:unknown": {}, "f:immutable": {"x:y": {}}})
     assert stored.update("you", stored.body(data={"a": "1"}, metadata={"managedFields": [odd]})) == [
-        Managed("x", "Update", {"f:data": {".": {}, "f:a": {}}, "f:immutable": {}}, at(1))
+        ManagedEntry("x", "Update", {"f:data": {".": {}, "f:a": {}}, "f:immutable": {}}, at(1))
     ]
 
 
@@ -161,7 +161,7 @@ def test_managed_fields_of_a_request_replace_the_stored_ones() -> None:
     ],
 )
 def test_malformed_managed_fields_of_a_request_are_ignored(malformed: dict[str, Any]) -> None:
-    stored = Stored()
+    stored = StoredObject()
     before = stored.update("me", stored.body(data={"a": "1"}))
     assert stored.object is not None
     new = copy.deepcopy(stored.object)
@@ -171,7 +171,7 @@ def test_malformed_managed_fields_of_a_request_are_ignored(malformed: dict[str, 
 
 
 def test_invalid_stored_managed_fields_are_dropped() -> None:
-    stored = Stored()
+    stored = StoredObject()
     live = stored.body(metadata={"managedFields": [entry(operation="Odd")]})
     assert stored.manager.update(live, stored.body(data={"b": "1"}), "you", at(2)) == stored.body(data={"b": "1"})
 
@@ -262,14 +262,14 @@ def test_resize_manages_only_resources() -> None:
 
 
 def test_the_number_of_remembered_updaters_is_limited() -> None:
-    stored = Stored()
+    stored = StoredObject()
     stored.apply("applier", data={"applied": "1"})
     for number in range(10, 23):
         stored.merge(f"m{number}", data={f"k{number}": "1"})
     applier, ancient, *others = stored.managed
     assert (applier.manager, ancient.manager) == ("applier", ANCIENT)
     assert [each.manager for each in others] == [f"m{number}" for number in range(14, 23)]
-    assert ancient == Managed(ANCIENT, "Update", fields("k10", "k11", "k12", "k13"), others[0].time and at(5))
+    assert ancient == ManagedEntry(ANCIENT, "Update", fields("k10", "k11", "k12", "k13"), others[0].time and at(5))
 
 
 def test_entries_are_sorted_by_operation_and_time_in_any_time_zone() -> None:
@@ -290,7 +290,7 @@ def test_entries_are_sorted_by_operation_and_time_in_any_time_zone() -> None:
 
 
 def test_a_certificate_without_a_name_is_not_authenticated() -> None:
-    stored = Stored()
+    stored = StoredObject()
     assert [each.manager for each in stored.update("", stored.body(data={"a": "1"}))] == ["unknown"]
 
 

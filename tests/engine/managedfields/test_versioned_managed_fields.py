@@ -28,7 +28,7 @@ def owned(response: Response) -> dict[str, Any]:
     return {each["manager"]: each["fieldsV1"]["f:spec"] for each in response.body["metadata"]["managedFields"]}
 
 
-class Scalers:
+class VersionedAutoscaler:
     """A HorizontalPodAutoscaler that is applied and changed in both API versions."""
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class Scalers:
 
 
 @pytest.fixture
-def scalers() -> Scalers:
-    return Scalers()
+def scalers() -> VersionedAutoscaler:
+    return VersionedAutoscaler()
 
 
-def test_an_update_takes_changed_fields_from_an_applier_of_the_older_version(scalers: Scalers) -> None:
+def test_an_update_takes_changed_fields_from_an_applier_of_the_older_version(scalers: VersionedAutoscaler) -> None:
     scalers.apply("v1", "a", **FULL, targetCPUUtilizationPercentage=60)
     changed = scalers.merge("v2", "upd", metrics=cpu(61))
     assert owned(changed) == {"a": {"f:maxReplicas": {}, "f:scaleTargetRef": {}}, "upd": {"f:metrics": {}}}
@@ -63,7 +63,7 @@ def test_an_update_takes_changed_fields_from_an_applier_of_the_older_version(sca
     assert scalers.stage.send("GET", scalers.path("v2")).body["spec"]["metrics"] == cpu(61)
 
 
-def test_an_update_takes_changed_fields_from_an_applier_of_the_newer_version(scalers: Scalers) -> None:
+def test_an_update_takes_changed_fields_from_an_applier_of_the_newer_version(scalers: VersionedAutoscaler) -> None:
     behavior = {"scaleUp": {"stabilizationWindowSeconds": 3}}
     scalers.apply("v2", "a", **FULL, metrics=cpu(61), behavior=behavior)
     changed = owned(scalers.merge("v1", "upd", targetCPUUtilizationPercentage=90))
@@ -82,14 +82,14 @@ def test_an_update_takes_changed_fields_from_an_applier_of_the_newer_version(sca
     assert given_up.body["spec"] == {**FULL, "minReplicas": 1, "metrics": cpu(90)}
 
 
-def test_an_applier_of_a_newer_version_owns_its_fields_there(scalers: Scalers) -> None:
+def test_an_applier_of_a_newer_version_owns_its_fields_there(scalers: VersionedAutoscaler) -> None:
     scalers.apply("v1", "a", **FULL, targetCPUUtilizationPercentage=60)
     moved = scalers.apply("v2", "a", **FULL)
     assert owned(moved) == {"a": {"f:maxReplicas": {}, "f:scaleTargetRef": WHOLE_TARGET}}
     assert moved.body["spec"]["metrics"] == cpu(60)
 
 
-class Defined(DefinedStage):
+class VersionedKindStage(DefinedStage):
     """A custom kind with a list that is a set in v1, the stored version, and atomic in v2; v2 also has an additional
     field.
     """
@@ -118,7 +118,7 @@ def _schema(**fields: Any) -> dict[str, Any]:
 
 
 def test_versions_of_a_custom_kind_are_compared_by_their_schemas() -> None:
-    stage = Defined()
+    stage = VersionedKindStage()
     stage.apply("v1", "m1", {"a": "1", "l": ["x", "y"]})
     assert stage.apply("v2", "m2", {"a": "2", "l": ["y", "z"]}).message == (
         'Apply failed with 1 conflict: conflict with "m1": .spec.a'
@@ -131,7 +131,7 @@ def test_versions_of_a_custom_kind_are_compared_by_their_schemas() -> None:
 
 
 def test_an_object_without_a_declared_version_cannot_be_applied() -> None:
-    stage = Defined()
+    stage = VersionedKindStage()
     stage.apply("v1", "m1", {"a": "1"})
     undeclared = ".spec.b: field not declared in schema"
     refused = stage.apply("v2", "m1", {"b": "k"})
@@ -145,7 +145,7 @@ def test_an_object_without_a_declared_version_cannot_be_applied() -> None:
 
 
 def test_an_update_with_undeclared_fields_drops_their_managers() -> None:
-    stage = Defined()
+    stage = VersionedKindStage()
     stage.apply("v1", "m1", {"a": "1"})
     updated = stage.send("PATCH", stage.path("v2"), {"spec": {"b": "k"}}, media_type=MERGE)
     assert updated.code == 200
@@ -153,7 +153,7 @@ def test_an_update_with_undeclared_fields_drops_their_managers() -> None:
 
 
 def test_a_value_that_became_atomic_has_no_managed_descendants() -> None:
-    stage = Defined()
+    stage = VersionedKindStage()
     stage.apply("v1", "m1", {"a": "1", "l": ["x", "y"]})
     string = {"type": "string"}
     schema = _schema(a=string, l={"type": "array", "items": string})

@@ -227,7 +227,7 @@ def test_ignored_unknown_fields_of_one_creation_do_not_affect_others() -> None:
     assert stage.send("POST", place(body), named(body, "last"), query={"fieldValidation": "Strict"}).code == 400
 
 
-class Labelling(Plugin):
+class LabellingPlugin(Plugin):
     """A plugin that adds the configured labels to pods."""
 
     name: ClassVar[str] = "Labelling"
@@ -243,7 +243,7 @@ class Labelling(Plugin):
 
 
 def test_metadata_changed_by_admission_is_checked_again() -> None:
-    labelling = Labelling()
+    labelling = LabellingPlugin()
     stage = Stage(plugins=[labelling])
     stage.namespace("shop")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}

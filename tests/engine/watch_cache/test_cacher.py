@@ -21,7 +21,7 @@ from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, remove, thing
 
 
-class Fold:
+class CachedLog:
     """A log, and a cacher that follows the log."""
 
     def __init__(self, *, window: int = 10_000, capacity: int = 10_000) -> None:
@@ -40,7 +40,7 @@ class Fold:
 
 
 def test_the_cache_starts_with_the_logs_state_and_follows_it() -> None:
-    fold = Fold()
+    fold = CachedLog()
     fold.log.append([add(thing("b")), add(thing("a")), add(thing("s", kind="Service"))], author=AUTHOR)
     cacher = Cacher(fold.log, fold.feed)
     assert (cacher.revision, cacher.oldest) == (3, 3)
@@ -58,7 +58,7 @@ def test_the_cache_starts_with_the_logs_state_and_follows_it() -> None:
 
 
 def test_lists_are_sorted_by_path() -> None:
-    fold = Fold()
+    fold = CachedLog()
     places = [("a", "z"), ("a-b", "c"), ("a", "b"), ("a0", "a"), ("b", "a")]
     fold.put(*(add(thing(name, namespace=namespace)) for namespace, name in places))
     # the character "-" is sorted before "/", and "/" before "0"
@@ -69,7 +69,7 @@ def test_lists_are_sorted_by_path() -> None:
 
 
 def test_each_resource_has_separate_changes() -> None:
-    fold = Fold()
+    fold = CachedLog()
     fold.put(add(thing("a")), add(thing("s", kind="Service")))
     fold.put(modify(thing("a", spec=1), 1), remove(thing("s", kind="Service"), 2))
     changes = fold.cacher.changes_after(0, PODS)
@@ -83,7 +83,7 @@ def test_each_resource_has_separate_changes() -> None:
 
 
 def test_the_window_is_bounded_and_reports_discarded_revisions() -> None:
-    fold = Fold(window=8)
+    fold = CachedLog(window=8)
     fold.put(add(thing("a")), add(thing("s", kind="Service")))
     for revision in range(2, 12):
         fold.put(modify(thing("a", spec=revision), None))
@@ -95,7 +95,7 @@ def test_the_window_is_bounded_and_reports_discarded_revisions() -> None:
 
 
 def test_changes_discarded_by_the_feed_are_read_from_the_log() -> None:
-    fold = Fold(capacity=1)
+    fold = CachedLog(capacity=1)
     fold.log.append([add(thing(name)) for name in "abc"], author=AUTHOR)
     assert (fold.cacher.step(), fold.cacher.is_behind) == (0, True)
     fold.cacher.take(fold.cacher.read_missing())
@@ -105,7 +105,7 @@ def test_changes_discarded_by_the_feed_are_read_from_the_log() -> None:
 
 
 def test_a_compaction_ahead_of_the_cache_rebuilds_it() -> None:
-    fold = Fold(capacity=1)
+    fold = CachedLog(capacity=1)
     log, cacher = fold.log, fold.cacher
     for revision in range(4):
         log.append([modify(thing("a", spec=revision), None) if revision else add(thing("a"))], author=AUTHOR)
@@ -120,7 +120,7 @@ def test_a_compaction_ahead_of_the_cache_rebuilds_it() -> None:
 
 
 def test_the_cache_reports_changes_of_selected_resources() -> None:
-    fold = Fold()
+    fold = CachedLog()
     both = (SERVICES, Resource("", "nothings"))
     assert fold.cacher.changed_at(both) == 0
     fold.put(add(thing("a")))
@@ -133,7 +133,7 @@ def test_the_cache_reports_changes_of_selected_resources() -> None:
 
 
 def test_a_reset_counts_as_a_change() -> None:
-    fold = Fold(capacity=5)
+    fold = CachedLog(capacity=5)
     fold.put(add(thing("a")))
     assert fold.cacher.changed_at((SERVICES,)) == 0
     fold.log.append([add(thing("s", kind="Service")), *(add(thing(f"b{n}")) for n in range(20))], author=AUTHOR)
@@ -144,7 +144,7 @@ def test_a_reset_counts_as_a_change() -> None:
 
 
 def test_old_changes_from_the_log_equal_the_caches() -> None:
-    fold = Fold()
+    fold = CachedLog()
     fold.put(add(thing("a")), add(thing("b")))
     fold.put(modify(thing("a", spec=1), 1), modify(thing("a", spec=2), None), remove(thing("b"), 2))
     fold.put(add(thing("b", spec=3)), add(thing("s", kind="Service")))
@@ -157,7 +157,7 @@ def test_old_changes_from_the_log_equal_the_caches() -> None:
 
 
 def test_a_compacted_revision_is_expired_and_kept_ones_have_their_old_states() -> None:
-    fold = Fold()
+    fold = CachedLog()
     fold.put(add(thing("a")))
     fold.put(modify(thing("a", spec=1), 1), modify(thing("a", spec=2), None))
     fold.log.compact(2)
@@ -172,7 +172,7 @@ PLACES = [("a", "x"), ("a", "y"), ("a-b", "x"), ("a0", "x"), ("b", "z")]
 STEPS = st.lists(st.tuples(st.sampled_from(PLACES), st.booleans()), max_size=30)
 
 
-def play(fold: Fold, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
+def play(fold: CachedLog, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
     """Create or change the object at a key; if `delete` is set and the object exists, delete it."""
     for (namespace, name), keep in steps:
         current = fold.cacher.get(PODS, Key(namespace, name))
@@ -186,7 +186,7 @@ def play(fold: Fold, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([3, 10_000]))
 def test_every_past_revision_equals_the_log(steps: list[tuple[tuple[str, str], bool]], window: int) -> None:
-    fold = Fold(window=window)
+    fold = CachedLog(window=window)
     play(fold, steps)
     for revision in range(fold.cacher.revision + 1):
         for span in (EVERYWHERE, Span.of("a"), Span.of("a").after("a/y"), Span.at("a/x"), Span.of("none")):
@@ -203,7 +203,7 @@ def test_every_past_revision_equals_the_log(steps: list[tuple[tuple[str, str], b
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_changes_lead_from_any_revision_to_the_present(steps: list[tuple[tuple[str, str], bool]]) -> None:
-    fold = Fold()
+    fold = CachedLog()
     play(fold, steps)
     present = {obj.key: obj for obj in fold.cacher.list(PODS)}
     for revision in range(fold.cacher.revision + 1):

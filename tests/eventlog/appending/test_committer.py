@@ -84,7 +84,7 @@ def reconciled(name: str) -> PendingAppend:
     return PendingAppend([add(thing(name))], AUTHOR, None, cause, recorded_at=1, append_id=1)
 
 
-class Gate:
+class BlockingWriter:
     """A writer that blocks inside a commit until a test releases it."""
 
     def __init__(self, writer: ScriptedWriter) -> None:
@@ -104,7 +104,7 @@ def test_a_single_append_commits_on_its_callers_thread(line: Committer, writer: 
 
 
 def test_appends_that_wait_during_a_commit_form_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
-    gate = Gate(writer)
+    gate = BlockingWriter(writer)
     first = pending("first")
     line.submit(first)
     assert gate.entered.wait(10)
@@ -123,7 +123,7 @@ def test_appends_that_arrive_during_a_single_commit_are_committed_next(
 ) -> None:
     monkeypatch.setattr(committer, "_IDLE", 1000.0)  # only a notification ends the wait
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
-    gate = Gate(writer)
+    gate = BlockingWriter(writer)
     alone, next_one = pending("alone"), pending("next")
     caller = threading.Thread(target=line.commit, args=(alone,))
     caller.start()
@@ -143,9 +143,9 @@ def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
     return appends
 
 
-def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
+def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[BlockingWriter, list[PendingAppend]]:
     """Form one group of `count` retried appends, and block the commit of the group."""
-    gate = Gate(writer)
+    gate = BlockingWriter(writer)
     group = submit(line, "q", number)
     assert gate.entered.wait(10)
     return gate, group
@@ -181,7 +181,9 @@ def test_the_committer_waits_a_short_time_for_many_appenders(
 
 
 @pytest.fixture
-def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[Gate, list[PendingAppend]]:
+def held(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> tuple[BlockingWriter, list[PendingAppend]]:
     """Block the commit of five appends, so that the next five callers count as returning clients."""
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
     commit_together(line, writer, 5)
@@ -190,7 +192,7 @@ def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_late_append_joins_the_next_group(
-    line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
+    line: Committer, writer: ScriptedWriter, held: tuple[BlockingWriter, list[PendingAppend]]
 ) -> None:
     gate, punctual = held
     submit(line, "late", 7)
@@ -233,7 +235,7 @@ def test_the_committer_does_not_wait_for_reconciles(
 
 
 def test_reconciles_that_missed_a_group_do_not_enlarge_it(
-    line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
+    line: Committer, writer: ScriptedWriter, held: tuple[BlockingWriter, list[PendingAppend]]
 ) -> None:
     gate, punctual = held
     late = reconciled("late")
@@ -407,7 +409,7 @@ def test_outcomes_are_written_alone_without_an_append(
 
 def test_close_commits_waiting_appends_and_refuses_later_ones(writer: ScriptedWriter) -> None:
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
-    gate = Gate(writer)
+    gate = BlockingWriter(writer)
     appends = [pending("a"), pending("b")]
     for append in appends:
         line.submit(append)
@@ -451,7 +453,7 @@ def test_failing_maintenance_does_not_stop_the_committer(
 
 
 def test_an_append_past_its_timeout_is_still_in_progress(line: Committer, writer: ScriptedWriter) -> None:
-    gate = Gate(writer)
+    gate = BlockingWriter(writer)
     append = pending("a")
     line.submit(append)
     assert gate.entered.wait(10)

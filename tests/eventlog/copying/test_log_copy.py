@@ -24,7 +24,7 @@ from tests.inspection import story
 __all__ = ["run"]
 
 
-class Killed(Exception):
+class CopyKilled(Exception):
     """Raised by a read that stands for the death of the copying process."""
 
 
@@ -92,12 +92,12 @@ def test_a_killed_copy_is_refused_by_readers_and_can_be_finished(sqlite_story: s
             nonlocal left
             left -= 1
             if left < 0:
-                raise Killed
+                raise CopyKilled
             return opened.query(asked, given).rows
 
         try:
             copy(read, target)
-        except Killed:
+        except CopyKilled:
             assert_unusable(target, begun=reads > 2)
     copied(sqlite_story, target)
     assert tables_of(target) == tables_of(sqlite_story)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(400)]
 NAME = "db.example"
 
 
-class Secured(NamedTuple):
+class TlsPostgres(NamedTuple):
     """A PostgreSQL server, the authority that signed its certificate, and another authority."""
 
     cluster: PostgresCluster
@@ -36,7 +36,7 @@ class Secured(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsPostgres]:
     ours, others = (
         ensure_certificates(tmp_path_factory.mktemp(name), [NAME], clock=SystemClock()) for name in ("ours", "others")
     )
@@ -47,14 +47,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         cluster.execute("CREATE DATABASE log")
         cluster.restart()
         migrate_log(cluster.url("log"), clock=SystemClock(), random=random.Random(1))
-        yield Secured(cluster, ours.authority, others.authority)
+        yield TlsPostgres(cluster, ours.authority, others.authority)
 
 
 def opened(url: str) -> PostgresEventLog:
     return PostgresEventLog(url, clock=SystemClock(), random=random.Random(2), patience=0.2)
 
 
-def test_another_host_with_a_valid_certificate_is_connected(secured: Secured) -> None:
+def test_another_host_with_a_valid_certificate_is_connected(secured: TlsPostgres) -> None:
     log = opened(secured.url(NAME, f"sslrootcert={secured.authority}"))
     assert log.append([add(thing("a"))], author=AUTHOR)
     in_use = secured.cluster.execute(
@@ -73,7 +73,7 @@ def test_another_host_with_a_valid_certificate_is_connected(secured: Secured) ->
     ],
 )
 def test_another_host_with_an_invalid_certificate_is_refused(
-    secured: Secured, host: str, wrong_authority: bool, problem: str
+    secured: TlsPostgres, host: str, wrong_authority: bool, problem: str
 ) -> None:
     authority = secured.other if wrong_authority else secured.authority
     with pytest.raises(LogUnavailable, match=problem):
@@ -81,7 +81,7 @@ def test_another_host_with_an_invalid_certificate_is_refused(
 
 
 def test_a_server_certificate_needs_a_known_authority_unless_sslmode_is_require(
-    secured: Secured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    secured: TlsPostgres, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(LogUnavailable, match="certificate"):

@@ -27,7 +27,7 @@ def _schema(field: str) -> dict[str, Any]:
     return {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}}
 
 
-class Converted(DefinedStage):
+class ConversionStage(DefinedStage):
     """A custom kind with `size` in v1, the stored version, and `width` in v2; `change` modifies the conversion
     webhook's responses.
     """
@@ -59,11 +59,13 @@ def _turned(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stage() -> Converted:
-    return Converted()
+def stage() -> ConversionStage:
+    return ConversionStage()
 
 
-def test_an_object_is_returned_in_the_requested_version_and_stored_in_the_storage_version(stage: Converted) -> None:
+def test_an_object_is_returned_in_the_requested_version_and_stored_in_the_storage_version(
+    stage: ConversionStage,
+) -> None:
     created = stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"width": 2}))
     assert (created.code, created.body["apiVersion"], created.body["spec"]) == (201, f"{GROUP}/v2", {"width": 2})
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 2}
@@ -75,7 +77,7 @@ def test_an_object_is_returned_in_the_requested_version_and_stored_in_the_storag
 
 def test_a_hook_on_simulated_nodes_is_not_called_and_only_the_version_changes() -> None:
     client = {"service": {"namespace": "shop", "name": "hooks"}}
-    stage = Converted({"strategy": "Webhook", "webhook": {**HOOK["webhook"], "clientConfig": client}})
+    stage = ConversionStage({"strategy": "Webhook", "webhook": {**HOOK["webhook"], "clientConfig": client}})
     stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {"simulate.ctrlmgr.io/node": "true"}}})
     service = {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}], "clusterIP": "None"}}
     stage.send("POST", "/api/v1/namespaces/shop/services", service)
@@ -94,7 +96,7 @@ def test_a_hook_on_simulated_nodes_is_not_called_and_only_the_version_changes() 
     assert (read["apiVersion"], read["spec"], stage.batches) == (f"{GROUP}/v1", {"keep": "x"}, [])
 
 
-def test_requests_in_the_storage_version_call_no_hook(stage: Converted) -> None:
+def test_requests_in_the_storage_version_call_no_hook(stage: ConversionStage) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.send("GET", f"{V1}/a")
     stage.send("PATCH", f"{V1}/a", {"spec": {"size": 2}}, media_type=MERGE)
@@ -102,7 +104,7 @@ def test_requests_in_the_storage_version_call_no_hook(stage: Converted) -> None:
     assert stage.batches == []
 
 
-def test_a_list_is_converted_in_one_call(stage: Converted) -> None:
+def test_a_list_is_converted_in_one_call(stage: ConversionStage) -> None:
     for index in range(5):
         stage.send("POST", V1, widget(f"w{index}", spec={"size": index}))
     listed = stage.send("GET", V2).body["items"]
@@ -113,7 +115,7 @@ def test_a_list_is_converted_in_one_call(stage: Converted) -> None:
     assert [each["metadata"]["name"] for each in selected] == ["w3"]
 
 
-def test_each_get_calls_the_hook(stage: Converted) -> None:
+def test_each_get_calls_the_hook(stage: ConversionStage) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     assert stage.send("GET", f"{V2}/a").code == 200
     stage.change = lambda review: Reply(problem="connection refused")
@@ -161,7 +163,7 @@ def _object(**changes: Any) -> Callable[[dict[str, Any]], Any]:
     ],
 )
 def test_an_invalid_response_is_reported(
-    stage: Converted, change: Callable[[dict[str, Any]], Any], message: str
+    stage: ConversionStage, change: Callable[[dict[str, Any]], Any], message: str
 ) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.change = change
@@ -172,7 +174,7 @@ def test_an_invalid_response_is_reported(
     assert tail in refused.message
 
 
-def test_a_write_fails_on_its_response_and_a_deletion_on_its_request(stage: Converted) -> None:
+def test_a_write_fails_on_its_response_and_a_deletion_on_its_request(stage: ConversionStage) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.change = _with(result={"status": "Failure", "message": "broken"})
     patched = stage.send("PATCH", f"{V2}/a", {"spec": {"width": 5}}, media_type=MERGE)
@@ -182,7 +184,7 @@ def test_a_write_fails_on_its_response_and_a_deletion_on_its_request(stage: Conv
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 1}
 
 
-def test_a_conversion_can_change_labels_but_no_other_metadata(stage: Converted) -> None:
+def test_a_conversion_can_change_labels_but_no_other_metadata(stage: ConversionStage) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     before = stage.send("GET", f"{V1}/a").body["metadata"]
 
@@ -196,7 +198,7 @@ def test_a_conversion_can_change_labels_but_no_other_metadata(stage: Converted) 
     assert stage.send("GET", f"{V2}/a").body["metadata"] == {**before, "labels": {"by": "hook"}}
 
 
-def test_appliers_of_two_versions_share_equal_fields(stage: Converted) -> None:
+def test_appliers_of_two_versions_share_equal_fields(stage: ConversionStage) -> None:
     def apply(path: str, spec: dict[str, Any], manager: str, **query: str) -> Any:
         body = {**widget("ap", api_version=f"{GROUP}/{'v2' if path == V2 else 'v1'}"), "spec": spec}
         return stage.send("PATCH", f"{path}/ap", body, query={"fieldManager": manager, **query}, media_type=APPLY)
@@ -213,7 +215,7 @@ def test_appliers_of_two_versions_share_equal_fields(stage: Converted) -> None:
     assert gone.body["spec"] == {}
 
 
-def test_unconvertible_instances_are_deleted_with_their_definition(stage: Converted) -> None:
+def test_unconvertible_instances_are_deleted_with_their_definition(stage: ConversionStage) -> None:
     stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"width": 2}))
     stage.change = lambda review: Reply(problem="connection refused")
     stage.send("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}")

@@ -32,7 +32,7 @@ _PATIENCE: Final = 10.0
 """Seconds that the response to a write waits for the watch event; if the write changed nothing, no event follows."""
 
 
-class Order(Enum):
+class ResponseOrder(Enum):
     """The order in which a client receives the response to a write and the watch event of the write."""
 
     EVENT_FIRST = 1
@@ -99,7 +99,9 @@ class Fault(NamedTuple):
 class Proxy:
     """A proxy that listens on a free port of 127.0.0.1; it is a context manager."""
 
-    def __init__(self, server: ServerProcess, order: Order | None = None, *, streams_lists: bool = True) -> None:
+    def __init__(
+        self, server: ServerProcess, order: ResponseOrder | None = None, *, streams_lists: bool = True
+    ) -> None:
         self._order = order
         self._streams_lists = streams_lists
         self._upstream = urllib3.PoolManager(ssl_context=server.trust, maxsize=64, retries=False)
@@ -180,7 +182,7 @@ class Proxy:
             before = self._shown[asked.resource]
             answer = self._ask(handler, asked, body)
             data = answer.data
-            if self._order is Order.EVENT_FIRST and asked.is_write and answer.status < 300:
+            if self._order is ResponseOrder.EVENT_FIRST and asked.is_write and answer.status < 300:
                 self._await_event(asked, json.loads(data), before)
             if fault is not None and fault.is_lost:
                 handler.close_connection = True
@@ -251,7 +253,7 @@ class Proxy:
             metadata = event["object"].get("metadata") or {}
             if event["type"] == "BOOKMARK" and not metadata.get("annotations"):
                 continue
-            if self._order is Order.ANSWER_FIRST:
+            if self._order is ResponseOrder.ANSWER_FIRST:
                 self._await_answers(asked)
             handler.wfile.write(line + b"\n")
             handler.wfile.flush()

@@ -13,7 +13,7 @@ from ctrlmgr.framework.remote.controller_process import Options, RemoteProcess, 
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access, load
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.served import Served
+from tests.framework.served import HttpsCluster
 
 APPS = "/apis/apps/v1/namespaces/default/"
 PODS = "/api/v1/namespaces/default/pods"
@@ -56,7 +56,7 @@ def running(access: Access, *apps: str) -> Iterator[None]:
         raise failures[0]
 
 
-class Workloads(Served):
+class Workloads(HttpsCluster):
     """The requests with which a user creates, changes and deletes workloads.
 
     Each method of this class waits until the cluster has the expected state.

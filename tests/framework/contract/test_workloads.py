@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.contract.proxy import Order, Proxy
+from tests.framework.contract.proxy import Proxy, ResponseOrder
 from tests.framework.contract.running import APPS, FLAGS, RUNS, Workloads, access_to, running
 
 
@@ -25,7 +25,7 @@ def cluster(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[W
         with running(access_to(server), RUNS):
             yield Workloads(server)
         return
-    order = Order.EVENT_FIRST if request.param == "event first" else Order.ANSWER_FIRST
+    order = ResponseOrder.EVENT_FIRST if request.param == "event first" else ResponseOrder.ANSWER_FIRST
     with Proxy(server, order, streams_lists=False) as proxy, running(access_to(server, proxy.url), RUNS):
         yield Workloads(server)
 

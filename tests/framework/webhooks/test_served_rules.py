@@ -16,7 +16,7 @@ import pytest
 
 from ctrlmgr.serve.front import default_route_address
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.served import Served, wait_until
+from tests.framework.served import HttpsCluster, wait_until
 from tests.framework.test_run import FAST, run
 from tests.free_ports import free_port
 
@@ -68,20 +68,20 @@ MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
-class Answer(tuple[int, Any, "list[str]"]):
+class Response(tuple[int, Any, "list[str]"]):
     """The status code, the body and the warnings of a response."""
 
 
-def ask(server: ServerProcess, method: str, path: str, body: Any = None, query: str = "") -> Answer:
+def ask(server: ServerProcess, method: str, path: str, body: Any = None, query: str = "") -> Response:
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": kind}
     data = None if body is None else json.dumps(body).encode()
     request = Request(f"{server.url}{path}{query}", data, headers, method=method)
     try:
         with urlopen(request, timeout=30, context=server.trust) as response:
-            return Answer((response.status, json.load(response), response.headers.get_all("Warning") or []))
+            return Response((response.status, json.load(response), response.headers.get_all("Warning") or []))
     except HTTPError as refusal:
-        return Answer((refusal.code, json.load(refusal), refusal.headers.get_all("Warning") or []))
+        return Response((refusal.code, json.load(refusal), refusal.headers.get_all("Warning") or []))
 
 
 def site(name: str, **spec: Any) -> dict[str, Any]:
@@ -137,13 +137,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
-def are_registered(cluster: Served) -> bool:
+def are_registered(cluster: HttpsCluster) -> bool:
     return all(cluster.is_served(f"{path}/limits.apps.ctrlmgr.io") for path in (MUTATING, VALIDATING))
 
 
 def test_rules_decide_equally_in_the_server_and_as_webhooks(tmp_path: Path, rules: Path, server: ServerProcess) -> None:
     with served(tmp_path / "inside", "--app", str(rules)) as inside:
-        wait_until(lambda: Served(inside).is_served(SITES))
+        wait_until(lambda: HttpsCluster(inside).is_served(SITES))
         expected = play(inside)
     codes = [each[1] for each in expected]
     assert codes == [201, 403, 201, 201, 201, 403, 200, 403, 200, 500, 201]
@@ -152,7 +152,7 @@ def test_rules_decide_equally_in_the_server_and_as_webhooks(tmp_path: Path, rule
     assert expected[2][5] == ['299 - "more than 3 replicas are costly"']
     assert expected[5][2] == "6 replicas are more than 5, 1 before"
     assert expected[6][4]["limit"] == "5"
-    cluster, log = Served(server), server.kubeconfig.with_name("rules.log")
+    cluster, log = HttpsCluster(server), server.kubeconfig.with_name("rules.log")
     with run(server, "rules", str(rules), allows_tracebacks=True):
         wait_until(lambda: are_registered(cluster))
         assert play(server) == expected
@@ -167,7 +167,7 @@ def test_rules_decide_equally_in_the_server_and_as_webhooks(tmp_path: Path, rule
 
 
 def test_a_restart_corrects_the_configuration_of_a_killed_process(rules: Path, server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     with run(server, "killed", str(rules), "--leader-elect=false") as killed:
         wait_until(lambda: are_registered(cluster))
         killed.kill()
@@ -183,7 +183,7 @@ def test_a_restart_corrects_the_configuration_of_a_killed_process(rules: Path, s
 
 
 def test_an_app_without_rules_removes_the_configuration_of_earlier_versions(rules: Path, server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     with run(server, "killed", str(rules), "--leader-elect=false") as killed:
         wait_until(lambda: are_registered(cluster))
         killed.kill()
@@ -198,7 +198,7 @@ def test_an_app_without_rules_removes_the_configuration_of_earlier_versions(rule
 
 
 def test_processes_behind_a_service_share_an_authority(rules: Path, server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     arguments = (str(rules), "--webhook-service", "default/limits", "--webhook-listen", "127.0.0.1:0", *FAST)
     found = []
     for name in ("first", "second"):
@@ -217,7 +217,7 @@ def test_processes_behind_a_service_share_an_authority(rules: Path, server: Serv
 
 
 def test_only_writes_in_the_followed_namespace_are_checked(rules: Path, server: ServerProcess) -> None:
-    cluster = Served(server)
+    cluster = HttpsCluster(server)
     cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
     name = f"{VALIDATING}/mine.limits.apps.ctrlmgr.io"
     with run(server, "namespace", str(rules), "--namespace", "mine"):
@@ -233,7 +233,7 @@ def decides(server: ServerProcess, name: str) -> bool:
 
 
 def test_the_given_url_is_called_with_its_path(rules: Path, server: ServerProcess) -> None:
-    cluster, url = Served(server), f"https://localhost:{free_port()}/hooks/"
+    cluster, url = HttpsCluster(server), f"https://localhost:{free_port()}/hooks/"
     with run(server, "url", str(rules), "--webhook-url", url, *FAST):
         wait_until(lambda: are_registered(cluster))
         hooks = cluster.ask("GET", f"{VALIDATING}/limits.apps.ctrlmgr.io")["webhooks"]
@@ -242,7 +242,7 @@ def test_the_given_url_is_called_with_its_path(rules: Path, server: ServerProces
 
 
 def test_the_given_service_routes_to_the_process(rules: Path, server: ServerProcess) -> None:
-    cluster, address, port = Served(server), default_route_address(4), free_port()
+    cluster, address, port = HttpsCluster(server), default_route_address(4), free_port()
     assert address != "127.0.0.1", "an endpoint may not be a loopback address, and the machine has no other one"
     spec = {"ports": [{"name": "hooks", "port": 443, "protocol": "TCP"}]}
     cluster.ask("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "hooks"}, "spec": spec})

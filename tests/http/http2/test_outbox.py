@@ -11,7 +11,7 @@ from ctrlmgr.http.response_stream import ONE_WRITE
 from tests.http.loopback import Loop
 
 
-class Written(list[bytes]):
+class WrittenPieces(list[bytes]):
     def __init__(self) -> None:
         super().__init__()
         self.loop = Loop()
@@ -20,11 +20,11 @@ class Written(list[bytes]):
 
 
 @pytest.fixture
-def written() -> Written:
-    return Written()
+def written() -> WrittenPieces:
+    return WrittenPieces()
 
 
-def test_output_of_one_turn_is_written_at_its_end(written: Written) -> None:
+def test_output_of_one_turn_is_written_at_its_end(written: WrittenPieces) -> None:
     for number in range(10):
         written.outbox.send(b"%d" % number, b",")
     assert (written, len(written.loop.soon)) == ([], 1)
@@ -35,7 +35,7 @@ def test_output_of_one_turn_is_written_at_its_end(written: Written) -> None:
     assert written[1:] == [b"next"]
 
 
-def test_a_held_outbox_writes_only_at_flush(written: Written) -> None:
+def test_a_held_outbox_writes_only_at_flush(written: WrittenPieces) -> None:
     written.outbox.hold()
     written.outbox.send(b"a")
     assert (written, written.loop.soon) == ([], [])
@@ -45,7 +45,7 @@ def test_a_held_outbox_writes_only_at_flush(written: Written) -> None:
     assert written == [b"a"]
 
 
-def test_large_output_is_written_in_several_writes(written: Written) -> None:
+def test_large_output_is_written_in_several_writes(written: WrittenPieces) -> None:
     written.outbox.hold()
     for _ in range(5):
         written.outbox.send(b"a" * (ONE_WRITE // 2))
@@ -54,7 +54,7 @@ def test_large_output_is_written_in_several_writes(written: Written) -> None:
     assert list(map(len, written)) == [ONE_WRITE] * 2 + [ONE_WRITE // 2]
 
 
-def test_a_closed_outbox_writes_nothing(written: Written) -> None:
+def test_a_closed_outbox_writes_nothing(written: WrittenPieces) -> None:
     written.outbox.send(b"a")
     written.outbox.close()
     written.outbox.send(b"b")

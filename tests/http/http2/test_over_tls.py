@@ -57,7 +57,7 @@ class Echo:
         """Do nothing, because this application sends no long responses."""
 
 
-class Served:
+class TlsServer:
     """A server with an `Echo` application, over TLS."""
 
     def __init__(self, directory: Path, *, http2: bool = True) -> None:
@@ -93,13 +93,13 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as served:
+def served(tmp_path: Path) -> Iterator[TlsServer]:
+    with TlsServer(tmp_path) as served:
         yield served
 
 
 @pytest.fixture
-def caller(served: Served) -> Iterator[Caller]:
+def caller(served: TlsServer) -> Iterator[Caller]:
     caller = Caller(("localhost", served.port), served.context())
     yield caller
     caller.close()
@@ -117,7 +117,7 @@ def caller(served: Served) -> Iterator[Caller]:
 def test_the_negotiated_protocol_is_used(
     tmp_path: Path, protocols: tuple[str, ...], offered: bool, version: str
 ) -> None:
-    with Served(tmp_path, http2=offered) as served:
+    with TlsServer(tmp_path, http2=offered) as served:
         raw = socket.create_connection(("127.0.0.1", served.port), timeout=TIMEOUT)
         with served.context(*protocols).wrap_socket(raw, server_hostname="localhost") as connection:
             assert connection.selected_alpn_protocol() == (
@@ -130,7 +130,7 @@ def test_the_negotiated_protocol_is_used(
 
 
 @pytest.mark.parametrize("path", ["/whole", "/pieces"])
-def test_a_long_body_has_a_long_response(served: Served, path: str) -> None:
+def test_a_long_body_has_a_long_response(served: TlsServer, path: str) -> None:
     with httpx.Client(verify=served.context(), http2=True, timeout=TIMEOUT) as client:
         answer = client.post(served.url + path, content=LONG)
     assert (answer.http_version, answer.content) == ("HTTP/2", LONG)
@@ -146,7 +146,7 @@ def test_many_bodies_are_sent_concurrently(caller: Caller) -> None:
         assert caller.answer(stream) == b"%d" % number * 30_000
 
 
-def test_a_body_can_end_with_trailers(served: Served, caller: Caller) -> None:
+def test_a_body_can_end_with_trailers(served: TlsServer, caller: Caller) -> None:
     stream = caller.ask("/whole")
     caller.upload(stream, b"body")
     caller.h2.send_headers(stream, [("x-trailer", "dropped")], end_stream=True)

@@ -21,7 +21,7 @@ from ctrlmgr.http.tunnel import Side
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Plain:
+class PlainRequest:
     """A request in the form in which the proxy gets it, without the parts that belong to Kubernetes."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -98,7 +98,7 @@ async def in_front_of(
         path, query = exchange.path.decode(), exchange.query.decode()
         passing = ForwardedRequest(upstream, "behind.example", path, query, tuple(exchange.headers))
         try:
-            await pass_on(pool, change(passing), Plain(exchange))
+            await pass_on(pool, change(passing), PlainRequest(exchange))
         except (UpstreamFailed, Disconnected) as error:
             failures.append(error)
             if not exchange.is_begun:

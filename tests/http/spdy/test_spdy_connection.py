@@ -17,10 +17,10 @@ from ctrlmgr.http.spdy.spdy_frames import (
     control_frame,
     read_frames,
 )
-from tests.http.pipes import Kept, pipe
+from tests.http.pipes import StoringReceiver, pipe
 
 
-class Both:
+class ConnectedPair:
     """A SPDY client and a server, and the streams that the server has accepted."""
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ def test_the_dictionary_equals_the_protocols() -> None:
 
 
 def test_streams_carry_data_in_both_directions_and_end_independently() -> None:
-    both = Both()
+    both = ConnectedPair()
     first = both.client.new_stream({"streamType": "stdin"})
     second = both.client.new_stream({"streamType": "stdout"})
     assert [each.headers["streamtype"] for each in both.streams] == ["stdin", "stdout"]
-    received, answered = Kept(), Kept()
+    received, answered = StoringReceiver(), StoringReceiver()
     first.write(b"x" * 200_000)
     both.streams[0].attach(received)
     first.finish()
@@ -59,14 +59,14 @@ def test_streams_carry_data_in_both_directions_and_end_independently() -> None:
 
 
 def test_a_refused_stream_ends() -> None:
-    both = Both()
-    stream, kept = both.client.new_stream({"streamtype": "bad"}), Kept()
+    both = ConnectedPair()
+    stream, kept = both.client.new_stream({"streamtype": "bad"}), StoringReceiver()
     stream.attach(kept)
     assert kept.is_over
 
 
 def test_a_paused_stream_pauses_the_connection_until_it_resumes_or_ends() -> None:
-    both = Both()
+    both = ConnectedPair()
     one, two = both.client.new_stream({"streamtype": "a"}), both.client.new_stream({"streamtype": "b"})
     one.pause_reading()
     two.pause_reading()
@@ -77,16 +77,16 @@ def test_a_paused_stream_pauses_the_connection_until_it_resumes_or_ends() -> Non
 
 
 def test_the_end_of_the_connection_ends_every_stream() -> None:
-    both = Both()
-    stream, kept = both.client.new_stream({"streamtype": "a"}), Kept()
+    both = ConnectedPair()
+    stream, kept = both.client.new_stream({"streamtype": "a"}), StoringReceiver()
     stream.attach(kept)
     both.server.finish()
     assert kept.is_over
 
 
 def test_pings_of_the_peer_are_answered() -> None:
-    both = Both()
-    kept = Kept()
+    both = ConnectedPair()
+    kept = StoringReceiver()
     both.near.receiver = kept
     both.near.write(control_frame(PING, 1) + control_frame(PING, 2))
     assert kept.data == control_frame(PING, 1)
@@ -104,7 +104,7 @@ def test_pings_of_the_peer_are_answered() -> None:
     ],
 )
 def test_invalid_input_closes_the_connection(sent: bytes) -> None:
-    both = Both()
+    both = ConnectedPair()
     both.near.write(sent)
     assert both.far.is_closed
 

@@ -12,7 +12,7 @@ from ctrlmgr.engine.tables.ages import ages_at
 from ctrlmgr.kinds.admissionregistration.admission_policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
 from ctrlmgr.kinds.admissionregistration.policy_bindings import BindingStrategy
 from ctrlmgr.kinds.admissionregistration.printers import ADMISSION_POLICY_BINDING
-from tests.kinds.write import Written, create, update
+from tests.kinds.write import WriteResult, create, update
 
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 MATCH = {"resourceRules": [RULE]}
@@ -22,7 +22,7 @@ MUTATING: dict[str, Any] = {"matchConstraints": MATCH, "mutations": [PATCH], "re
 BINDING: dict[str, Any] = {"policyName": "p", "validationActions": ["Deny"]}
 
 
-def _create(strategy: Strategy, spec: dict[str, Any]) -> Written:
+def _create(strategy: Strategy, spec: dict[str, Any]) -> WriteResult:
     return create(strategy, {"metadata": {"name": "x"}, "spec": deepcopy(spec)}, namespaced=False)
 
 

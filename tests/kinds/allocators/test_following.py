@@ -28,7 +28,7 @@ OTHER = Resource("", "configmaps")
 RANGES = pytest.mark.parametrize("range_", [FOUR, SIX, PORTS], ids=["IPv4", "IPv6", "ports"])
 
 
-class Counting(Cacher):
+class CountingCacher(Cacher):
     """A cacher that counts the calls of `get` and `list`."""
 
     gets = lists = 0
@@ -51,8 +51,8 @@ class Cluster:
         self.feed = EventWindow(self.log, clock=clock)
         self.state = self.another(window)
 
-    def another(self, window: int = 10_000) -> Counting:
-        return Counting(self.log, self.feed, window=window)
+    def another(self, window: int = 10_000) -> CountingCacher:
+        return CountingCacher(self.log, self.feed, window=window)
 
     def append(self, type: EventType, resource: Resource, names: Iterable[str]) -> None:
         proposals = []
@@ -218,7 +218,7 @@ def test_the_largest_ranges_are_probed_value_by_value() -> None:
     assert cluster.state.lists == 0
 
 
-class Silent:
+class ViewWithoutChanges:
     """A view of the log that cannot report changes."""
 
     def __init__(self, state: Cacher) -> None:
@@ -228,12 +228,12 @@ class Silent:
 def test_other_views_are_probed_value_by_value() -> None:
     cluster, searcher = Cluster(), Searcher(FOUR)
     cluster.claim(FOUR, *range(16, FOUR.count))
-    assert searcher.find(Silent(cluster.state), random.Random(1), {1, 2, 3, 4, 5}) in range(6, 16)
+    assert searcher.find(ViewWithoutChanges(cluster.state), random.Random(1), {1, 2, 3, 4, 5}) in range(6, 16)
     cluster.claim(FOUR, *range(16))
-    assert searcher.find(Silent(cluster.state), random.Random(1)) is None
+    assert searcher.find(ViewWithoutChanges(cluster.state), random.Random(1)) is None
 
 
-class Beheaded:
+class ViewWithoutPast:
     """A view of the log that has dropped all its past changes."""
 
     def __init__(self, state: Cacher) -> None:
@@ -247,7 +247,7 @@ class Beheaded:
 @pytest.mark.usefixtures("probes")
 def test_a_view_without_changes_is_read_every_time() -> None:
     cluster, searcher = Cluster(), Searcher(FOUR)
-    view = Beheaded(cluster.state)
+    view = ViewWithoutPast(cluster.state)
     for index in (*range(1, FOUR.count), 0):
         assert searcher.find(view, random.Random(index)) is not None or index == 0
         cluster.claim(FOUR, index)

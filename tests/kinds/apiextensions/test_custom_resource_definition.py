@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.apiextensions.custom_resource_definition import DefinitionStrategy
-from tests.kinds.write import Written, create, update
+from tests.kinds.write import WriteResult, create, update
 
 STRATEGY = DefinitionStrategy()
 
@@ -23,7 +23,7 @@ def _definition(schema: dict[str, Any], **spec: Any) -> dict[str, Any]:
     }
 
 
-def _create(definition: dict[str, Any]) -> Written:
+def _create(definition: dict[str, Any]) -> WriteResult:
     return create(STRATEGY, definition, namespaced=False)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.certificates.certificate_signing_request import USAGES, CertificateSigningRequestStrategy
-from tests.kinds.write import Written, create, stored, update
+from tests.kinds.write import WriteResult, create, stored, update
 
 STRATEGY = CertificateSigningRequestStrategy()
 REQUEST = """-----BEGIN CERTIFICATE REQUEST-----
@@ -28,7 +28,7 @@ METADATA = {"name": "any name: at all"}
 APPROVED = {"conditions": [{"type": "Approved", "status": "True"}]}
 
 
-def created(**spec: Any) -> Written:
+def created(**spec: Any) -> WriteResult:
     request = {"metadata": METADATA, "spec": {**SPEC, **spec}, "status": APPROVED}
     return create(STRATEGY, request, namespaced=False, user="alice")
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ctrlmgr.kinds.certificates.certificate_signing_request import CertificateSigningRequestStrategy
 from tests.kinds.certificates.test_certificate_signing_request import METADATA, SPEC
-from tests.kinds.write import Written, update
+from tests.kinds.write import WriteResult, update
 
 STRATEGY = CertificateSigningRequestStrategy()
 NOW = "2024-05-01T12:00:00Z"
@@ -44,7 +44,7 @@ def old_condition(type_: str, status: str = "True", **rest: str) -> dict[str, st
     return condition(type_, status, **TIMES, **rest)
 
 
-def updated(subresource: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Written:
+def updated(subresource: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> WriteResult:
     stored = {"metadata": METADATA, "spec": SPEC, "status": old}
     return update(STRATEGY, stored, {"status": new}, namespaced=False, subresource=subresource)
 

@@ -4,7 +4,7 @@ import pytest
 
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.namespace import NamespaceStrategy
-from tests.kinds.write import Written, context, create, stored, update
+from tests.kinds.write import WriteResult, context, create, stored, update
 
 STRATEGY = NamespaceStrategy()
 ACTIVE: dict[str, Any] = {
@@ -19,11 +19,11 @@ GOING = {
 }
 
 
-def created(**fields: Any) -> Written:
+def created(**fields: Any) -> WriteResult:
     return create(STRATEGY, fields, namespaced=False)
 
 
-def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> Written:
+def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> WriteResult:
     return update(STRATEGY, old, change, namespaced=False, subresource=subresource)
 
 

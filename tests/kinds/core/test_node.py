@@ -5,7 +5,7 @@ import pytest
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import NOT_A_CIDR
 from ctrlmgr.kinds.core.node import NodeStrategy
-from tests.kinds.write import Written, create, stored, update
+from tests.kinds.write import WriteResult, create, stored, update
 
 STRATEGY = NodeStrategy()
 FORM = (
@@ -15,11 +15,11 @@ FORM = (
 NODE: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {}}
 
 
-def created(**fields: Any) -> Written:
+def created(**fields: Any) -> WriteResult:
     return create(STRATEGY, {**NODE, **fields}, namespaced=False)
 
 
-def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> Written:
+def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> WriteResult:
     return update(STRATEGY, {**NODE, **old}, change, namespaced=False, subresource=subresource)
 
 

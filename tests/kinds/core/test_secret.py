@@ -5,7 +5,7 @@ import pytest
 
 from ctrlmgr.kinds.core.config_map import MAX_DATA_SIZE
 from ctrlmgr.kinds.core.secret import SecretStrategy
-from tests.kinds.write import Written, create, stored, update
+from tests.kinds.write import WriteResult, create, stored, update
 
 STRATEGY = SecretStrategy()
 METADATA = {"name": "s", "namespace": "ns"}
@@ -17,7 +17,7 @@ def encoded(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def created(type_: str | None = None, data: dict[str, str] | None = None, **fields: Any) -> Written:
+def created(type_: str | None = None, data: dict[str, str] | None = None, **fields: Any) -> WriteResult:
     secret = {"metadata": METADATA, "data": {key: encoded(each) for key, each in (data or {}).items()}, **fields}
     return create(STRATEGY, {**secret, "type": type_} if type_ else secret)
 

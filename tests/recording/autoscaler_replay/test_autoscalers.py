@@ -18,15 +18,15 @@ from ctrlmgr.recording.format import RecordingWriter
 from ctrlmgr.recording.report import Report
 from ctrlmgr.testing.replays import Replayer
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
-from tests.controllers.horizontal_pod_autoscaler.scaled import Scaled
+from tests.controllers.horizontal_pod_autoscaler.scaled import AutoscalerStage
 from tests.recording.samples import write_lines
 
 Line = dict[str, Any]
 
 
 @pytest.fixture
-def stage() -> Scaled:
-    return Scaled()
+def stage() -> AutoscalerStage:
+    return AutoscalerStage()
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def replay(tmp_path: Path) -> Iterator[Callable[[list[Line]], Report]]:
         )
 
 
-def recorded(stage: Scaled, path: Path) -> list[Line]:
+def recorded(stage: AutoscalerStage, path: Path) -> list[Line]:
     """Return a recording of the log."""
     with RecordingWriter(path / "stage.jsonl") as writer:
         for change in history(stage.log, lambda obj: is_api_object(obj.resource)):
@@ -53,7 +53,7 @@ def is_status(line: Line) -> bool:
     return (line["object"]["kind"], line["type"]) == ("HorizontalPodAutoscaler", "MODIFIED")
 
 
-def up_and_down(stage: Scaled) -> None:
+def up_and_down(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
@@ -64,7 +64,7 @@ def up_and_down(stage: Scaled) -> None:
 
 
 def test_a_replay_repeats_the_recorded_decisions(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     up_and_down(stage)
     lines = recorded(stage, tmp_path)
@@ -78,7 +78,7 @@ def test_a_replay_repeats_the_recorded_decisions(
 
 
 def test_a_watch_without_audit_events_suffices(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     up_and_down(stage)
     lines = recorded(stage, tmp_path)
@@ -104,7 +104,10 @@ def measurement(status: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("change", [number, reason, measurement])
 def test_a_different_decision_diverges(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path, change: Callable[[dict[str, Any]], None]
+    stage: AutoscalerStage,
+    replay: Callable[[list[Line]], Report],
+    tmp_path: Path,
+    change: Callable[[dict[str, Any]], None],
 ) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
@@ -117,7 +120,9 @@ def test_a_different_decision_diverges(
     assert divergence.checkpoint.startswith("line ")
 
 
-def test_unmeasured_metrics_are_counted(stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path) -> None:
+def test_unmeasured_metrics_are_counted(
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
     stage.web(2)
     stage.autoscaler()
     stage.next_period()
@@ -128,7 +133,7 @@ def test_unmeasured_metrics_are_counted(stage: Scaled, replay: Callable[[list[Li
 
 
 def test_newly_started_pods_can_be_unmeasured(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     stage.web(1)
     body = pod_body("p1", age=1, ready_age=1)
@@ -144,7 +149,7 @@ def test_newly_started_pods_can_be_unmeasured(
 
 
 def test_decisions_at_the_bounds_need_no_metrics(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     stage.web(5)
     stage.autoscaler(maxReplicas=3)
@@ -154,7 +159,7 @@ def test_decisions_at_the_bounds_need_no_metrics(
 
 
 def test_decisions_before_the_recording_are_unknown(
-    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+    stage: AutoscalerStage, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
     """The autoscaler desires fewer replicas, but it may have made a higher recommendation just before the recording
     began.
@@ -190,7 +195,7 @@ def test_decisions_before_the_recording_are_unknown(
     ids=["pods", "external-average", "external", "object"],
 )  # fmt: skip
 def test_all_kinds_of_metrics_are_reported(
-    stage: Scaled,
+    stage: AutoscalerStage,
     replay: Callable[[list[Line]], Report],
     tmp_path: Path,
     metric: dict[str, Any],

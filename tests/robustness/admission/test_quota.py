@@ -81,7 +81,7 @@ def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
     return code
 
 
-class Counts:
+class ObservedCounts:
     """The numbers of ConfigMaps that a test observed, and the responses."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Counts:
         return code
 
 
-def call(number: int, servers: list[Server], counts: Counts, seen: list[int]) -> None:
+def call(number: int, servers: list[Server], counts: ObservedCounts, seen: list[int]) -> None:
     server = servers[number % 2]
     for turn in range(2):
         name = f"m{number}-{turn}"
@@ -158,7 +158,7 @@ def all_events(log: EventLog) -> Iterator[Event]:
 @pytest.mark.slow
 def test_many_clients_create_objects_at_the_quota(servers: list[Server], url: str) -> None:
     begin(*servers)
-    counts, seen = Counts(), list[int]()
+    counts, seen = ObservedCounts(), list[int]()
     with ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(lambda number: call(number, servers, counts, seen), range(CALLERS)))
     assert max(seen) <= LIMIT

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tests.robustness.allocation.truth import Granted, held_by
-from tests.robustness.serving import Served
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
+from tests.robustness.allocation.truth import ReturnedService, held_by
+from tests.robustness.serving import ConfiguredServer
+from tests.robustness.wire import Connection, ConnectionLost, RequestNotSent, Response, path_of
 
 NAMESPACE = "allocations"
 RANGE = "10.99.0.0/24"
@@ -32,25 +32,25 @@ other.
 _PAUSE = 0.05
 
 
-class Tally:
+class ReceivedResponses:
     """The responses that callers received."""
 
     def __init__(self) -> None:
         self.answers = Counter[str]()
-        self.granted: list[Granted] = []
+        self.granted: list[ReturnedService] = []
         self.wrong: list[str] = []
         self.slowest_refusal = 0.0
         """The durations in seconds of refusals because of a full range; they are only measured while no server is
         killed.
         """
 
-    def take(self, verb: str, answer: Answer, seconds: float) -> None:
+    def take(self, verb: str, answer: Response, seconds: float) -> None:
         """Count a response, and check it."""
         self.answers[f"{verb} {answer.code}"] += 1
         fields = answer.fields
         if answer.code in (200, 201) and verb != "delete":
             metadata = fields["metadata"]
-            self.granted.append(Granted(int(metadata["resourceVersion"]), metadata["name"], held_by(fields)))
+            self.granted.append(ReturnedService(int(metadata["resourceVersion"]), metadata["name"], held_by(fields)))
         elif answer.code == 500 and fields["message"] in FULL:
             self.slowest_refusal = max(self.slowest_refusal, seconds)
         elif not _is_expected(answer.code, fields):
@@ -74,7 +74,7 @@ class Change(NamedTuple):
 class Caller:
     """A caller, which runs until it is stopped."""
 
-    def __init__(self, server: Served, tally: Tally, seed: str) -> None:
+    def __init__(self, server: ConfiguredServer, tally: ReceivedResponses, seed: str) -> None:
         self._connection = Connection(server.site)
         self._tally = tally
         self._random = random.Random(seed)
@@ -90,14 +90,14 @@ class Caller:
         self._connection.close()
         await asyncio.sleep(0)  # the time in which the loop releases it
 
-    async def ask(self, change: Change) -> Answer | None:
+    async def ask(self, change: Change) -> Response | None:
         """Request one change; return None if the result of the request is unknown."""
         method, media_type = _METHODS[change.verb]
         path = path_of("services", NAMESPACE, "" if change.verb == "create" else change.name)
         began = time.monotonic()
         try:
             answer = await self._connection.request(method, path, change.body, content_type=media_type)
-        except (Unsent, Lost) as error:
+        except (RequestNotSent, ConnectionLost) as error:
             self._tally.answers[f"{change.verb} {type(error).__name__}"] += 1
             await asyncio.sleep(_PAUSE)
             return None

@@ -30,12 +30,22 @@ from ctrlmgr.controllers.repair.port_findings import find_port_findings
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.testing.postgres import PostgresCluster
-from tests.robustness.allocation.callers import FULL, NAMESPACE, PORTS, RANGE, Caller, Change, Tally, creation, one_port
+from tests.robustness.allocation.callers import (
+    FULL,
+    NAMESPACE,
+    PORTS,
+    RANGE,
+    Caller,
+    Change,
+    ReceivedResponses,
+    creation,
+    one_port,
+)
 from tests.robustness.allocation.truth import Ledger
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Setting, server_of
+from tests.robustness.histories.run import RunSetup, server_of
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.verdicts import say, verdict
 
 PROMPT = 1.0
@@ -69,7 +79,7 @@ class Plan(NamedTuple):
 class Outcome(NamedTuple):
     """The results of a run; `seconds` is the duration of the load in seconds."""
 
-    tally: Tally
+    tally: ReceivedResponses
     ledger: Ledger
     refusal: float
     """Seconds of the slowest refusal because of a full range, measured without other load."""
@@ -77,9 +87,9 @@ class Outcome(NamedTuple):
     wrong: list[str]
 
 
-def allocate(plan: Plan, setting: Setting) -> Outcome:
+def allocate(plan: Plan, setting: RunSetup) -> Outcome:
     """Run the test; raises AssertionError if a server does not start or does not stop."""
-    tally, final = Tally(), Tally()
+    tally, final = ReceivedResponses(), ReceivedResponses()
     with ExitStack() as stack:
         servers = [server_of(setting._replace(settings=_SETTINGS), number) for number in range(setting.servers)]
         for server in servers:
@@ -103,7 +113,7 @@ def allocate(plan: Plan, setting: Setting) -> Outcome:
     return Outcome(tally, ledger, final.slowest_refusal, seconds, wrong)
 
 
-async def _load(plan: Plan, servers: Sequence[Served], tally: Tally) -> None:
+async def _load(plan: Plan, servers: Sequence[ConfiguredServer], tally: ReceivedResponses) -> None:
     stopped = asyncio.Event()
     draw = random.Random(plan.seed)
     async with asyncio.TaskGroup() as everybody:
@@ -119,7 +129,7 @@ async def _load(plan: Plan, servers: Sequence[Served], tally: Tally) -> None:
         stopped.set()
 
 
-async def _fill(servers: Sequence[Served], tally: Tally) -> list[str]:
+async def _fill(servers: Sequence[ConfiguredServer], tally: ReceivedResponses) -> list[str]:
     """Allocate the last address, then the last port; check that every server refuses further allocations; return the
     errors.
     """
@@ -152,7 +162,7 @@ async def _refusal(caller: Caller, change: Change) -> str:
     return "no answer" if answer is None else str(answer.fields.get("message"))
 
 
-def _judge(log: EventLog, tally: Tally, wrong: list[str]) -> Ledger:
+def _judge(log: EventLog, tally: ReceivedResponses, wrong: list[str]) -> Ledger:
     ledger = Ledger().read(log.scan())
     ranges = Ranges.parse(RANGE, PORTS)
     wrong += ledger.wrong
@@ -196,7 +206,7 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def places(folder: Path, database: str, servers: int) -> Iterator[Setting]:
+def places(folder: Path, database: str, servers: int) -> Iterator[RunSetup]:
     """Yield a database for a run: `sqlite`, `postgres`, or the database at a URL."""
     if database == "postgres":
         with PostgresCluster() as cluster, on_postgres(folder, cluster, servers=servers) as setting:
@@ -204,7 +214,7 @@ def places(folder: Path, database: str, servers: int) -> Iterator[Setting]:
     elif database == "sqlite":
         yield on_sqlite(folder)._replace(servers=servers)
     else:
-        yield Setting(folder, database, servers)
+        yield RunSetup(folder, database, servers)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.controllers.repair.cluster import RepairCluster
 from tests.robustness.allocation.load import Plan, allocate
-from tests.robustness.allocation.truth import ADDRESSES, PORTS, Granted, Ledger
+from tests.robustness.allocation.truth import ADDRESSES, PORTS, Ledger, ReturnedService
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Setting
+from tests.robustness.histories.run import RunSetup
 from tests.robustness.places import on_postgres, on_sqlite
 
 
-def assert_sound(setting: Setting) -> None:
+def assert_sound(setting: RunSetup) -> None:
     plan = Plan(new_seed(), callers=4, kills=2, between=0.7)
     print(f"seed {plan.seed}: python -m tests.robustness.allocation.load --seed {plan.seed}")  # noqa: T201  # to be run again
     outcome = allocate(plan, setting)
@@ -106,7 +106,7 @@ def test_a_repair_is_not_mistaken_for_an_allocation(cluster_of_two: RepairCluste
 def test_acknowledged_writes_must_be_in_the_log(cluster_of_two: RepairCluster) -> None:
     found = ledger(cluster_of_two)
     revision = cluster_of_two.get(SERVICES, "two", "b").revision
-    right = Granted(revision, "two", frozenset({(ADDRESSES, "10.96.0.6")}))
-    wrong = Granted(revision, "two", frozenset({(ADDRESSES, "10.96.0.7")}))
+    right = ReturnedService(revision, "two", frozenset({(ADDRESSES, "10.96.0.6")}))
+    wrong = ReturnedService(revision, "two", frozenset({(ADDRESSES, "10.96.0.7")}))
     assert list(found.compare([right])) == []
     assert len(list(found.compare([right, wrong, right._replace(revision=1)]))) == 2

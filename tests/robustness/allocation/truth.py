@@ -23,7 +23,7 @@ ADDRESSES = "ipaddresses.networking.k8s.io"
 PORTS = "nodeports.internal.ctrlmgr.io"
 
 
-class Granted(NamedTuple):
+class ReturnedService(NamedTuple):
     """A Service in a response, with the Service's revision."""
 
     revision: int
@@ -42,7 +42,7 @@ class Ledger:
         self.holders: dict[Holding, set[Holder]] = {}
         self.claims: dict[Holding, Holder] = {}
         self.services: dict[Holder, frozenset[Holding]] = {}
-        self.granted: dict[int, Granted] = {}
+        self.granted: dict[int, ReturnedService] = {}
         """The values of a Service after each of the Service's events."""
 
     def read(self, events: Iterable[Event]) -> Ledger:
@@ -75,7 +75,7 @@ class Ledger:
         after = frozenset[Holding]()
         if event.type is not EventType.DELETED:
             after = self.services[holder] = held_by(event.object.to_dict())
-        self.granted[event.revision] = Granted(event.revision, event.object.name, after)
+        self.granted[event.revision] = ReturnedService(event.revision, event.object.name, after)
         for holding in before - after:
             self.holders[holding].discard(holder)
         for holding in after:
@@ -100,7 +100,7 @@ class Ledger:
             if holders != ({claim} if claim else set()):
                 self.wrong.append(f"revision {revision}: {holding[1]} is claimed by {claim}, held by {sorted(holders)}")
 
-    def compare(self, granted: Iterable[Granted]) -> Iterator[str]:
+    def compare(self, granted: Iterable[ReturnedService]) -> Iterator[str]:
         """Yield the responses that contain a state of a Service which never existed in the log."""
         for each in granted:
             if self.granted.get(each.revision) != each:

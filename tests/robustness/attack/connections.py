@@ -21,7 +21,7 @@ _LIST = "/apis"
 """The path of a request whose response is longer than the client's flow-control window."""
 
 
-class Shape(NamedTuple):
+class ConnectionAttack(NamedTuple):
     """One type of attack on connections."""
 
     name: str
@@ -91,15 +91,15 @@ def _stalled(size: int, who: str) -> bytes:
 
 
 HTTP1 = (
-    Shape("query", _query),
-    Shape("fields", _fields),
-    Shape("pipelined", _pipelined),
-    Shape("chunks", _chunks),
-    Shape("extensions and trailers", _extensions),
-    Shape("a coded body", _coded),
-    Shape("a host with a space", _spaced_host),
-    Shape("two lengths", _two_lengths),
-    Shape("a stalled body", _stalled, stays=False),
+    ConnectionAttack("query", _query),
+    ConnectionAttack("fields", _fields),
+    ConnectionAttack("pipelined", _pipelined),
+    ConnectionAttack("chunks", _chunks),
+    ConnectionAttack("extensions and trailers", _extensions),
+    ConnectionAttack("a coded body", _coded),
+    ConnectionAttack("a host with a space", _spaced_host),
+    ConnectionAttack("two lengths", _two_lengths),
+    ConnectionAttack("a stalled body", _stalled, stays=False),
 )
 
 
@@ -222,21 +222,21 @@ def _any_frames(size: int, who: str) -> bytes:
 
 
 HTTP2 = (
-    Shape("room byte by byte", _room),
-    Shape("room that settings flip", _flips),
-    Shape("held heads", _held),
-    Shape("rapid reset", _reset),
-    Shape("resets by the server", _made_to_reset),
-    Shape("more streams than may be", _too_many),
-    Shape("heads of many fields", _many_fields),
-    Shape("pings", partial(_repeated, frame(frames.PING, 0, 0, b"flooding"))),
-    Shape("settings", partial(_repeated, frames.settings({}))),
-    Shape("priorities", partial(_repeated, frame(frames.PRIORITY, 0, 1, bytes(5)))),
-    Shape("unknown frames", partial(_repeated, frame(77, 0, 0))),
-    Shape("empty bodies", _bodies),
-    Shape("empty continuations", _continued),
-    Shape("settings that come late", _late_settings),
-    Shape("settings that repeat a bad value", _bad_settings),
-    Shape("an authority with control characters", _bad_authority),
-    Shape("any frames", _any_frames),
+    ConnectionAttack("room byte by byte", _room),
+    ConnectionAttack("room that settings flip", _flips),
+    ConnectionAttack("held heads", _held),
+    ConnectionAttack("rapid reset", _reset),
+    ConnectionAttack("resets by the server", _made_to_reset),
+    ConnectionAttack("more streams than may be", _too_many),
+    ConnectionAttack("heads of many fields", _many_fields),
+    ConnectionAttack("pings", partial(_repeated, frame(frames.PING, 0, 0, b"flooding"))),
+    ConnectionAttack("settings", partial(_repeated, frames.settings({}))),
+    ConnectionAttack("priorities", partial(_repeated, frame(frames.PRIORITY, 0, 1, bytes(5)))),
+    ConnectionAttack("unknown frames", partial(_repeated, frame(77, 0, 0))),
+    ConnectionAttack("empty bodies", _bodies),
+    ConnectionAttack("empty continuations", _continued),
+    ConnectionAttack("settings that come late", _late_settings),
+    ConnectionAttack("settings that repeat a bad value", _bad_settings),
+    ConnectionAttack("an authority with control characters", _bad_authority),
+    ConnectionAttack("any frames", _any_frames),
 )

@@ -160,7 +160,7 @@ class Inputs:
     def _http2(self, size: int) -> Input:
         return self._bytes(HTTP2, connections.HTTP2, size)
 
-    def _bytes(self, is_a: str, shapes: Sequence[connections.Shape], size: int) -> Input:
+    def _bytes(self, is_a: str, shapes: Sequence[connections.ConnectionAttack], size: int) -> Input:
         shape, caller = self._choice.choice(shapes), self._choice.choice(CALLERS)
         body = shape.make(min(size, _LONGEST_CONNECTION), token_of(caller))
         return Input("", "", "", {}, body, caller, shape.name, is_a, shape.stays)

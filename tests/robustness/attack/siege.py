@@ -45,15 +45,15 @@ from tests.robustness.attack.inputs import (
     Inputs,
 )
 from tests.robustness.attack.judges import prices
-from tests.robustness.attack.judges.bystander import Look, bystander, children
-from tests.robustness.attack.judges.waits import Waits
+from tests.robustness.attack.judges.bystander import Measurement, bystander, children
+from tests.robustness.attack.judges.waits import WaitJudge
 from tests.robustness.attack.questions import prepare
 from tests.robustness.attack.wire import converse, present
-from tests.robustness.exchange import Exchange
+from tests.robustness.exchange import RequestAndResponse
 from tests.robustness.faults import new_seed
 from tests.robustness.hostile.raw import PATIENCE
 from tests.robustness.places import on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.verdicts import say
 
 TURN = 0.25
@@ -156,13 +156,13 @@ SPECIMENS: Mapping[str, dict[str, Any]] = {
 }
 
 
-class Siege:
+class ServerAttack:
     """Attacks a server with generated inputs, and checks the server."""
 
-    def __init__(self, server: Served) -> None:
+    def __init__(self, server: ConfiguredServer) -> None:
         """Create the object that patches change, and its namespace."""
         self._server = server
-        self._exchange = Exchange(server, "siege")
+        self._exchange = RequestAndResponse(server, "siege")
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
@@ -181,8 +181,8 @@ class Siege:
         """Send `count` inputs."""
         self._use()
         term, before, turn = self._term(), self._server.resident(), self._longest_turn()
-        looks = SimpleQueue[Look]()
-        waits = Waits(self._quiet(), self._ask_again, partial(_next_of, looks))
+        looks = SimpleQueue[Measurement]()
+        waits = WaitJudge(self._quiet(), self._ask_again, partial(_next_of, looks))
         with bystander(self._server, looks.put) as other:
             self._send(inputs, count, waits)
         self.wrong += waits.complaints
@@ -203,7 +203,7 @@ class Siege:
         for each in islice(Inputs(SPECIMENS, 0, USUAL_SIZES), USED_FOR):
             self._answer(each)
 
-    def _send(self, inputs: Iterator[Input], count: int, waits: Waits) -> None:
+    def _send(self, inputs: Iterator[Input], count: int, waits: WaitJudge) -> None:
         for number, each in enumerate(islice(inputs, count)):
             waits.ask(each)
             self.send(each)
@@ -285,7 +285,7 @@ class Siege:
             self._server.request("GET", "/readyz")
         return size
 
-    def _quiet(self) -> dict[str, Look]:
+    def _quiet(self) -> dict[str, Measurement]:
         """Return the slowest GET and the slowest write of the second client while no other requests are sent."""
         with bystander(self._server) as other:
             ends_at = time.monotonic() + _QUIET_FOR
@@ -320,7 +320,7 @@ class Siege:
         self._exchange.close()
 
 
-def _next_of(looks: SimpleQueue[Look], timeout: float) -> Look | None:
+def _next_of(looks: SimpleQueue[Measurement], timeout: float) -> Measurement | None:
     with suppress(Empty):
         return looks.get(timeout=timeout) if timeout else looks.get_nowait()
     return None
@@ -353,10 +353,12 @@ def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES)
     """Attack a new server with `count` inputs; return the violations."""
     tokens, setting = folder / "tokens.csv", on_sqlite(folder, settings=SETTINGS)
     write_tokens(tokens)
-    server = Served(folder, "--database", setting.database, "--token-auth-file", str(tokens), settings=setting.settings)
+    server = ConfiguredServer(
+        folder, "--database", setting.database, "--token-auth-file", str(tokens), settings=setting.settings
+    )
     try:
         server.start()
-        siege = Siege(server)
+        siege = ServerAttack(server)
         siege.attack(iter(Inputs(SPECIMENS, seed, sizes)), count)
         siege.close()
         server.stop()

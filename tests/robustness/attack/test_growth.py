@@ -45,7 +45,7 @@ from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.spec_difference import difference
 from ctrlmgr.logging import LONGEST, configure, mask
 from tests.engine.stage import Response, Stage, builtin_kinds
-from tests.http.test_parser import CHUNKED, GET, Heard
+from tests.http.test_parser import CHUNKED, GET, ParserResults
 from tests.robustness.attack.growth import WORST, growth
 
 STAGE = Stage()
@@ -157,7 +157,7 @@ def applied(metadata: dict[str, Any]) -> Response:
 
 
 def received(data: bytes, piece: int = 65_536) -> None:
-    heard = Heard(DEFAULT)
+    heard = ParserResults(DEFAULT)
     try:
         heard.feed(data, piece)
     except Malformed:

@@ -20,7 +20,7 @@ import pytest
 from cryptography import x509
 
 from ctrlmgr.testing.served import ServerProcess
-from tests.authentication.authorities import CLIENT, SERVER, Made, make, subject
+from tests.authentication.authorities import CLIENT, SERVER, CertificateAndKey, make, subject
 from tests.e2e.serving import until
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -35,13 +35,15 @@ anonymous:
 """
 
 
-def certificate(name: str | None, issuer: Made, *, days: int = 1, usage: x509.ObjectIdentifier = CLIENT) -> Made:
+def certificate(
+    name: str | None, issuer: CertificateAndKey, *, days: int = 1, usage: x509.ObjectIdentifier = CLIENT
+) -> CertificateAndKey:
     now = datetime.now(UTC)
     begins, ends = now - timedelta(days=2), now + timedelta(days=days)
     return make(subject(name), issuer, usages=(usage,), begins=begins, ends=ends)
 
 
-def an_authority(name: str) -> Made:
+def an_authority(name: str) -> CertificateAndKey:
     now = datetime.now(UTC)
     begins, ends = now - timedelta(days=2), now + timedelta(days=2)
     return make(subject(name), is_authority=True, begins=begins, ends=ends)
@@ -56,7 +58,7 @@ class IdentityAnswer(NamedTuple):
     extra: tuple[str, ...] = ()
 
 
-class Attacked:
+class TrustingServer:
     """A server that trusts one certificate authority for clients, and another for proxies."""
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +84,7 @@ class Attacked:
         lines = "".join(f"  - path: {path}\n" for path in paths)
         (self.folder / "authentication.yaml").write_text(CONFIGURATION + lines)
 
-    def connect(self, made: Made | None = None) -> http.client.HTTPSConnection:
+    def connect(self, made: CertificateAndKey | None = None) -> http.client.HTTPSConnection:
         """Return a connection with this client certificate."""
         trust: ssl.SSLContext = self.server.trust
         if made is not None:
@@ -92,7 +94,7 @@ class Attacked:
         where = urlsplit(self.server.url)
         return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=30, context=trust)
 
-    def told(self, made: Made | None = None, headers: Headers = ()) -> IdentityAnswer:
+    def told(self, made: CertificateAndKey | None = None, headers: Headers = ()) -> IdentityAnswer:
         """Return the user that the server reports for a request with a certificate and these headers."""
         with closing(self.connect(made)) as connection:
             return who(connection, headers)
@@ -118,18 +120,18 @@ def who(connection: http.client.HTTPSConnection, headers: Headers = ()) -> Ident
 
 
 @pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    attacked = Attacked(tmp_path_factory.mktemp("identities"))
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrustingServer]:
+    attacked = TrustingServer(tmp_path_factory.mktemp("identities"))
     with attacked.server:
         yield attacked
 
 
-def test_a_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
+def test_a_trusted_proxy_determines_the_user(attacked: TrustingServer) -> None:
     told = attacked.told(certificate("front-proxy", attacked.proxies), ANN)
     assert told == (201, "ann", ("dev", "system:authenticated"), ("scopes",))
 
 
-def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
+def strangers(attacked: TrustingServer) -> dict[str, tuple[CertificateAndKey | None, int]]:
     """Return certificates, and the response to a request with each certificate; the request's headers name a user."""
     elsewhere = an_authority("proxies")
     return {
@@ -151,7 +153,7 @@ def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
         *("another authority of the same name", "the authority itself", "a client's"),
     ],
 )
-def test_other_clients_cannot_determine_the_user(attacked: Attacked, which: str) -> None:
+def test_other_clients_cannot_determine_the_user(attacked: TrustingServer, which: str) -> None:
     made, code = strangers(attacked)[which]
     told = attacked.told(made, ANN)
     assert (told.code, told.name) == (code, "front-proxy" if code == http.HTTPStatus.CREATED else "")
@@ -168,28 +170,28 @@ def test_other_clients_cannot_determine_the_user(attacked: Attacked, which: str)
         [("Impersonate-User", "ann")],
     ],
 )
-def test_invalid_names_make_no_user(attacked: Attacked, headers: Headers) -> None:
+def test_invalid_names_make_no_user(attacked: TrustingServer, headers: Headers) -> None:
     assert attacked.told(certificate("front-proxy", attacked.proxies), headers).code in (400, 401, 403)
 
 
-def test_the_first_of_several_names_counts(attacked: Attacked) -> None:
+def test_the_first_of_several_names_counts(attacked: TrustingServer) -> None:
     proxy = certificate("front-proxy", attacked.proxies)
     assert attacked.told(proxy, [("x-remote-user", "ann"), ("X-Remote-User", "system:admin")]).name == "ann"
 
 
-def test_proxy_headers_do_not_override_credentials(attacked: Attacked) -> None:
+def test_proxy_headers_do_not_override_credentials(attacked: TrustingServer) -> None:
     token = ("Authorization", f"Bearer {attacked.server.token}")
     assert attacked.told(None, [*ANN, token]).name == "system:admin"
     jane = certificate("jane", attacked.clients)
     assert attacked.told(jane, ANN) == (201, "jane", ("system:authenticated",), CREDENTIAL)
 
 
-def test_a_proxy_itself_is_no_user(attacked: Attacked) -> None:
+def test_a_proxy_itself_is_no_user(attacked: TrustingServer) -> None:
     assert attacked.told(certificate("front-proxy", attacked.proxies)).code == 401
     assert attacked.told(certificate("system:admin", attacked.proxies)).code == 401
 
 
-def test_unauthenticated_clients_can_read_only_the_named_paths(attacked: Attacked) -> None:
+def test_unauthenticated_clients_can_read_only_the_named_paths(attacked: TrustingServer) -> None:
     assert [attacked.code(path) for path in ("/livez", "/readyz", "/livez?verbose")] == [200, 200, 200]
     closed = ["/version", "/livez/", "/livez/ping", "//livez", "/livez/../api", "/api", "/healthz", "/%6civez/"]
     assert [path for path in closed if attacked.code(path) != 401] == []
@@ -203,7 +205,7 @@ def test_unauthenticated_clients_can_read_only_the_named_paths(attacked: Attacke
     until(lambda: attacked.code("/livez") == 200)
 
 
-def test_a_certificate_expires_with_its_authority_on_an_open_connection(attacked: Attacked) -> None:
+def test_a_certificate_expires_with_its_authority_on_an_open_connection(attacked: TrustingServer) -> None:
     jane, file = certificate("jane", attacked.clients), attacked.folder / "clients.crt"
     joe = certificate("joe", attacked.proxies)
     with closing(attacked.connect(jane)) as connection:

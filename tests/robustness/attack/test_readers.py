@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.serving import DEADLINE, until
 from tests.robustness.attack.test_rights import MAPS, RBAC, READ
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 READERS = ("ann", "eve")
 EACH = 201
@@ -33,13 +33,13 @@ KEPT = 200_000
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredServer]:
     """Return a server with a long list that two users may read."""
     folder: Path = tmp_path_factory.mktemp("readers")
     tokens = folder / "users.csv"
     tokens.write_text("".join(f"{name}-token,{name},{name}-uid\n" for name in READERS))
     tokens.chmod(0o600)
-    server = Served(folder, "--token-auth-file", str(tokens))
+    server = ConfiguredServer(folder, "--token-auth-file", str(tokens))
     with server.running():
         about = {"apiGroup": "rbac.authorization.k8s.io"}
         metadata = {"name": "readers"}
@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-def reader(server: Served, user: str, path: str) -> ssl.SSLSocket:
+def reader(server: ConfiguredServer, user: str, path: str) -> ssl.SSLSocket:
     """Connect as a user and send a request for a path, without reading the response."""
     site = server.site
     plain = socket.socket()
@@ -71,13 +71,13 @@ def read(connection: ssl.SSLSocket, count: int) -> None:
         count -= len(piece)
 
 
-def status(server: Served, user: str) -> int:
+def status(server: ConfiguredServer, user: str) -> int:
     """Return the status code of the response to a user's request for a short list."""
     with reader(server, user, f"{MAPS}?limit=1") as connection:
         return int(connection.recv(100).split()[1])
 
 
-def test_a_slow_reader_holds_little_memory_and_others_are_served(server: Served) -> None:
+def test_a_slow_reader_holds_little_memory_and_others_are_served(server: ConfiguredServer) -> None:
     with reader(server, "ann", MAPS) as connection:
         read(connection, LIST)
     before = server.resident()
@@ -93,7 +93,7 @@ def test_a_slow_reader_holds_little_memory_and_others_are_served(server: Served)
     until(lambda: status(server, "ann") == 200)
 
 
-def test_a_connection_releases_the_memory_of_its_largest_response(server: Served) -> None:
+def test_a_connection_releases_the_memory_of_its_largest_response(server: ConfiguredServer) -> None:
     before, count = server.resident(), 50
     with ExitStack() as connections:
         for _ in range(count):

@@ -29,7 +29,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ctrlmgr"
 Headers = Sequence[tuple[str, str]]
 
 
-class Attacked:
+class ServerWithConnections:
     """A server, and open connections to the server."""
 
     def __init__(self, server: ServerProcess) -> None:
@@ -72,14 +72,14 @@ class Attacked:
 
 
 @pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerWithConnections]:
     folder: Path = tmp_path_factory.mktemp("attacked")
     tokens = folder / "users.csv"
     tokens.write_text(TOKENS)
     tokens.chmod(0o600)
     flags = ("--token-auth-file", str(tokens), "--enable-admission-plugins=NodeRestriction")
     with ServerProcess(folder, *flags) as server:
-        attacked = Attacked(server)
+        attacked = ServerWithConnections(server)
         yield attacked
         attacked.close()
 
@@ -88,7 +88,7 @@ READ = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_an_open_connection_loses_revoked_rights(attacked: Attacked) -> None:
+def test_an_open_connection_loses_revoked_rights(attacked: ServerWithConnections) -> None:
     for _ in range(10):
         attacked.grant("ann", "flips", READ)
         assert attacked.ask("ann", "GET", MAPS)[0] == 200
@@ -110,7 +110,7 @@ def test_an_open_connection_loses_revoked_rights(attacked: Attacked) -> None:
     ],
     ids=lambda headers: ",".join(value for _, value in headers),
 )
-def test_a_client_cannot_become_another_user(attacked: Attacked, headers: Headers) -> None:
+def test_a_client_cannot_become_another_user(attacked: ServerWithConnections, headers: Headers) -> None:
     assert attacked.ask("eve", "GET", MAPS, headers=headers)[0] == 403
 
 
@@ -124,11 +124,11 @@ def test_a_client_cannot_become_another_user(attacked: Attacked, headers: Header
     ],
     ids=lambda headers: headers[0][0],
 )
-def test_no_header_grants_further_rights(attacked: Attacked, headers: Headers) -> None:
+def test_no_header_grants_further_rights(attacked: ServerWithConnections, headers: Headers) -> None:
     assert attacked.ask("eve", "GET", MAPS, headers=headers)[0] in (400, 401, 403)
 
 
-def test_a_chain_of_impersonation_ends_at_its_first_link(attacked: Attacked) -> None:
+def test_a_chain_of_impersonation_ends_at_its_first_link(attacked: ServerWithConnections) -> None:
     bob = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["ann"]}
     attacked.grant("eve", "as-ann", bob)
     attacked.grant("ann", "as-all", {**bob, "resourceNames": ["root"]})
@@ -143,7 +143,7 @@ def test_a_chain_of_impersonation_ends_at_its_first_link(attacked: Attacked) -> 
 
 @pytest.mark.parametrize("user", ["fake", "colon", "stray"])
 @pytest.mark.parametrize("path", [MAPS, "/api/v1/secrets", LEASE, "/api/v1/nodes/one"])
-def test_a_name_alone_grants_no_right(attacked: Attacked, user: str, path: str) -> None:
+def test_a_name_alone_grants_no_right(attacked: ServerWithConnections, user: str, path: str) -> None:
     assert attacked.ask(user, "GET", path)[0] == 403
     assert attacked.ask(user, "DELETE", path)[0] == 403
 
@@ -165,11 +165,11 @@ def test_a_name_alone_grants_no_right(attacked: Attacked, user: str, path: str) 
         "/ui//api/stats",
     ],
 )
-def test_no_notation_of_a_path_bypasses_authorization(attacked: Attacked, path: str) -> None:
+def test_no_notation_of_a_path_bypasses_authorization(attacked: ServerWithConnections, path: str) -> None:
     assert attacked.ask("eve", "GET", path)[0] in (301, 400, 403, 404)
 
 
-def test_a_name_in_a_selector_is_the_authorized_one(attacked: Attacked) -> None:
+def test_a_name_in_a_selector_is_the_authorized_one(attacked: ServerWithConnections) -> None:
     mine = {"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"]}
     attacked.grant("ann", "mine", mine)
     assert attacked.ask("ann", "GET", f"{MAPS}?fieldSelector=metadata.name%3Dmine")[0] == 200
@@ -198,7 +198,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image":
         ("POST", f"{RBAC}/clusterrolebindings", {"metadata": {"name": "mine"}}),
     ],
 )
-def test_a_node_cannot_exceed_its_rights(attacked: Attacked, method: str, path: str, body: Any) -> None:
+def test_a_node_cannot_exceed_its_rights(attacked: ServerWithConnections, method: str, path: str, body: Any) -> None:
     code, text = attacked.ask("node", method, path, body)
     assert code == 403, text
 
@@ -212,7 +212,7 @@ def test_a_node_cannot_exceed_its_rights(attacked: Attacked, method: str, path: 
         [{"verbs": ["create"], "apiGroups": [""], "resources": ["serviceaccounts/token"]}],
     ],
 )
-def test_a_role_cannot_escalate_its_authors_rights(attacked: Attacked, rules: list[Any]) -> None:
+def test_a_role_cannot_escalate_its_authors_rights(attacked: ServerWithConnections, rules: list[Any]) -> None:
     own = {"verbs": ["create", "update", "patch"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"]}
     attacked.grant("eve", "writes-roles", own)
     role = {"metadata": {"name": "more"}, "rules": rules}
@@ -230,7 +230,7 @@ def test_a_role_cannot_escalate_its_authors_rights(attacked: Attacked, rules: li
     attacked.revoke("writes-roles")
 
 
-def test_clients_cannot_take_the_leader_lease(attacked: Attacked) -> None:
+def test_clients_cannot_take_the_leader_lease(attacked: ServerWithConnections) -> None:
     leases = {"verbs": ["*"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     attacked.grant("eve", "leases", leases)
     code = 409  # valid as long as the leader renews it between the two requests

@@ -30,7 +30,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NAMES = ("a", "password", "tls.key")
 
 
-class Story:
+class SecretHistory:
     """The random history of a Secret; no response may contain a string in `values`."""
 
     def __init__(self, random: Random) -> None:
@@ -92,7 +92,7 @@ def questions(reader: Reader) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_response_of_the_page_contains_a_secrets_value(seed: int, tmp_path: Path) -> None:
-    story = Story(Random(seed))
+    story = SecretHistory(Random(seed))
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=SystemClock(), random=Random(seed), migrate=True)
     story.live(log)
@@ -118,7 +118,7 @@ def test_no_response_of_the_page_contains_a_secrets_value(seed: int, tmp_path: P
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_recording_contains_a_secrets_value(seed: int) -> None:
-    story = Story(Random(seed))
+    story = SecretHistory(Random(seed))
     redaction = Redaction(DEFAULT)
     for revision in range(1, 20):
         written = redaction.applied(Object.from_dict(story.state("u")).at(revision)).wire()
@@ -144,7 +144,7 @@ def test_a_change_of_a_value_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_command_prints_a_secrets_value(seed: int, tmp_path: Path, run: Run) -> None:
-    story = Story(Random(seed))
+    story = SecretHistory(Random(seed))
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=SystemClock(), random=Random(seed), migrate=True)
     story.live(log)

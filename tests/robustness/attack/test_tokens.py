@@ -45,7 +45,7 @@ def server(folder: Path) -> Iterator[Server]:
         yield server
 
 
-class Line:
+class TokenConnection:
     """One open connection, and the credential that the client sends with each request on this connection."""
 
     def __init__(self, server: Server, token: str = "") -> None:
@@ -75,7 +75,7 @@ class Line:
 
 def answered(server: Server, token: str) -> int:
     """Return the status code of a request with a token."""
-    with closing(Line(server, token)) as line:
+    with closing(TokenConnection(server, token)) as line:
         return line.who()[0]
 
 
@@ -102,7 +102,7 @@ def forged(token: str, sign: Callable[[bytes], str], header: dict[str, str], **c
 
 def test_a_tokens_user_can_be_deleted_during_a_connection(server: Server) -> None:
     account(server, "going")
-    with closing(Line(server, token_of(server, "going"))) as line:
+    with closing(TokenConnection(server, token_of(server, "going"))) as line:
         assert line.who() == (201, "system:serviceaccount:default:going")
         assert server.request("DELETE", f"{ACCOUNTS}/going")[0] == 200
         assert line.who()[0] == 401
@@ -123,7 +123,7 @@ def test_a_tokens_bound_object_can_be_recreated(server: Server, kind: str, place
     made = {"metadata": {"name": "bound"}, **body}
     obj = server.create(place, made)
     token = token_of(server, "binding", boundObjectRef=bound_to(kind, obj))
-    with closing(Line(server, token)) as line:
+    with closing(TokenConnection(server, token)) as line:
         assert line.who()[0] == 201
         assert server.request("DELETE", f"{place}/bound?gracePeriodSeconds=0")[0] == 200
         assert line.who()[0] == 401
@@ -142,7 +142,7 @@ def test_a_token_in_a_secret_follows_the_secret_during_a_connection(server: Serv
     place = f"{SECRETS}/kept"
     until(lambda: "token" in server.request("GET", place)[1].get("data", {}))
     token = base64.b64decode(server.request("GET", place)[1]["data"]["token"]).decode()
-    with closing(Line(server, token)) as line:
+    with closing(TokenConnection(server, token)) as line:
         assert line.who() == (201, "system:serviceaccount:default:keeping")
         assert server.request("PATCH", place, {"data": {"token": "b3RoZXI="}})[0] == 200
         assert line.who()[0] == 401
@@ -268,7 +268,7 @@ def test_a_smuggled_request_is_not_answered(server: Server, framing: list[str]) 
 
 def test_a_service_account_cannot_impersonate_others(server: Server) -> None:
     account(server, "climbing")
-    line = Line(server, token_of(server, "climbing"))
+    line = TokenConnection(server, token_of(server, "climbing"))
     for headers in (
         {"Impersonate_User": "system:admin"},
         {"Impersonate_User": "system:serviceaccount:kube-system:namespace-controller"},
@@ -284,7 +284,10 @@ def test_a_line_removed_from_the_token_file_ends_its_connections(folder: Path, s
     file = folder / "tokens.csv"
     file.touch(mode=0o600)
     file.write_text("first-token,jane,7\nsecond-token,joe,8\n")
-    with closing(Line(server, "first-token")) as line, closing(Line(server, "second-token")) as other:
+    with (
+        closing(TokenConnection(server, "first-token")) as line,
+        closing(TokenConnection(server, "second-token")) as other,
+    ):
         until(lambda: line.who() == (201, "jane"))
         assert other.who() == (201, "joe")
         file.write_text("second-token,joe,8\n")

@@ -16,7 +16,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.authentication.authorities import Made, make, subject
+from tests.authentication.authorities import CertificateAndKey, make, subject
 from tests.robustness.hostile.raw import PATIENCE, connect
 from tests.robustness.serving import Site
 
@@ -93,7 +93,7 @@ def _key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def forged(shape: str, count: int) -> list[Made]:
+def forged(shape: str, count: int) -> list[CertificateAndKey]:
     """Return this number of certificates; the first one is the client's own certificate.
 
     `self-issued` certificates have the same subject and key, so that each may have signed any other; a `chain` is

@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     servers: int
 
 
-class Played(NamedTuple):
+class FailoverResult(NamedTuple):
     """The results of all rounds, and the violations in the log."""
 
     found: list[Failover]
@@ -109,7 +109,7 @@ def _databases(kind: str, count: int) -> Iterator[list[tuple[Path, str]]]:
         yield [(folder, stack.enter_context(database_of(cluster))) for folder in folders]
 
 
-def _play(plan: Plan, seed: str, folder: Path, database: str) -> Played:
+def _play(plan: Plan, seed: str, folder: Path, database: str) -> FailoverResult:
     """Run all rounds of one group of servers."""
     dice = random.Random(seed)
     found: list[Failover] = []
@@ -119,7 +119,7 @@ def _play(plan: Plan, seed: str, folder: Path, database: str) -> Played:
             found.append(_round(group, kind, dice))
             taken, acted = found[-1].taken, found[-1].acted
             say(f"{folder.name}, {number + 1}: {kind}, taken after {taken:.2f} s, acted after {acted:.2f} s")
-        return Played(found, group.violations())
+        return FailoverResult(found, group.violations())
 
 
 def _round(group: Group, kind: str, dice: random.Random) -> Failover:

@@ -27,7 +27,7 @@ from tests.robustness.faults.stage import Stage, database_of, members, sqlite_ur
 from tests.robustness.histories.history_cluster import revision_of
 from tests.robustness.histories.tail import AGENT, Tail
 from tests.robustness.verdicts import say, verdict
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
+from tests.robustness.wire import Connection, ConnectionLost, RequestNotSent, Response, path_of
 
 MAPS = "configmaps"
 NAMESPACE = "default"
@@ -38,7 +38,7 @@ _NOBODY = 0.05
 _TIMEOUT = 5
 
 
-class Tally:
+class RequestResults:
     """The results of all clients' requests."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Client:
     to the other server.
     """
 
-    def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
+    def __init__(self, stage: Stage, tally: RequestResults, number: int) -> None:
         self._stage = stage
         self._tally = tally
         self._number = number
@@ -78,21 +78,21 @@ class Client:
             await asyncio.sleep(_PAUSE)
         self._connection.close()
 
-    def _is(self, answer: Answer, code: int, name: str) -> bool:
+    def _is(self, answer: Response, code: int, name: str) -> bool:
         self._tally.done += 1
         if answer.code != code:
             self._tally.wrong.append(f"{name} was answered {answer.code}: {answer.body[:200]!r}")
         return answer.code == code
 
-    async def _ask(self, method: str, path: str, body: object = None, *, agent: str = "rolling") -> Answer | None:
+    async def _ask(self, method: str, path: str, body: object = None, *, agent: str = "rolling") -> Response | None:
         """Return the first response without Retry-After; return None if a request was lost, which is a violation."""
         while True:
             try:
                 answer = await self._connection.request(method, path, body, agent=agent)
-            except Unsent:
+            except RequestNotSent:
                 await self._move_on()
                 continue
-            except Lost as error:
+            except ConnectionLost as error:
                 self._tally.wrong.append(f"{method} {path} was lost: {error}")
                 await self._move_on()
                 return None
@@ -117,7 +117,7 @@ class Informer:
     event.
     """
 
-    def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
+    def __init__(self, stage: Stage, tally: RequestResults, number: int) -> None:
         self._stage = stage
         self._tally = tally
         self._at = number
@@ -133,9 +133,9 @@ class Informer:
             query = {"watch": "true", "resourceVersion": str(self._cursor or 1), "timeoutSeconds": str(_TIMEOUT)}
             try:
                 await self._read(connection.lines(path_of(MAPS, NAMESPACE, "", query)))
-            except Unsent:
+            except RequestNotSent:
                 await asyncio.sleep(_NOBODY)
-            except Lost as error:
+            except ConnectionLost as error:
                 self._tally.wrong.append(f"a watch was cut: {error}")
 
     async def _read(self, lines: AsyncIterator[bytes]) -> None:
@@ -160,7 +160,7 @@ class Plan(NamedTuple):
     seed: int = 1
 
 
-def roll(stage: Stage, plan: Plan) -> tuple[Tally, list[str]]:
+def roll(stage: Stage, plan: Plan) -> tuple[RequestResults, list[str]]:
     """Restart the running servers in turn while clients send requests; return the results and the violations."""
     tail = Tail(stage.url, stage.folder)
     try:
@@ -178,8 +178,8 @@ def roll(stage: Stage, plan: Plan) -> tuple[Tally, list[str]]:
     return tally, wrong
 
 
-async def _roll(stage: Stage, plan: Plan) -> tuple[Tally, Sequence[Informer]]:
-    tally, stop, stop_watching = Tally(), asyncio.Event(), asyncio.Event()
+async def _roll(stage: Stage, plan: Plan) -> tuple[RequestResults, Sequence[Informer]]:
+    tally, stop, stop_watching = RequestResults(), asyncio.Event(), asyncio.Event()
     informers = [Informer(stage, tally, number) for number in range(2)]
     dice = random.Random(plan.seed)
     async with asyncio.TaskGroup() as watchers:
@@ -198,7 +198,7 @@ async def _roll(stage: Stage, plan: Plan) -> tuple[Tally, Sequence[Informer]]:
     return tally, informers
 
 
-def _missing(tally: Tally, informers: Sequence[Informer], tail: Tail) -> Iterator[str]:
+def _missing(tally: RequestResults, informers: Sequence[Informer], tail: Tail) -> Iterator[str]:
     logged = [event for event in tail.log if event.resource == MAPS and event.write in tally.created]
     if sorted((event.name, event.revision) for event in logged) != sorted(tally.created.items()):
         yield "what is in the log is not what was acknowledged"

@@ -9,7 +9,7 @@ import pytest
 from tests.robustness.checks import check
 from tests.robustness.failover.replicated import ReplicatedPostgres
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Plan, Setting, run
+from tests.robustness.histories.run import Plan, RunSetup, run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -23,7 +23,7 @@ def test_clients_of_two_servers_lose_and_repeat_nothing(tmp_path: Path) -> None:
             both.stop_primary("kill")
             both.promote()
 
-        history = run(plan, Setting(tmp_path, both.url, 2, fail_over))
+        history = run(plan, RunSetup(tmp_path, both.url, 2, fail_over))
     assert check(history) == []
     [fault] = history.faults
     acknowledged = [write for write in history.writes if write.acknowledged]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
-from tests.robustness.faults.injections import INJECTIONS, POSTGRESQL, SQLITE, Ground
-from tests.robustness.faults.machine import Missing
+from tests.robustness.faults.injections import INJECTIONS, POSTGRESQL, SQLITE, RoundResources
+from tests.robustness.faults.machine import FaultUnsupported
 from tests.robustness.faults.round import Outcome, Row
 from tests.robustness.verdicts import say
 
@@ -78,10 +78,10 @@ def _row(
     folder = Path(tempfile.mkdtemp(prefix=f"ctrlmgr-fault-{name}-"))
     folder.chmod(0o755)  # a database server that does not run as root has its files there
     began, wrong = time.monotonic(), list[str]()
-    row = Row([INJECTIONS[name](Ground(folder, dice, cluster))] * rounds, dice.getrandbits(32))
+    row = Row([INJECTIONS[name](RoundResources(folder, dice, cluster))] * rounds, dice.getrandbits(32))
     try:
         wrong = row.play()
-    except Missing as missing:
+    except FaultUnsupported as missing:
         say(f"row {number}: {name}: skipped, {missing}")
     for outcome in row.outcomes:
         acknowledged, recovery = outcome.acknowledged, outcome.recovery

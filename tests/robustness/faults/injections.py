@@ -23,7 +23,7 @@ from tests.robustness.faults.stage import DEFAULT_LEASE, LEASE, SHORT, Member, S
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
 
-class Ground(NamedTuple):
+class RoundResources(NamedTuple):
     """The resources of a round: its folder, its random generator and its database."""
 
     folder: Path
@@ -34,7 +34,7 @@ class Ground(NamedTuple):
     """Whether the waiting times in the round must be as short as possible."""
 
 
-class Struck(NamedTuple):
+class AffectedServer(NamedTuple):
     """The affected server and the type of the fault, as in a history's `Fault`; the server -1
     stands for the database.
     """
@@ -51,7 +51,7 @@ class Injection:
     databases: ClassVar[tuple[str, ...]] = (SQLITE, POSTGRESQL)
     flags: tuple[str, ...] = SHORT
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: RoundResources) -> None:
         """Prepare to inject the fault into a round with these resources."""
         self.ground = ground
         self.dice = ground.dice
@@ -70,9 +70,9 @@ class Injection:
         """Return the servers of the round, which use a database."""
         return Stage(self.ground.folder, url, stage.members(self.ground.folder, url, self.count, *self.flags))
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         """Inject the fault; return when the fault has ended."""
-        return Struck("none", 0, "nothing")
+        return AffectedServer("none", 0, "nothing")
 
     def heal(self, at: Stage) -> None:
         """Repair the parts that do not recover by themselves."""
@@ -94,11 +94,11 @@ class Kill(Injection):
     name = "kill"
     _server = 0
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         self._server = self.choose(at, leader=0.6)
         at.members[self._server].kill()
         away = self.last(0.0, 2.0)
-        return Struck("kill", self._server, f"server {self._server}, away for {away:.1f} s")
+        return AffectedServer("kill", self._server, f"server {self._server}, away for {away:.1f} s")
 
     def heal(self, at: Stage) -> None:
         at.members[self._server].start()
@@ -112,20 +112,20 @@ class Freeze(Injection):
     name = "stop"
     _server = 0
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: RoundResources) -> None:
         super().__init__(ground)
         is_long = self.dice.random() < 0.1 and not ground.is_short
         self._lease = DEFAULT_LEASE if is_long else LEASE
         self.flags = () if self._lease == DEFAULT_LEASE else SHORT
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         self._server = self.choose(at, leader=0.8)
         freeze(at.members[self._server].pid)
         holds_turn = not can_be_written(at.url)
         seconds = self.last(self._lease * 1.05, self._lease * 1.3)
         told = f"server {self._server}, for {seconds:.1f} s" + (", having the turn to write" if holds_turn else "")
         # A process that is frozen with the write lock of a SQLite file blocks all others.
-        return Struck("database", -1, told) if holds_turn else Struck(self._kind, self._server, told)
+        return AffectedServer("database", -1, told) if holds_turn else AffectedServer(self._kind, self._server, told)
 
     @property
     def _kind(self) -> str:
@@ -151,14 +151,14 @@ class TurnClock(Injection):
         ]
         return Stage(folder, url, members)
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         turned = self._clocks if self.dice.random() < 0.3 else [self._clocks[self.choose(at, leader=0.6)]]
         jumps = [self.dice.choice(self._JUMPS) for _ in range(3)]
         for jump in jumps:
             for clock in turned:
                 clock.turn(jump)
             self.last(0.2, 1.5)
-        return Struck("clock", -1, f"{len(turned)} clocks, by {', '.join(f'{jump:+d} s' for jump in jumps)}")
+        return AffectedServer("clock", -1, f"{len(turned)} clocks, by {', '.join(f'{jump:+d} s' for jump in jumps)}")
 
     def heal(self, at: Stage) -> None:
         for clock in self._clocks:
@@ -171,11 +171,11 @@ class RestartDatabase(Injection):
     name = "restart-db"
     databases = (POSTGRESQL,)
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         mode = self.dice.choice(("fast", "immediate"))
         self._cluster.stop(mode)
         away = self.last(0.0, 3.0)
-        return Struck("database", -1, f"{mode}, away for {away:.1f} s")
+        return AffectedServer("database", -1, f"{mode}, away for {away:.1f} s")
 
     def heal(self, at: Stage) -> None:
         self._cluster.start()
@@ -194,13 +194,13 @@ class CutConnections(Injection):
     name = "cut"
     databases = (POSTGRESQL,)
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         way = self.dice.choice((self._some, self._all, self._reset))
         times = self.dice.choice((1, 1, 3, 8))
         for _ in range(times):
             way(at)
             self.last(0.0, 0.4)
-        return Struck("database", -1, f"{way.__name__.removeprefix('_')}, {times} times")
+        return AffectedServer("database", -1, f"{way.__name__.removeprefix('_')}, {times} times")
 
     def _some(self, at: Stage) -> None:
         self._end(at, f"random() < {self.dice.choice((0.2, 0.5))}")
@@ -241,14 +241,14 @@ class Promote(Injection):
             self._has_standby = True
             yield self.on(self._pair.url)
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         self._join()
         mode = self.dice.choice(("fast", "immediate", "kill"))
         self._pair.stop_primary(mode)
         away = self.last(0.0, 2.0)
         self._pair.promote()
         self._has_standby = False
-        return Struck("database", -1, f"{mode}, promoted after {away:.1f} s")
+        return AffectedServer("database", -1, f"{mode}, promoted after {away:.1f} s")
 
     def heal(self, at: Stage) -> None:
         if self.dice.random() < 0.5:
@@ -278,10 +278,10 @@ class FillDisk(Injection):
             stack.enter_context(self._cluster)
             yield self.on(stack.enter_context(stage.database_of(self._cluster)))
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         self._disk.fill()
         full = self.last(0.5, 5.0)
-        return Struck("database", -1, f"for {full:.1f} s")
+        return AffectedServer("database", -1, f"for {full:.1f} s")
 
     def heal(self, at: Stage) -> None:
         self._disk.empty()
@@ -311,12 +311,12 @@ class Partition(Injection):
         far = Member(folder / "server-1", "--database", url, *self.flags, namespace=network.far, address=network.server)
         return Stage(folder, url, [near, far])
 
-    def strike(self, at: Stage) -> Struck:
+    def strike(self, at: Stage) -> AffectedServer:
         seen, led = self.dice.random() < 0.5, at.leader() == 1
         self._network.cut(at_our_end=seen)
         seconds = self.last(1.0, 7.0)
         how = "by its own end" if seen else "in silence"
-        return Struck("kill", 1, f"{how}, for {seconds:.1f} s" + (", while it led" if led else ""))
+        return AffectedServer("kill", 1, f"{how}, for {seconds:.1f} s" + (", while it led" if led else ""))
 
     def heal(self, at: Stage) -> None:
         self._network.mend()

@@ -3,7 +3,7 @@ can be changed.
 
 Guarantees: the machine's own network is not changed, because all created addresses are in new network namespaces. All
 resources that the module creates are removed at the end. If the machine does not support or permit a fault, the module
-raises `Missing` with the reason.
+raises `FaultUnsupported` with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIBRARIES = (Path(__file__).parents[3] / ".venv" / "faketime", Path("/usr/lib")
 _numbers = itertools.count(1)
 
 
-class Missing(CtrlmgrError):
+class FaultUnsupported(CtrlmgrError):
     """Raised if this machine does not support a fault."""
 
 
@@ -36,7 +36,8 @@ class Network:
     connections.
 
     The namespace `near` contains the database and the clients, and the namespace `far` contains one server. The class
-    is a context manager; it raises `Missing` if `ip` is not installed or the process lacks the necessary rights.
+    is a context manager; it raises `FaultUnsupported` if `ip` is not installed or the process lacks the
+    necessary rights.
     """
 
     database = _NEAR.format(1)
@@ -86,7 +87,7 @@ class Network:
     def close(self) -> None:
         """Remove the namespaces."""
         for namespace in (self.near, self.far):
-            with suppress(Missing):
+            with suppress(FaultUnsupported):
                 _run("ip", "netns", "delete", namespace)
 
 
@@ -98,7 +99,7 @@ def inside(namespace: str) -> Iterator[None]:
     other = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         if libc.setns(other, _CLONE_NEWNET):
-            raise Missing(f"setns: {os.strerror(ctypes.get_errno())}")
+            raise FaultUnsupported(f"setns: {os.strerror(ctypes.get_errno())}")
         yield
     finally:
         libc.setns(own, _CLONE_NEWNET)
@@ -121,7 +122,7 @@ class SmallDisk:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        with suppress(Missing):
+        with suppress(FaultUnsupported):
             _run("umount", "--lazy", str(self.folder))
 
     def fill(self) -> None:
@@ -142,7 +143,7 @@ class WallClock:
     """
 
     def __init__(self, file: Path) -> None:
-        """Store the offset of the clock in `file`; raises `Missing` if libfaketime is not installed."""
+        """Store the offset of the clock in `file`; raises `FaultUnsupported` if libfaketime is not installed."""
         self._file = file
         self._library = _find_library()
         self.turn(0)
@@ -170,12 +171,12 @@ def _find_library() -> Path:
     for place in _LIBRARIES:
         for found in sorted(place.glob("**/faketime/libfaketimeMT.so.1")):
             return found
-    raise Missing("there is no libfaketime (Debian's package libfaketime)")
+    raise FaultUnsupported("there is no libfaketime (Debian's package libfaketime)")
 
 
 def _run(program: str, *arguments: str) -> None:
     if shutil.which(program) is None:
-        raise Missing(f"there is no program {program}")
+        raise FaultUnsupported(f"there is no program {program}")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Missing(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
+        raise FaultUnsupported(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")

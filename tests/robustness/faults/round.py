@@ -17,9 +17,9 @@ import uvloop
 
 from tests.robustness.checks import check
 from tests.robustness.failover.leaders import violations
-from tests.robustness.faults.injections import Injection, Struck
+from tests.robustness.faults.injections import AffectedServer, Injection
 from tests.robustness.faults.judging import converged, settle, verified
-from tests.robustness.faults.machine import Missing
+from tests.robustness.faults.machine import FaultUnsupported
 from tests.robustness.faults.stage import Member, Stage
 from tests.robustness.histories.history import History
 from tests.robustness.histories.history_cluster import NAMESPACES, HistoryCluster
@@ -64,7 +64,7 @@ class Row:
         """The results of the rounds so far."""
 
     def play(self) -> list[str]:
-        """Run the rounds; return the violations, including errors that the rounds raised. Raises `Missing`."""
+        """Run the rounds; return the violations, including errors that the rounds raised. Raises `FaultUnsupported`."""
         with ExitStack() as stack:
             stage = None
             try:
@@ -75,7 +75,7 @@ class Row:
                 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                     history = runner.run(self._run(stage, tail))
                 wrong = list(self._judge(stage, tail, history))
-            except Missing:
+            except FaultUnsupported:
                 raise
             except Exception:  # any error is reported with the rounds in which it occurred
                 return [traceback.format_exc(), *(_logs(stage) if stage else ())]
@@ -135,7 +135,7 @@ class Row:
                 yield f"log: server {number} logs {member.log[member.log.index('Traceback') :][:_TOLD]}"
 
 
-async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> tuple[Struck, float]:
+async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> tuple[AffectedServer, float]:
     fault = world.fault("database", -1)  # until the fault is known
     struck = await asyncio.to_thread(injection.strike, stage)
     fault.kind, fault.server = struck.kind, struck.server

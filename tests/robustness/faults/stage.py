@@ -18,7 +18,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults.machine import inside
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 SHORT = (
     *("--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s"),
@@ -32,7 +32,7 @@ TEMPLATE = "faults_template"
 _numbers = itertools.count(1)
 
 
-class Member(Served):
+class Member(ConfiguredServer):
     """One of the servers; it runs in a network namespace if one is given."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Member(Served):
         namespace: str = "",
         address: str = "127.0.0.1",
     ) -> None:
-        """Create the server as `Served` does; it listens on a port of `address`."""
+        """Create the server as `ConfiguredServer` does; it listens on a port of `address`."""
         folder.mkdir()
         super().__init__(folder, *arguments)
         self._variables = dict(variables or {})

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.robustness.histories.history import Fault, History
-from tests.robustness.serving import Served, Site
+from tests.robustness.serving import ConfiguredServer, Site
 from tests.robustness.wire import Connection
 
 RESOURCES = ("configmaps", "services")
@@ -18,7 +18,7 @@ NAMES = tuple(f"hot-{number}" for number in range(5))
 COLORS = ("red", "green", "blue", "")
 
 
-class Place(NamedTuple):
+class ObjectKey(NamedTuple):
     """The namespace and name that identify an object."""
 
     resource: str
@@ -29,13 +29,13 @@ class Place(NamedTuple):
 class HistoryCluster:
     """The state of a run; see the module's docstring. All methods are called on one event loop."""
 
-    def __init__(self, servers: Sequence[Served], seed: int) -> None:
+    def __init__(self, servers: Sequence[ConfiguredServer], seed: int) -> None:
         self.servers = servers
         self.sites: list[Site] = [server.site for server in servers]
         self.history = History(seed, self.now())
         self.newest = 0
         """The newest revision that any response contained."""
-        self.seen: dict[Place, int] = {}
+        self.seen: dict[ObjectKey, int] = {}
         """The last revision of each object that a client received."""
         self.loaded = True
         """Whether writers, readers and casual watchers continue to run."""

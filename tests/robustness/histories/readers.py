@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.robustness.histories.history import Item, Page, Read, Selection, digest_of
 from tests.robustness.histories.history_cluster import COLORS, NAMES, NAMESPACES, RESOURCES, HistoryCluster, revision_of
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
+from tests.robustness.wire import Connection, ConnectionLost, RequestNotSent, Response, closing, path_of
 
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _WAYS = ("get", "get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged")
@@ -42,9 +42,9 @@ class Reader:
         try:
             await self._read(read)
             self._dreams = self._dreams and read.pages[-1].code != 504
-        except Unsent:
+        except RequestNotSent:
             await asyncio.sleep(0.05)
-        except Lost:
+        except ConnectionLost:
             return  # the answer contains no data
 
     def _choose(self) -> Read:
@@ -112,7 +112,7 @@ class Reader:
         return dict(answer.fields)
 
 
-def page_of(read: Read, answer: Answer, called: int, returned: int) -> Page:
+def page_of(read: Read, answer: Response, called: int, returned: int) -> Page:
     """Return the objects in a response in the form in which a history stores them."""
     if answer.code != 200:
         return Page(called, returned, answer.code, 0, [])

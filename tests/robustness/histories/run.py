@@ -16,8 +16,8 @@ from tests.robustness.histories.history_cluster import NAMESPACES, RESOURCES, Hi
 from tests.robustness.histories.readers import Reader, page_of
 from tests.robustness.histories.tail import Tail
 from tests.robustness.histories.watchers import Informer, Watcher
-from tests.robustness.histories.writers import Last, Writer, write_the_last
-from tests.robustness.serving import Served
+from tests.robustness.histories.writers import FinalObject, Writer, write_the_last
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.wire import path_of
 
 _END = 15.0
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     compact_every: float = 0.5
 
 
-class Setting(NamedTuple):
+class RunSetup(NamedTuple):
     """The servers, clients and files of a run."""
 
     folder: Path
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
     settings: str = ""
 
 
-def run(plan: Plan, setting: Setting) -> History:
+def run(plan: Plan, setting: RunSetup) -> History:
     """Perform the run; raise AssertionError if a server does not start, does not stop, or does not accept a necessary
     write.
     """
@@ -86,14 +86,14 @@ def tracebacks(log: str) -> list[str]:
     return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
 
-def server_of(setting: Setting, number: int = 0) -> Served:
+def server_of(setting: RunSetup, number: int = 0) -> ConfiguredServer:
     """Return a server for a run; the server is not started yet."""
     folder = setting.folder / f"server-{number}"
     folder.mkdir()
-    return Served(folder, "--database", setting.database, settings=setting.settings)
+    return ConfiguredServer(folder, "--database", setting.database, settings=setting.settings)
 
 
-async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Tail) -> History:
+async def _run(plan: Plan, setting: RunSetup, servers: Sequence[ConfiguredServer], tail: Tail) -> History:
     world = HistoryCluster(servers, plan.seed)
     for namespace in NAMESPACES:
         code, answer = servers[0].request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -133,7 +133,7 @@ async def _warm_up(plan: Plan, world: HistoryCluster) -> None:
         await asyncio.sleep(0.1)
 
 
-async def reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
+async def reach(informers: Sequence[Informer], last: Sequence[FinalObject]) -> None:
     """Wait until every informer has received its events; the checks later report the informers that have not."""
     deadline = asyncio.get_running_loop().time() + _END
     while asyncio.get_running_loop().time() < deadline:

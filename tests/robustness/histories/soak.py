@@ -19,7 +19,7 @@ from tests.robustness.checks import check
 from tests.robustness.checks.coverage import acknowledged_rate, gaps
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.history import History
-from tests.robustness.histories.run import Plan, Setting, run
+from tests.robustness.histories.run import Plan, RunSetup, run
 from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.verdicts import say, verdict
 
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def _setting(arguments: argparse.Namespace) -> Iterator[Setting]:
+def _setting(arguments: argparse.Namespace) -> Iterator[RunSetup]:
     settings = f"[watch_cache]\ncapacity = {arguments.window}\n"
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-soak-") as name:
         folder = Path(name)

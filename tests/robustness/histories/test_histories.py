@@ -15,7 +15,7 @@ from tests.robustness.checks import check
 from tests.robustness.checks.coverage import gaps
 from tests.robustness.disturbing import ALL
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Plan, Setting, run
+from tests.robustness.histories.run import Plan, RunSetup, run
 from tests.robustness.places import on_postgres, on_sqlite
 
 RATE = 10.0
@@ -34,7 +34,7 @@ FORGOTTEN = "there was no watch of the forgotten"
 
 
 def assert_sound(
-    places: Callable[[Path], AbstractContextManager[Setting]],
+    places: Callable[[Path], AbstractContextManager[RunSetup]],
     folder: Path,
     faults: Collection[str] = ALL,
     spared: Collection[str] = (),

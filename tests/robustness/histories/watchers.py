@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from tests.robustness.histories.history import BOOKMARK, ERROR, Delivery, Page, Read, Selection, Watch, digest_of
-from tests.robustness.histories.history_cluster import RESOURCES, HistoryCluster, Place, revision_of
+from tests.robustness.histories.history_cluster import RESOURCES, HistoryCluster, ObjectKey, revision_of
 from tests.robustness.histories.readers import choose_selection, page_of
-from tests.robustness.histories.writers import Last
-from tests.robustness.wire import Connection, Lost, Unsent, path_of
+from tests.robustness.histories.writers import FinalObject
+from tests.robustness.wire import Connection, ConnectionLost, RequestNotSent, path_of
 
 _INITIAL_END = "k8s.io/initial-events-end"
 _FAR = 100
@@ -74,7 +74,7 @@ class Informer:
         self._selection = Selection() if number % 2 else choose_selection(self._random)
         self._current: Watch | None = None
 
-    def has(self, last: Last) -> bool:
+    def has(self, last: FinalObject) -> bool:
         """Return whether the informer has received an object; an object that the informer does not select counts as
         received.
         """
@@ -136,7 +136,7 @@ class Informer:
         called = self._world.now()
         try:
             answer = await connection.request("GET", path)
-        except (Unsent, Lost):
+        except (RequestNotSent, ConnectionLost):
             return None
         finally:
             connection.close()
@@ -171,13 +171,13 @@ async def follow(world: HistoryCluster, watch: Watch, leave_after: float | None)
         left = reading.cancel()
         ending.cancel()
         (failure,) = await asyncio.gather(reading, return_exceptions=True)
-    if isinstance(failure, Unsent):
+    if isinstance(failure, RequestNotSent):
         await asyncio.sleep(0.05)
         return
     watch.ended_at = world.now()
-    watch.ended = "left" if left else "cut" if isinstance(failure, Lost) else "clean"
+    watch.ended = "left" if left else "cut" if isinstance(failure, ConnectionLost) else "clean"
     world.history.watches.append(watch)
-    if failure is not None and not isinstance(failure, Lost | asyncio.CancelledError):
+    if failure is not None and not isinstance(failure, ConnectionLost | asyncio.CancelledError):
         raise failure
 
 
@@ -191,7 +191,7 @@ async def _read(world: HistoryCluster, connection: Connection, watch: Watch) -> 
         watch.deliveries.append(told)
         if told.type != ERROR:
             world.tell(told.revision)
-            world.seen[Place(watch.resource, told.namespace, told.name)] = told.revision
+            world.seen[ObjectKey(watch.resource, told.namespace, told.name)] = told.revision
         if watch.slow and len(watch.deliveries) % 50 == 1:
             await asyncio.sleep(_SULK)
 

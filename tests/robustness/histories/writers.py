@@ -13,11 +13,11 @@ from tests.robustness.histories.history_cluster import (
     NAMESPACES,
     RESOURCES,
     HistoryCluster,
-    Place,
+    ObjectKey,
     revision_of,
 )
 from tests.robustness.histories.tail import AGENT
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
+from tests.robustness.wire import Connection, ConnectionLost, RequestNotSent, Response, closing, path_of
 
 _VERBS = ("create", "update", "update", "patch", "delete")
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
@@ -50,7 +50,7 @@ class Writer:
     async def _write_something(self) -> None:
         chance = self._random
         resource = RESOURCES[chance.random() < _SERVICES]
-        place = Place(resource, chance.choice(NAMESPACES), chance.choice(NAMES))
+        place = ObjectKey(resource, chance.choice(NAMESPACES), chance.choice(NAMES))
         verb = chance.choice(_VERBS)
         self._count += 1
         write = Write(
@@ -66,7 +66,7 @@ class Writer:
         body = _body(write, chance.choice(COLORS), _PADDING if chance.random() < _PADDED else "")
         await submit(self._world, self._connections[write.server], write, body)
 
-    def _expected(self, verb: str, place: Place) -> int:
+    def _expected(self, verb: str, place: ObjectKey) -> int:
         """Choose the resourceVersion for a write: the newest version that a client has received, or none."""
         if verb in ("create", "patch") or self._random.random() < _STALE:
             return 0
@@ -81,10 +81,10 @@ async def submit(world: HistoryCluster, connection: Connection, write: Write, bo
     write.called = world.now()
     try:
         answer = await connection.request(_METHODS[write.verb], path, body, agent=AGENT + write.id, content_type=kind)
-    except Unsent:
+    except RequestNotSent:
         await asyncio.sleep(0.05)
         return
-    except Lost:
+    except ConnectionLost:
         world.history.writes.append(write)
         return
     write.returned, write.code = world.now(), answer.code
@@ -95,9 +95,9 @@ async def submit(world: HistoryCluster, connection: Connection, write: Write, bo
         write.message = answer.fields["message"]
 
 
-def _learn(world: HistoryCluster, write: Write, answer: Answer) -> None:
+def _learn(world: HistoryCluster, write: Write, answer: Response) -> None:
     fields = answer.fields
-    place = Place(write.resource, write.namespace, write.name)
+    place = ObjectKey(write.resource, write.namespace, write.name)
     if write.verb == "delete":
         world.seen.pop(place, None)
     else:
@@ -122,7 +122,7 @@ def _body(write: Write, color: str, padding: str) -> dict[str, Any]:
     return fields
 
 
-class Last(NamedTuple):
+class FinalObject(NamedTuple):
     """One of the objects that are written at the end of a run."""
 
     resource: str
@@ -132,14 +132,14 @@ class Last(NamedTuple):
     revision: int
 
 
-async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1) -> list[Last]:
+async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1) -> list[FinalObject]:
     """Create an object of each resource in each namespace and with each color; each create must be acknowledged within
     a few attempts.
 
     `ending` is part of the objects' names, to distinguish the objects from those of an earlier call.
     """
     connections = world.connections()
-    written: list[Last] = []
+    written: list[FinalObject] = []
     with closing(connections):
         for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
             server = number % len(connections)
@@ -152,5 +152,5 @@ async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1
                 if write.acknowledged:
                     break
             assert write.acknowledged, f"all is well again, but {write}"
-            written.append(Last(resource, namespace, name, color, write.revision))
+            written.append(FinalObject(resource, namespace, name, color, write.revision))
     return written

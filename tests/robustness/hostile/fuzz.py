@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.robustness.exchange import Exchange
+from tests.robustness.exchange import RequestAndResponse
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.run import server_of
 from tests.robustness.operations import Operation, operations
 from tests.robustness.places import on_sqlite
 from tests.robustness.questions import Question, Questions
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.verdicts import say
 
 GROWTH = 48 << 20
@@ -50,10 +50,10 @@ UNEXPECTED = "Internal error occurred: something unexpected went wrong"
 class Fuzzer:
     """A client that sends requests to a server, and checks the responses."""
 
-    def __init__(self, server: Served, seed: int) -> None:
+    def __init__(self, server: ConfiguredServer, seed: int) -> None:
         """Read the operations of `server` from its OpenAPI documents."""
         self._server = server
-        self._exchange = Exchange(server, "fuzz")
+        self._exchange = RequestAndResponse(server, "fuzz")
         self._choice = random.Random(seed)
         self.operations: list[tuple[Operation, Questions]] = []
         self.answers: Counter[str] = Counter()
@@ -109,7 +109,7 @@ class Fuzzer:
         self._exchange.close()
 
 
-def documents(server: Served) -> list[Any]:
+def documents(server: ConfiguredServer) -> list[Any]:
     """Return the OpenAPI v3 documents of a server."""
     code, index = server.request("GET", "/openapi/v3")
     assert code == 200, index
@@ -142,7 +142,7 @@ def main() -> int:
             server.close()
 
 
-def _run(server: Served, seed: int, seconds: float) -> int:
+def _run(server: ConfiguredServer, seed: int, seconds: float) -> int:
     fuzzer = Fuzzer(server, seed)
     say(f"{len(fuzzer.operations)} operations, {server.resident() >> 20} MiB")
     began, sizes, told = time.monotonic(), list[int](), 0

@@ -17,10 +17,10 @@ from pathlib import Path
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.checks import check
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Plan, Setting, run
+from tests.robustness.histories.run import Plan, RunSetup, run
 from tests.robustness.hostile.mutant_server import MUTANTS, SOUND
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.verdicts import say
 
 TRIES = 3
@@ -33,7 +33,7 @@ _OF_TWO = ("reads_do_not_ask_the_log",)
 
 def main() -> int:
     """Run the named faulty servers, or all faulty servers."""
-    Served.module = "tests.robustness.hostile.mutant_server"
+    ConfiguredServer.module = "tests.robustness.hostile.mutant_server"
     if _is_killed(SOUND):
         say("not even the server as it is passes: the checks say nothing")
         return 1
@@ -63,7 +63,7 @@ def _complaints(name: str, seed: int) -> list[str]:
 
 
 @contextmanager
-def _setting(name: str, folder: Path) -> Iterator[Setting]:
+def _setting(name: str, folder: Path) -> Iterator[RunSetup]:
     if name not in _OF_TWO:
         yield on_sqlite(folder, settings=_WINDOW)
         return

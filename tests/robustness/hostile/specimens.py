@@ -113,7 +113,7 @@ _MICRO_TIMES = ("2026-01-02T03:04:05.123456Z", "9999-12-31T23:59:59.999999-12:00
 _DEEPEST = 12
 
 
-class Specimens:
+class ValueGenerator:
     """A generator of values for one OpenAPI document."""
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.robustness.conftest import HOSTILE
 from tests.robustness.hostile.raw import ask, exchange, head
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.statuses import is_status
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
@@ -89,7 +89,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in BODIES])
-def test_malformed_bodies_are_refused(target: Served, case: Case) -> None:
+def test_malformed_bodies_are_refused(target: ConfiguredServer, case: Case) -> None:
     reply = ask(target.site, "POST", MAPS, case.body)
     assert (reply.code, is_status(reply)) == (case.code, True), reply
     assert case.words in reply.fields["message"]
@@ -99,7 +99,7 @@ def repeated() -> bytes:
     return config_map(rest=b',"data":{"a":"first","a":"last"}')
 
 
-def test_the_last_of_duplicate_keys_counts_and_causes_a_warning(target: Served) -> None:
+def test_the_last_of_duplicate_keys_counts_and_causes_a_warning(target: ConfiguredServer) -> None:
     warned = ask(target.site, "POST", MAPS, repeated())
     assert (warned.code, warned.fields["data"]) == (201, {"a": "last"})
     assert 'duplicate field "data.a"' in warned.headers["warning"].replace("\\", "")
@@ -117,7 +117,7 @@ def chunks(total: int, size: int = 65_536) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_large_bodies_are_refused_in_every_encoding(target: Served, method: str) -> None:
+def test_large_bodies_are_refused_in_every_encoding(target: ConfiguredServer, method: str) -> None:
     path = MAPS if method == "POST" else f"{MAPS}/large"
     types = {"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
     told = exchange(target.site, [head(target.site, method, path, {"content-length": str(LIMIT + 1), **types})])
@@ -128,20 +128,20 @@ def test_large_bodies_are_refused_in_every_encoding(target: Served, method: str)
         assert reply.fields["message"] == f"Request entity is too large: limit is {LIMIT}"
 
 
-def test_an_excessive_content_length_is_refused_at_once(target: Served) -> None:
+def test_an_excessive_content_length_is_refused_at_once(target: ConfiguredServer) -> None:
     for length in (str(1 << 40), "9" * 18):
         reply = exchange(target.site, [head(target.site, "POST", MAPS, {"content-length": length})])
         assert (reply.code, is_status(reply)) == (413, True)
 
 
-def test_a_body_of_exactly_the_limit_is_read(target: Served) -> None:
+def test_a_body_of_exactly_the_limit_is_read(target: ConfiguredServer) -> None:
     small = config_map()
     reply = ask(target.site, "POST", MAPS, small + b" " * (LIMIT - len(small)))
     assert reply.code == 201
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "deflate", "br", "identity, gzip"])
-def test_compressed_bodies_are_refused(target: Served, encoding: str) -> None:
+def test_compressed_bodies_are_refused(target: ConfiguredServer, encoding: str) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     reply = ask(target.site, "POST", MAPS, bomb, {"content-encoding": encoding})
     assert (reply.code, is_status(reply)) == (415, True)
@@ -170,7 +170,7 @@ def amplified() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("kind", "patch", "code"), [pytest.param(*case[1:], id=case[0]) for case in PATCHES])
-def test_invalid_patches_are_refused(target: Served, kind: str, patch: Any, code: int) -> None:
+def test_invalid_patches_are_refused(target: ConfiguredServer, kind: str, patch: Any, code: int) -> None:
     name = fresh()
     assert ask(target.site, "POST", MAPS, json.dumps({"metadata": {"name": name}}).encode()).code == 201
     body = json.dumps(amplified() if patch is None else patch).encode()

@@ -12,7 +12,7 @@ import pytest
 from ctrlmgr.http.size_limits import DEFAULT
 from tests.robustness.conftest import HOSTILE
 from tests.robustness.hostile.raw import PATIENCE, Reply, ask, connect, exchange, head, receive
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
 
@@ -23,17 +23,17 @@ def headers_of(total: int, count: int = 100) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("count", [1, 10, 1000])
-def test_headers_above_a_mebibyte_are_refused(target: Served, count: int) -> None:
+def test_headers_above_a_mebibyte_are_refused(target: ConfiguredServer, count: int) -> None:
     reply = exchange(target.site, [head(target.site, "GET", "/version", headers_of(1_100_000, count))])
     assert reply.code == 431
     assert reply.headers["connection"] == "close"
 
 
-def test_a_path_above_a_mebibyte_is_refused(target: Served) -> None:
+def test_a_path_above_a_mebibyte_is_refused(target: ConfiguredServer) -> None:
     assert exchange(target.site, [head(target.site, "GET", "/" + "a" * 1_100_000)]).code == 431
 
 
-def test_endless_headers_are_refused_while_they_arrive(target: Served) -> None:
+def test_endless_headers_are_refused_while_they_arrive(target: ConfiguredServer) -> None:
     def endless() -> Iterator[bytes]:
         yield b"GET /version HTTP/1.1\r\nhost: x\r\n"
         for number in range(3000):
@@ -42,7 +42,7 @@ def test_endless_headers_are_refused_while_they_arrive(target: Served) -> None:
     assert exchange(target.site, endless()).code == 431
 
 
-def test_headers_of_nearly_a_mebibyte_are_read(target: Served) -> None:
+def test_headers_of_nearly_a_mebibyte_are_read(target: ConfiguredServer) -> None:
     assert ask(target.site, "GET", "/version", headers=headers_of(DEFAULT.head_bytes - 5000)).code == 200
 
 
@@ -80,19 +80,19 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
-def test_ambiguous_requests_are_refused(target: Served, name: str) -> None:
+def test_ambiguous_requests_are_refused(target: ConfiguredServer, name: str) -> None:
     reply = exchange(target.site, [AMBIGUOUS[name]])
     assert reply.code == 400, reply
     assert reply.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize("coding", [b"xchunked", b"gzip, chunked"])
-def test_a_body_with_an_unknown_transfer_encoding_is_refused(target: Served, coding: bytes) -> None:
+def test_a_body_with_an_unknown_transfer_encoding_is_refused(target: ConfiguredServer, coding: bytes) -> None:
     reply = exchange(target.site, [request(b"transfer-encoding: " + coding, body=b"0\r\n\r\n")])
     assert (reply.code, reply.headers["connection"]) == (501, "close")
 
 
-def test_input_without_tls_gets_no_response(target: Served) -> None:
+def test_input_without_tls_gets_no_response(target: ConfiguredServer) -> None:
     for noise in (
         b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n",
         b"\x16\x03\x01\xff\xff" + b"\x00" * 1000,
@@ -106,19 +106,19 @@ def test_input_without_tls_gets_no_response(target: Served) -> None:
                 continue
 
 
-def test_an_unsupported_upgrade_is_ignored(target: Served) -> None:
+def test_an_unsupported_upgrade_is_ignored(target: ConfiguredServer) -> None:
     for protocol in ("websocket", "h2c", "SPDY/3.1"):
         reply = ask(target.site, "GET", "/version", headers={"connection": "Upgrade", "upgrade": protocol})
         assert reply.code == 200
 
 
-def test_a_refused_request_gets_no_100_continue(target: Served) -> None:
+def test_a_refused_request_gets_no_100_continue(target: ConfiguredServer) -> None:
     large = {"expect": "100-continue", "content-length": str(10_000_000)}
     refused = exchange(target.site, [head(target.site, "POST", MAPS, large)])
     assert (refused.code, refused.headers["connection"]) == (413, "close")
 
 
-def test_an_accepted_request_gets_100_continue(target: Served) -> None:
+def test_an_accepted_request_gets_100_continue(target: ConfiguredServer) -> None:
     body = b'{"metadata":{"generateName":"asked-"}}'
     asking = head(target.site, "POST", MAPS, {"expect": "100-continue", "content-length": str(len(body))})
     with connect(target.site) as connection:
@@ -130,7 +130,7 @@ def test_an_accepted_request_gets_100_continue(target: Served) -> None:
         assert receive(connection).code == 200
 
 
-def test_pipelined_requests_are_answered_in_order(target: Served) -> None:
+def test_pipelined_requests_are_answered_in_order(target: ConfiguredServer) -> None:
     one = head(target.site, "GET", "/version", {"content-length": "0"})
     other = head(target.site, "GET", "/nowhere", {"content-length": "0"})
     with connect(target.site) as connection:
@@ -157,7 +157,9 @@ SMUGGLED = b"DELETE /api/v1/namespaces/%b/configmaps/kept HTTP/1.1\r\nhost: x\r\
         ({"connection": "close"}, b""),
     ],
 )
-def test_nothing_is_smuggled_behind_a_request(target: Served, headers: dict[str, str | None], body: bytes) -> None:
+def test_nothing_is_smuggled_behind_a_request(
+    target: ConfiguredServer, headers: dict[str, str | None], body: bytes
+) -> None:
     if target.request("GET", f"{MAPS}/kept")[0] == 404:
         assert target.request("POST", MAPS, {"metadata": {"name": "kept"}})[0] == 201
     hidden = SMUGGLED % (HOSTILE.encode(), f"authorization: Bearer {target.site.token}".encode())
@@ -166,7 +168,7 @@ def test_nothing_is_smuggled_behind_a_request(target: Served, headers: dict[str,
     assert target.request("GET", f"{MAPS}/kept")[0] == 200
 
 
-def test_malformed_input_does_not_interrupt_a_response(target: Served) -> None:
+def test_malformed_input_does_not_interrupt_a_response(target: ConfiguredServer) -> None:
     with connect(target.site) as connection:
         connection.sendall(head(target.site, "GET", f"{MAPS}?watch=true&timeoutSeconds=1"))
         connection.sendall(b"\x00\x01\x02" * 100)
@@ -175,7 +177,7 @@ def test_malformed_input_does_not_interrupt_a_response(target: Served) -> None:
     assert [json.loads(line)["type"] for line in watched.body.splitlines()] == ["ADDED"] * watched.body.count(b"\n")
 
 
-def test_a_connection_with_a_refused_body_can_be_reused(target: Served) -> None:
+def test_a_connection_with_a_refused_body_can_be_reused(target: ConfiguredServer) -> None:
     with connect(target.site) as connection:
         connection.sendall(head(target.site, "POST", MAPS, {"content-length": "4000000"}))
         assert receive(connection).code == 413
@@ -185,11 +187,11 @@ def test_a_connection_with_a_refused_body_can_be_reused(target: Served) -> None:
         assert receive(connection).code == 200
 
 
-def test_blank_lines_before_a_request_are_skipped(target: Served) -> None:
+def test_blank_lines_before_a_request_are_skipped(target: ConfiguredServer) -> None:
     assert exchange(target.site, [b"\r\n\r\n", head(target.site, "GET", "/version")]).code == 200
 
 
-def test_many_silent_clients_do_not_block_others(target: Served) -> None:
+def test_many_silent_clients_do_not_block_others(target: ConfiguredServer) -> None:
     with ExitStack() as stack:
         for number in range(150):
             plain = socket.create_connection((target.site.host, target.site.port), timeout=PATIENCE)
@@ -202,14 +204,14 @@ def test_many_silent_clients_do_not_block_others(target: Served) -> None:
         assert ask(target.site, "GET", MAPS).code == 200
 
 
-def test_an_incomplete_body_is_discarded(target: Served) -> None:
+def test_an_incomplete_body_is_discarded(target: ConfiguredServer) -> None:
     for _ in range(20):
         with connect(target.site) as connection:
             connection.sendall(head(target.site, "POST", MAPS, {"content-length": "1000"}) + b'{"metadata":')
     assert ask(target.site, "GET", MAPS).code == 200
 
 
-def test_an_early_response_arrives_while_the_client_still_sends(target: Served) -> None:
+def test_an_early_response_arrives_while_the_client_still_sends(target: ConfiguredServer) -> None:
     def all_of_it() -> Iterator[bytes]:
         yield head(target.site, "POST", MAPS, {"content-length": str(20_000_000)})
         for _ in range(20):

@@ -13,7 +13,7 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates, issue_client_certificate
 from tests.robustness.hostile.raw import Reply, ask, connect, head, receive
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.statuses import is_status
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -65,13 +65,13 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_every_user_can_read_health_and_version(target: Served, path: str) -> None:
+def test_every_user_can_read_health_and_version(target: ConfiguredServer, path: str) -> None:
     assert ask(target.site, "GET", path, headers={"authorization": None}).code == 200
     assert ask(target.site, "POST", path, headers={"authorization": None}).code == 403
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_authenticated_users_can_read_nothing_else(target: Served, path: str) -> None:
+def test_authenticated_users_can_read_nothing_else(target: ConfiguredServer, path: str) -> None:
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
         reply = ask(target.site, method, path, headers={"authorization": None})
         assert (reply.code, is_status(reply)) == (403, True), (method, reply)
@@ -79,7 +79,7 @@ def test_authenticated_users_can_read_nothing_else(target: Served, path: str) ->
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_unknown_tokens_are_refused(target: Served, name: str) -> None:
+def test_unknown_tokens_are_refused(target: ConfiguredServer, name: str) -> None:
     real = target.site.token
     token = {"the first half": real[:32], "another case": real.upper()}.get(name, TOKENS[name])
     for path in (MAPS, "/readyz", "/nowhere"):
@@ -88,11 +88,11 @@ def test_unknown_tokens_are_refused(target: Served, name: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4=", "Negotiate x", "", "bearer\t"])
-def test_invalid_tokens_are_refused(target: Served, value: str) -> None:
+def test_invalid_tokens_are_refused(target: ConfiguredServer, value: str) -> None:
     assert ask(target.site, "GET", MAPS, headers={"authorization": value}).code in (401, 403)
 
 
-def test_a_claimed_identity_without_credentials_is_ignored(target: Served) -> None:
+def test_a_claimed_identity_without_credentials_is_ignored(target: ConfiguredServer) -> None:
     claims = {"impersonate-user": "system:admin", "impersonate-group": "system:masters"}
     headers = {"authorization": None, "x-remote-user": "system:admin", "x-remote-group": "system:masters", **claims}
     assert ask(target.site, "GET", MAPS, headers=headers).code == 403
@@ -105,18 +105,18 @@ def test_a_claimed_identity_without_credentials_is_ignored(target: Served) -> No
     assert ask(target.site, "GET", "/debug/pprof/profile", headers={"impersonate-user": "jane"}).code == 403
 
 
-def test_tokens_are_never_logged(target: Served) -> None:
+def test_tokens_are_never_logged(target: ConfiguredServer) -> None:
     ask(target.site, "GET", f"{MAPS}?token={target.site.token[:32]}")
     assert target.site.token[:32] not in target.log
     assert "Bearer" not in target.log
 
 
 @pytest.fixture
-def files(target: Served) -> CertificateFiles:
+def files(target: ConfiguredServer) -> CertificateFiles:
     return CertificateFiles(target.folder / "pki")
 
 
-def trust(target: Served, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLContext:
+def trust(target: ConfiguredServer, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLContext:
     """Return the TLS context of a client with this client certificate."""
     (folder / "client.crt").write_bytes(pair[0])
     (folder / "client.key").write_bytes(pair[1])
@@ -125,14 +125,14 @@ def trust(target: Served, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLCon
     return context
 
 
-def answer(target: Served, context: ssl.SSLContext, path: str = MAPS) -> Reply:
+def answer(target: ConfiguredServer, context: ssl.SSLContext, path: str = MAPS) -> Reply:
     with connect(target.site, context) as connection:
         connection.sendall(head(target.site, "GET", path, {"authorization": None}))
         return receive(connection)
 
 
 def test_a_certificate_of_the_servers_authority_authenticates(
-    target: Served, files: CertificateFiles, tmp_path: Path
+    target: ConfiguredServer, files: CertificateFiles, tmp_path: Path
 ) -> None:
     jane = issue_client_certificate(files, "jane", [], clock=SystemClock())
     refused = answer(target, trust(target, tmp_path, jane))
@@ -157,6 +157,6 @@ def strangers(files: CertificateFiles, folder: Path) -> dict[str, tuple[bytes, b
 
 @pytest.mark.parametrize("name", ["of another authority", "expired", "for servers", "another authority itself"])
 def test_other_certificates_do_not_authenticate(
-    target: Served, files: CertificateFiles, tmp_path: Path, name: str
+    target: ConfiguredServer, files: CertificateFiles, tmp_path: Path, name: str
 ) -> None:
     assert answer(target, trust(target, tmp_path, strangers(files, tmp_path)[name])).code == 401

@@ -11,7 +11,7 @@ import pytest
 
 from tests.robustness.conftest import HOSTILE
 from tests.robustness.hostile.raw import ask
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.statuses import is_status
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
@@ -20,7 +20,7 @@ HIDDEN = "4c3b7e90-hidden-from-you"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def elsewhere(target: Served) -> str:
+def elsewhere(target: ConfiguredServer) -> str:
     """The name of an object in another namespace; no path below the test's namespace may lead to this object."""
     assert target.request("POST", "/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})[0] == 201
     hidden = {"metadata": {"name": "hidden"}, "data": {"secret": HIDDEN}}
@@ -52,7 +52,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_path_traversal_is_refused(target: Served, path: str) -> None:
+def test_path_traversal_is_refused(target: ConfiguredServer, path: str) -> None:
     reply = ask(target.site, "GET", path)
     assert reply.code in (400, 404), reply
     assert HIDDEN.encode() not in reply.body
@@ -61,7 +61,7 @@ def test_path_traversal_is_refused(target: Served, path: str) -> None:
         assert is_status(reply)
 
 
-def test_doubled_slashes_are_normalized(target: Served) -> None:
+def test_doubled_slashes_are_normalized(target: ConfiguredServer) -> None:
     for path in (MAPS.replace("/configmaps", "//configmaps"), "//api//v1//namespaces//elsewhere//configmaps//hidden"):
         reply = ask(target.site, "GET", path)
         assert reply.code in (301, 307, 400, 404), reply
@@ -112,14 +112,14 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("name", "value", "code"), QUERIES)
-def test_queries_are_checked(target: Served, name: str, value: str, code: int) -> None:
+def test_queries_are_checked(target: ConfiguredServer, name: str, value: str, code: int) -> None:
     reply = ask(target.site, "GET", f"{MAPS}?{name}={quote(value)}")
     assert reply.code == code, reply
     assert code == 200 or is_status(reply)
     assert HIDDEN.encode() not in reply.body
 
 
-def test_a_forged_continue_token_cannot_leave_its_namespace(target: Served) -> None:
+def test_a_forged_continue_token_cannot_leave_its_namespace(target: ConfiguredServer) -> None:
     listed = ask(target.site, "GET", f"{MAPS}?limit=1").fields
     revision = int(listed["metadata"]["resourceVersion"])
     for start in ("a", "elsewhere/hidden\x00", "zzz", "hidden", "\u0000"):
@@ -130,7 +130,7 @@ def test_a_forged_continue_token_cannot_leave_its_namespace(target: Served) -> N
 
 
 @pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
-def test_a_future_revision_is_awaited_briefly_and_then_refused(target: Served, match: str) -> None:
+def test_a_future_revision_is_awaited_briefly_and_then_refused(target: ConfiguredServer, match: str) -> None:
     began = time.monotonic()
     reply = ask(target.site, "GET", f"{MAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
     took = time.monotonic() - began
@@ -139,12 +139,12 @@ def test_a_future_revision_is_awaited_briefly_and_then_refused(target: Served, m
     assert took > 2.5
 
 
-def test_a_watch_of_a_future_revision_is_silent_until_its_timeout(target: Served) -> None:
+def test_a_watch_of_a_future_revision_is_silent_until_its_timeout(target: ConfiguredServer) -> None:
     reply = ask(target.site, "GET", f"{MAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1")
     assert (reply.code, reply.body) == (200, b"")
 
 
-def test_stale_or_foreign_objects_conflict(target: Served) -> None:
+def test_stale_or_foreign_objects_conflict(target: ConfiguredServer) -> None:
     one = f"{MAPS}/page-1"
     stale = b'{"metadata":{"name":"page-1","resourceVersion":"1"}}'
     other = b'{"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}}'
@@ -169,7 +169,7 @@ HEADERS = [
 
 @pytest.mark.parametrize(("method", "headers", "code"), HEADERS)
 def test_unknown_media_types_are_refused(
-    target: Served, method: str, headers: dict[str, str | None], code: int
+    target: ConfiguredServer, method: str, headers: dict[str, str | None], code: int
 ) -> None:
     path = MAPS if method != "PATCH" else f"{MAPS}/page-1"
     reply = ask(target.site, method, path, b"{}" if method != "GET" else b"", headers)
@@ -177,17 +177,17 @@ def test_unknown_media_types_are_refused(
 
 
 @pytest.mark.parametrize("method", ["PROPFIND", "TRACE", "CONNECT", "OPTIONS", "PUT", "MERGE"])
-def test_unsupported_methods_are_refused(target: Served, method: str) -> None:
+def test_unsupported_methods_are_refused(target: ConfiguredServer, method: str) -> None:
     reply = ask(target.site, method, MAPS)
     assert reply.code == 405, reply
     assert is_status(reply)
 
 
-def test_an_unknown_method_is_a_malformed_request(target: Served) -> None:
+def test_an_unknown_method_is_a_malformed_request(target: ConfiguredServer) -> None:
     assert ask(target.site, "EXPLODE", MAPS).code in (400, 405)
 
 
-def test_echoed_values_cannot_break_out_of_their_header(target: Served) -> None:
+def test_echoed_values_cannot_break_out_of_their_header(target: ConfiguredServer) -> None:
     body = b'{"metadata":{"name":"warned"},"spec\\r\\nset-cookie: a=b":1}'
     reply = ask(target.site, "POST", MAPS, body)
     assert reply.code == 201, reply

@@ -19,7 +19,7 @@ from schemathesis.core.result import Ok
 
 from tests.robustness.hostile.fuzz import Fuzzer
 from tests.robustness.hostile.raw import Reply
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.statuses import is_status
 
 pytestmark = pytest.mark.timeout(400)  # the start of schemathesis is slow on a busy machine
@@ -42,7 +42,7 @@ DOCUMENTS = {
 
 
 @pytest.fixture(scope="module")
-def session(target: Served) -> requests.Session:
+def session(target: ConfiguredServer) -> requests.Session:
     session = requests.Session()
     session.trust_env = False  # a redirect may name another host
     session.verify = str(target.authority)
@@ -75,7 +75,9 @@ def tried(operation: Any, check: Callable[[Any], None]) -> None:
 
 
 @pytest.mark.parametrize(("resource", "path"), DOCUMENTS.items())
-def test_schemathesis_finds_no_failure(target: Served, session: requests.Session, resource: str, path: str) -> None:
+def test_schemathesis_finds_no_failure(
+    target: ConfiguredServer, session: requests.Session, resource: str, path: str
+) -> None:
     document = session.get(target.url + path).json()
     answers = []
 
@@ -93,7 +95,7 @@ def test_schemathesis_finds_no_failure(target: Served, session: requests.Session
     assert len(answers) >= EXAMPLES * 3
 
 
-def test_generated_requests_find_no_failure_and_memory_is_stable(target: Served) -> None:
+def test_generated_requests_find_no_failure_and_memory_is_stable(target: ConfiguredServer) -> None:
     before = target.resident()
     fuzzer = Fuzzer(target, seed=1)
     assert fuzzer.round(REQUESTS) == REQUESTS

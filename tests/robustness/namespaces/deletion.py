@@ -25,8 +25,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventType, open_log
 from tests.robustness.allocation.load import places
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Setting, server_of
-from tests.robustness.serving import Served
+from tests.robustness.histories.run import RunSetup, server_of
+from tests.robustness.serving import ConfiguredServer
 from tests.robustness.verdicts import say, verdict
 from tests.robustness.wire import Connection
 
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     wrong: list[str]
 
 
-def delete(plan: Plan, setting: Setting) -> Outcome:
+def delete(plan: Plan, setting: RunSetup) -> Outcome:
     """Run the test; raise AssertionError if a server does not start or does not stop, or if the namespace is not
     removed.
     """
@@ -132,7 +132,7 @@ def _creations(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
         yield f"/api/v1/namespaces/{OTHER}/{kind}", {"metadata": {"name": _KEPT}, **fields}
 
 
-async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None:
+async def _all(server: ConfiguredServer, requests: Sequence[tuple[str, str, Any]]) -> None:
     """Send requests, several at a time; each request must succeed."""
     waiting = iter(requests)
 
@@ -149,7 +149,7 @@ async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None
             callers.create_task(call())
 
 
-def _kill(servers: Sequence[Served], plan: Plan) -> None:
+def _kill(servers: Sequence[ConfiguredServer], plan: Plan) -> None:
     """Kill one server after the other at random times during the deletion."""
     draw = random.Random(plan.seed)
     for _ in range(plan.kills):
@@ -159,7 +159,7 @@ def _kill(servers: Sequence[Served], plan: Plan) -> None:
         victim.start()
 
 
-def _wait(server: Served, claim: Any) -> None:
+def _wait(server: ConfiguredServer, claim: Any) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
         code, namespace = server.request("GET", f"/api/v1/namespaces/{DOOMED}")

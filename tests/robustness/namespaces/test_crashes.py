@@ -24,7 +24,7 @@ from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import Setting
+from tests.robustness.histories.run import RunSetup
 from tests.robustness.namespaces.deletion import Plan, delete
 from tests.robustness.namespaces.stage import DOOMED, GRACE, HOLD, Process, Scene, beginning
 from tests.robustness.places import on_postgres, on_sqlite
@@ -147,7 +147,7 @@ def test_two_concurrent_writers_do_not_conflict(seed: int) -> None:
     check(scene)
 
 
-class Overtaken(Process):
+class OvertakenProcess(Process):
     """A process during whose work another client writes: after the first append of the process, `then` is called."""
 
     def __init__(self, scene: Scene, then: Callable[[], None]) -> None:
@@ -177,7 +177,7 @@ def test_a_recreated_namespace_is_another_namespace() -> None:
     scene.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods", {"gracePeriodSeconds": 0})
     scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}/pods/held", {"metadata": {"finalizers": None}})
     scene.doom()
-    Overtaken(scene, finish_and_make_anew).settle()
+    OvertakenProcess(scene, finish_and_make_anew).settle()
     left = [obj for obj in scene.objects() if obj.namespace == DOOMED]
     assert [(obj.resource.plural, obj.name, obj.is_terminating) for obj in left] == [
         ("configmaps", "fresh", False),
@@ -279,7 +279,7 @@ def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]
 # Tests with real processes.
 
 
-def assert_sound(setting: Setting) -> None:
+def assert_sound(setting: RunSetup) -> None:
     plan = Plan(new_seed(), objects=120, kills=2)
     command = f"python -m tests.robustness.namespaces.deletion --seed {plan.seed}"
     print(command)  # noqa: T201  # to be run again

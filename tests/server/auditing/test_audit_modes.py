@@ -28,14 +28,14 @@ from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit_settings import AuditSettings
-from tests.audit.records import Sent, told
+from tests.audit.records import ReceivedRequest, told
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"
 BODY = {"metadata": {"name": "c"}}
 
 
-class RequestDouble(Sent):
+class RequestDouble(ReceivedRequest):
     """A request that has no response yet."""
 
     code = 201
@@ -46,7 +46,7 @@ class RequestDouble(Sent):
         self.notes = AuthenticationNotes()
 
 
-class Deaf:
+class FailingBackend:
     """An audit backend, optionally slow, that stores events until a test makes it fail."""
 
     def __init__(self, *, is_strict: bool) -> None:
@@ -73,16 +73,16 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=itertools.product(["fast", "slow"], [True, False]), ids=str)
-def stage(request: pytest.FixtureRequest, policy: Path) -> Iterator[tuple[Site, Deaf]]:
+def stage(request: pytest.FixtureRequest, policy: Path) -> Iterator[tuple[Site, FailingBackend]]:
     which, is_strict = request.param
-    backend = Deaf(is_strict=is_strict)
+    backend = FailingBackend(is_strict=is_strict)
     backends, slow = ([backend], []) if which == "fast" else ([], [backend])
     auditing = Auditing(read_policy(policy), backends, [], slow, clock=SystemClock())
     with running(make(auditing=auditing)) as site:
         yield site, backend
 
 
-def test_a_failing_strict_backend_stops_requests(stage: tuple[Site, Deaf]) -> None:
+def test_a_failing_strict_backend_stops_requests(stage: tuple[Site, FailingBackend]) -> None:
     site, backend = stage
     assert site.ask(CONFIG_MAPS, "POST", BODY).status == 201
     backend.fails = True
@@ -98,7 +98,7 @@ def test_a_failing_strict_backend_stops_requests(stage: tuple[Site, Deaf]) -> No
 
 
 def test_requests_answered_together_are_audited_together(policy: Path) -> None:
-    backend = Deaf(is_strict=True)
+    backend = FailingBackend(is_strict=True)
     step = Auditing(read_policy(policy), [backend], clock=SystemClock())
     about = Attributes("create", CONFIG_MAPS, "", "v1", "configmaps", "", "default")
 

@@ -178,7 +178,7 @@ def test_stored_requests_agree_with_the_log(tmp_path: Path) -> None:
     assert row["decision"] == said["annotations"]["authorization.k8s.io/decision"]
 
 
-class Written(Store):
+class RecordingStore(Store):
     """Records which requests were stored in one transaction."""
 
     def __init__(self, folder: Path) -> None:
@@ -198,7 +198,7 @@ class Written(Store):
 
 
 def test_single_requests_are_stored_at_once_and_continuous_ones_each_second(tmp_path: Path) -> None:
-    store, clock = Written(tmp_path), FakeClock()
+    store, clock = RecordingStore(tmp_path), FakeClock()
     register = ToStore(store, clock=clock)
     register.start()
     register.note([told("alone")])

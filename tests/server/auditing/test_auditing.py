@@ -37,7 +37,7 @@ rules:
 """
 
 
-class Door(AllowEverything):
+class BobAuthenticator(AllowEverything):
     """An authenticator that authenticates bob, a user without permissions, and refuses unknown tokens."""
 
     async def authenticate(self, parts: RequestParts) -> User:
@@ -50,7 +50,7 @@ class Door(AllowEverything):
         return NO_OPINION if user.name == "bob" else ALLOWED
 
 
-class Kept:
+class MemoryAudit:
     """An audit backend and an audit store in memory; the event of a request arrives shortly after its response."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Kept:
 class Client:
     """A client that sends requests and returns their audit events."""
 
-    def __init__(self, site: Site, kept: Kept) -> None:
+    def __init__(self, site: Site, kept: MemoryAudit) -> None:
         self.site = site
         self.kept = kept
         self._numbers = itertools.count()
@@ -111,9 +111,9 @@ class Client:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     file: Path = tmp_path_factory.mktemp("audit") / "policy.yaml"
     file.write_text(POLICY)
-    kept = Kept()
+    kept = MemoryAudit()
     auditing = Auditing(read_policy(file), [kept], [kept], clock=SystemClock())
-    with running(make(access=Door(), auditing=auditing)) as site:
+    with running(make(access=BobAuthenticator(), auditing=auditing)) as site:
         yield Client(site, kept)
 
 

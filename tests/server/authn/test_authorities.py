@@ -18,17 +18,17 @@ from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificate_authenticator import ClientCertificates
 from ctrlmgr.testing import FakeClock
-from tests.authentication.authorities import NOW, Made, authority, make, subject
+from tests.authentication.authorities import NOW, CertificateAndKey, authority, make, subject
 from tests.server.authn.authenticator_calls import failures
 
 
-def written(path: Path, *authorities: Made) -> None:
+def written(path: Path, *authorities: CertificateAndKey) -> None:
     before = path.stat().st_mtime_ns if path.exists() else 0
     path.write_bytes(b"".join(each.pem for each in authorities))
     assert (path.stat().st_mtime_ns, path.stat().st_size) != (before, 0)
 
 
-def who(certificates: ClientCertificates, presented: Made) -> str:
+def who(certificates: ClientCertificates, presented: CertificateAndKey) -> str:
     user = asyncio.run(certificates.authenticate(RequestParts(HeaderLines(), [presented.der])))
     return user.name if user is not None else ""
 

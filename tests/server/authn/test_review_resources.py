@@ -214,11 +214,11 @@ def test_a_token_review_returns_the_user() -> None:
 
 @pytest.mark.parametrize("selector", ["fieldSelector", "labelSelector"])
 def test_a_selector_with_too_many_requirements_is_refused_before_parsing(selector: str) -> None:
-    class Unread(dict[str, Any]):
+    class UnreadMapping(dict[str, Any]):
         def get(self, *_: Any) -> Any:
             raise AssertionError("a requirement was looked at")
 
-    asked = {**POD, "name": "", selector: {"requirements": [Unread()] * 1001}}
+    asked = {**POD, "name": "", selector: {"requirements": [UnreadMapping()] * 1001}}
     at = f"spec.resourceAttributes.{selector}.requirements"
     with pytest.raises(Invalid, match=rf"{at}: Too many: 1001: must have at most 1000 items$"):
         ask("SelfSubjectAccessReview", {"resourceAttributes": asked})

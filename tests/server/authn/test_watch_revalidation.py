@@ -164,7 +164,7 @@ def test_a_watch_response_ends_when_its_token_is_deleted(monkeypatch: pytest.Mon
         assert site.ask(CONFIG_MAPS, headers={"Authorization": "Bearer a"}).status == 401
 
 
-class Taken(AllowEverything):
+class RevocableWatcher(AllowEverything):
     """An authenticator and authorizer for one user, whose permission to watch a test can revoke."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Taken(AllowEverything):
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_watch_response_ends_when_its_right_is_revoked(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
     monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
-    access = Taken()
+    access = RevocableWatcher()
     with running(make(access=access, ends_watches=ends)) as site, site.watch() as watch:
         access.may_watch = False
         site.create("seen")

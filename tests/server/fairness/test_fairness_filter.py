@@ -13,7 +13,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.fairness.fairness_pages import table
 from tests.background import background
-from tests.server.site import CONFIG_MAPS, Made, Site, make, running
+from tests.server.site import CONFIG_MAPS, ApplicationAndLog, Site, make, running
 
 ALICE = User("alice", "", ("system:authenticated",))
 FUTURE = f"{CONFIG_MAPS}?resourceVersion=999999999&resourceVersionMatch=NotOlderThan"
@@ -23,7 +23,7 @@ ONE_QUEUE = {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLeng
 
 
 @contextmanager
-def one_seat() -> Iterator[tuple[Site, Made]]:
+def one_seat() -> Iterator[tuple[Site, ApplicationAndLog]]:
     """Serve an application with a single seat; alice's requests wait for this seat in one queue."""
     made = make(seats=1, access=AllowEverything(ALICE))
     with running(made) as site:
@@ -37,7 +37,7 @@ def one_seat() -> Iterator[tuple[Site, Made]]:
         yield site, made
 
 
-def queues(made: Made) -> Any:
+def queues(made: ApplicationAndLog) -> Any:
     (level,) = [each for each in made.fairness.levels.present if each.name == "one"]
     return level.queues
 

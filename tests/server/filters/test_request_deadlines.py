@@ -17,7 +17,7 @@ from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import locate
-from tests.http.test_exchange import Line
+from tests.http.test_exchange import RecordedConnection
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 GET = Attributes("get", resource="pods")
@@ -30,7 +30,7 @@ def site() -> Iterator[Site]:
 
 
 def seconds(query: bytes, attributes: Attributes = GET) -> float | None:
-    exchange = Exchange(Head("GET", b"/", query, HeaderLines()), Line(), DEFAULT)
+    exchange = Exchange(Head("GET", b"/", query, HeaderLines()), RecordedConnection(), DEFAULT)
     return RequestDeadlines(60.0).seconds(Request(exchange, locate(b"/"), RequestIds(Random(1))), attributes)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from cryptography import x509
 
 from ctrlmgr import threads
-from tests.authentication.authorities import SERVER, Made, make, subject
+from tests.authentication.authorities import SERVER, CertificateAndKey, make, subject
 
 SWITCHING = (
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -48,7 +48,7 @@ class RawKubelet:
     The kubelet never responds to requests for the container `hangs`.
     """
 
-    def __init__(self, folder: Path, authority: Made, name: str = "127.0.0.1") -> None:
+    def __init__(self, folder: Path, authority: CertificateAndKey, name: str = "127.0.0.1") -> None:
         """Serve with a certificate that `authority` signs for the address `name`."""
         self.open = 0
         """The number of open connections."""
@@ -132,7 +132,7 @@ def _run(connection: ssl.SSLSocket, name: str) -> None:
         connection.sendall(b"\x82%c\x03" % (len(SUCCESS) + 1) + SUCCESS + b"\x88\x02\x03\xe8")
 
 
-def _context(folder: Path, authority: Made, name: str) -> ssl.SSLContext:
+def _context(folder: Path, authority: CertificateAndKey, name: str) -> ssl.SSLContext:
     now = datetime.now(UTC)
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(name))])
     made = make(

@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.server.kubelets.proxying import KubeletProxy
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
-from tests.authentication.authorities import Made as Issued
+from tests.authentication.authorities import ApplicationAndLog as Issued
 from tests.authentication.authorities import make as issue
 from tests.authentication.authorities import subject
 from tests.e2e.serving import until
 from tests.server.kubelets.raw_kubelet import WRONG, RawKubelet
-from tests.server.site import Answer, Made, Site, make, running
+from tests.server.site import ApplicationAndLog, Response, Site, make, running
 
 PODS = "/api/v1/namespaces/default/pods"
 NAMES = ("good", "hangs", "endless", "waits", *WRONG)
@@ -40,7 +40,7 @@ UPGRADE = (
 )
 
 
-class Census(NamedTuple):
+class ConnectionResources(NamedTuple):
     """The resources that a process uses for connections."""
 
     files: int
@@ -51,12 +51,12 @@ class Census(NamedTuple):
 
 class Scene(NamedTuple):
     site: Site
-    made: Made
+    made: ApplicationAndLog
     kubelet: RawKubelet
     proxies: list[KubeletProxy]
     """The server's connections to kubelets, after the first request."""
 
-    def log(self, container: str = "good", pod: str = "p") -> Answer:
+    def log(self, container: str = "good", pod: str = "p") -> Response:
         return self.site.ask(f"{PODS}/{pod}/log?container={container}")
 
     def exec(self, container: str, pod: str = "p", headers: str = "") -> socket.socket:
@@ -67,7 +67,7 @@ class Scene(NamedTuple):
         connection.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{headers}\r\n".encode())
         return connection
 
-    def census(self) -> Census:
+    def census(self) -> ConnectionResources:
         async def tasks() -> int:
             return len(asyncio.all_tasks()) - 1
 
@@ -75,15 +75,15 @@ class Scene(NamedTuple):
         gc.collect()
         names = (f"{type(each).__module__}.{type(each).__name__}" for each in gc.get_objects())
         named = Counter(each for each in names if each.startswith(OURS))
-        return Census(len(os.listdir("/proc/self/fd")), count, named)
+        return ConnectionResources(len(os.listdir("/proc/self/fd")), count, named)
 
-    def settled(self) -> Census:
+    def settled(self) -> ConnectionResources:
         """Return the resources in use when one idle connection to the kubelet is left."""
         assert self.log().body == "hello\n"
         self.kubelet.wait_for_open(1)
         return self.census()
 
-    def expect_nothing_left(self, before: Census) -> None:
+    def expect_nothing_left(self, before: ConnectionResources) -> None:
         """Wait until the resources in use equal an earlier count; fail if this takes too long."""
         try:
             until(lambda: self.settled() == before)

@@ -55,7 +55,7 @@ class Access(AllowEverything):
         return ALLOWED if user.name == "admin" or asked in self.rights.get(user.name, ()) else NO_OPINION
 
 
-class Kept:
+class MemoryAudit:
     """An audit backend that stores events in memory."""
 
     is_strict = False
@@ -68,7 +68,7 @@ class Kept:
         return True
 
 
-ACCESS, KEPT = Access(), Kept()
+ACCESS, KEPT = Access(), MemoryAudit()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from ctrlmgr.server.largebodies.pool import PROCESSES, WAITING, Pool
 from ctrlmgr.server.largebodies.worker_process import WorkerExited
 
 
-class Played:
+class SimulatedWorker:
     """A simulated worker process: each job is a list of messages; a job without further messages runs until the process
     is killed.
     """
@@ -59,7 +59,7 @@ class Stage:
         self.plays: dict[str, list[Any]] = {}
         self.began: list[str] = []
         self.answers: list[Answer] = []
-        self.made: list[Played] = []
+        self.made: list[SimulatedWorker] = []
         self.at_work = asyncio.Event()
         self.code = -9
         self.can_start = True
@@ -67,7 +67,7 @@ class Stage:
     async def start(self) -> Any:
         if not self.can_start:
             raise WorkerExited
-        process = Played(self)
+        process = SimulatedWorker(self)
         self.made.append(process)
         return process
 

@@ -29,7 +29,7 @@ MADE_UP = re.compile(
 """Patterns of uids, generated names, addresses and node ports, which are random."""
 
 
-class Step(NamedTuple):
+class RequestStep(NamedTuple):
     """A request."""
 
     method: str
@@ -46,32 +46,32 @@ class Outcome(NamedTuple):
     body: str
 
 
-def objects() -> Iterator[Step]:
+def objects() -> Iterator[RequestStep]:
     """Create an object of each of many kinds, with errors, and change the object in every way."""
     for place, fields in SPECIMENS.items():
         path = place.replace("namespaces/attack", IN)
-        yield Step("POST", path, fields)
-        yield Step("POST", path, fields)
-        yield Step("POST", f"{path}?fieldValidation=Strict", {**fields, "unknown": 1})
-        yield Step("POST", f"{path}?dryRun=All", {**fields, "unknown": {"a": [1]}, "metadata": {"name": "dry"}})
-        yield Step("POST", path, {**fields, "metadata": {"name": "Not!", "labels": {"a b": "c d"}}})
-        yield Step("POST", path, {**fields, "spec": [], "metadata": {"name": "odd"}})
-        yield Step("POST", path, {**fields, "metadata": {"generateName": "made-"}})
+        yield RequestStep("POST", path, fields)
+        yield RequestStep("POST", path, fields)
+        yield RequestStep("POST", f"{path}?fieldValidation=Strict", {**fields, "unknown": 1})
+        yield RequestStep("POST", f"{path}?dryRun=All", {**fields, "unknown": {"a": [1]}, "metadata": {"name": "dry"}})
+        yield RequestStep("POST", path, {**fields, "metadata": {"name": "Not!", "labels": {"a b": "c d"}}})
+        yield RequestStep("POST", path, {**fields, "spec": [], "metadata": {"name": "odd"}})
+        yield RequestStep("POST", path, {**fields, "metadata": {"generateName": "made-"}})
         if "reviews" in path or "definitions" in path:
             continue
         one = f"{path}/{fields['metadata']['name']}"
-        yield Step("PATCH", one, {"metadata": {"labels": {"b": "c", "a": None}}}, MERGE)
-        yield Step("PATCH", one, {"metadata": {"annotations": {"b": "c"}}}, STRATEGIC)
-        yield Step("PATCH", one, [{"op": "add", "path": "/metadata/labels/x", "value": "y"}], JSON_PATCH)
-        yield Step("PATCH", one, [{"op": "test", "path": "/metadata/name", "value": "other"}], JSON_PATCH)
-        yield Step("PATCH", f"{one}?fieldManager=m", {**fields, "metadata": {"labels": {"z": "z"}}}, APPLY)
-        yield Step("PATCH", f"{one}?fieldManager=m", b"metadata: {labels: [", APPLY)
-        yield Step("PUT", one, fields)
-        yield Step("PUT", one, {**fields, "metadata": {**fields["metadata"], "resourceVersion": "1"}})
-        yield Step("PUT", f"{one}/status", fields)
-        yield Step("DELETE", one, {"preconditions": {"uid": "other"}})
-        yield Step("DELETE", one, {"propagationPolicy": "Foreground"})
-        yield Step("DELETE", path, {"gracePeriodSeconds": 0, "dryRun": ["All"]})
+        yield RequestStep("PATCH", one, {"metadata": {"labels": {"b": "c", "a": None}}}, MERGE)
+        yield RequestStep("PATCH", one, {"metadata": {"annotations": {"b": "c"}}}, STRATEGIC)
+        yield RequestStep("PATCH", one, [{"op": "add", "path": "/metadata/labels/x", "value": "y"}], JSON_PATCH)
+        yield RequestStep("PATCH", one, [{"op": "test", "path": "/metadata/name", "value": "other"}], JSON_PATCH)
+        yield RequestStep("PATCH", f"{one}?fieldManager=m", {**fields, "metadata": {"labels": {"z": "z"}}}, APPLY)
+        yield RequestStep("PATCH", f"{one}?fieldManager=m", b"metadata: {labels: [", APPLY)
+        yield RequestStep("PUT", one, fields)
+        yield RequestStep("PUT", one, {**fields, "metadata": {**fields["metadata"], "resourceVersion": "1"}})
+        yield RequestStep("PUT", f"{one}/status", fields)
+        yield RequestStep("DELETE", one, {"preconditions": {"uid": "other"}})
+        yield RequestStep("DELETE", one, {"propagationPolicy": "Foreground"})
+        yield RequestStep("DELETE", path, {"gracePeriodSeconds": 0, "dryRun": ["All"]})
 
 
 LIMITS = {"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]}
@@ -118,63 +118,71 @@ ESTABLISHED = {
 }
 
 
-def decided() -> Iterator[Step]:
+def decided() -> Iterator[RequestStep]:
     """Make writes that involve admission, quotas and CustomResourceDefinitions."""
     pods, maps = f"/api/v1/{IN}/pods", f"/api/v1/{IN}/configmaps"
-    yield Step("POST", f"/api/v1/{IN}/limitranges", {"metadata": {"name": "l"}, "spec": LIMITS})
-    yield Step(
+    yield RequestStep("POST", f"/api/v1/{IN}/limitranges", {"metadata": {"name": "l"}, "spec": LIMITS})
+    yield RequestStep(
         "POST", f"/api/v1/{IN}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "2"}}}
     )
     quotas = f"/api/v1/{IN}/resourcequotas"
     used: Any = {"status": {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "0"}}}
-    yield Step("PATCH", f"{quotas}/q/status", used, MERGE)
+    yield RequestStep("PATCH", f"{quotas}/q/status", used, MERGE)
     for name in ("one", "two"):
-        yield Step("POST", pods, {"metadata": {"name": name}, "spec": CPU})
-    yield Step("POST", pods, {"metadata": {"name": "no-cpu"}, "spec": {"containers": [{"name": "c", "image": "x"}]}})
+        yield RequestStep("POST", pods, {"metadata": {"name": name}, "spec": CPU})
+    yield RequestStep(
+        "POST", pods, {"metadata": {"name": "no-cpu"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    )
     admission = "/apis/admissionregistration.k8s.io/v1"
-    yield Step("POST", f"{admission}/validatingadmissionpolicies", POLICY)
+    yield RequestStep("POST", f"{admission}/validatingadmissionpolicies", POLICY)
     bound = {"metadata": {"name": "b"}, "spec": {"policyName": "no-x", "validationActions": ["Deny", "Audit"]}}
-    yield Step("POST", f"{admission}/validatingadmissionpolicybindings", bound)
-    yield Step("POST", maps, {"metadata": {"name": "good"}, "data": {"a": "b"}})
-    yield Step("POST", maps, {"metadata": {"name": "bad"}, "data": {"x": "b"}})
+    yield RequestStep("POST", f"{admission}/validatingadmissionpolicybindings", bound)
+    yield RequestStep("POST", maps, {"metadata": {"name": "good"}, "data": {"a": "b"}})
+    yield RequestStep("POST", maps, {"metadata": {"name": "bad"}, "data": {"x": "b"}})
     definitions, things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/example.com/v1/{IN}/things"
-    yield Step("POST", definitions, DEFINITION)
-    yield Step("PATCH", f"{definitions}/things.example.com/status", ESTABLISHED, MERGE)
+    yield RequestStep("POST", definitions, DEFINITION)
+    yield RequestStep("PATCH", f"{definitions}/things.example.com/status", ESTABLISHED, MERGE)
     head = {"apiVersion": "example.com/v1", "kind": "Thing"}
     for name, spec in (("good", {"size": 3}), ("big", {"size": 30}), ("none", {}), ("odd", {"size": "x", "more": 1})):
-        yield Step("POST", things, {**head, "metadata": {"name": name}, "spec": spec})
-    yield Step("PATCH", f"{things}/good", {"spec": {"size": 4}}, MERGE)
-    yield Step("PATCH", f"{things}/good?fieldManager=m", {**head, "spec": {"size": 5}}, APPLY)
+        yield RequestStep("POST", things, {**head, "metadata": {"name": name}, "spec": spec})
+    yield RequestStep("PATCH", f"{things}/good", {"spec": {"size": 4}}, MERGE)
+    yield RequestStep("PATCH", f"{things}/good?fieldManager=m", {**head, "spec": {"size": 5}}, APPLY)
     services = f"/api/v1/{IN}/services"
     for kind in ("ClusterIP", "NodePort", "Other"):
         wanted = {"type": kind, "selector": {"a": "b"}, "ports": [{"port": 80}]}
-        yield Step("POST", services, {"metadata": {"name": kind.lower()}, "spec": wanted})
-    yield Step("PATCH", f"{services}/nodeport", {"spec": {"type": "ClusterIP"}}, MERGE)
-    yield Step("DELETE", f"{services}/clusterip", {"gracePeriodSeconds": 0})
+        yield RequestStep("POST", services, {"metadata": {"name": kind.lower()}, "spec": wanted})
+    yield RequestStep("PATCH", f"{services}/nodeport", {"spec": {"type": "ClusterIP"}}, MERGE)
+    yield RequestStep("DELETE", f"{services}/clusterip", {"gracePeriodSeconds": 0})
     scaled = f"/apis/apps/v1/{IN}/deployments"
-    yield Step("POST", scaled, {**SPECIMENS["/apis/apps/v1/namespaces/attack/deployments"], "metadata": {"name": "d"}})
-    yield Step("PATCH", f"{scaled}/d/scale", {"spec": {"replicas": 4}}, MERGE)
-    yield Step("PUT", f"{scaled}/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": -4}})
-    yield Step("POST", f"{pods}/one/binding", {"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "n"}})
-    yield Step("POST", f"{pods}/one/eviction", {"metadata": {"name": "one"}})
-    yield Step("POST", f"/api/v1/{IN}/nothing", {"metadata": {"name": "one"}})
-    yield Step("POST", "/api/v1/namespaces/none/configmaps", {"metadata": {"name": "one"}})
+    yield RequestStep(
+        "POST", scaled, {**SPECIMENS["/apis/apps/v1/namespaces/attack/deployments"], "metadata": {"name": "d"}}
+    )
+    yield RequestStep("PATCH", f"{scaled}/d/scale", {"spec": {"replicas": 4}}, MERGE)
+    yield RequestStep("PUT", f"{scaled}/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": -4}})
+    yield RequestStep(
+        "POST", f"{pods}/one/binding", {"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "n"}}
+    )
+    yield RequestStep("POST", f"{pods}/one/eviction", {"metadata": {"name": "one"}})
+    yield RequestStep("POST", f"/api/v1/{IN}/nothing", {"metadata": {"name": "one"}})
+    yield RequestStep("POST", "/api/v1/namespaces/none/configmaps", {"metadata": {"name": "one"}})
 
 
-def large() -> Iterator[Step]:
+def large() -> Iterator[RequestStep]:
     """Make large writes."""
     maps = f"/api/v1/{IN}/configmaps"
     data = {f"k{number}": "x" * 90 for number in range(8000)}
-    yield Step("POST", maps, {"metadata": {"name": "large"}, "data": data})
-    yield Step("PATCH", f"{maps}/large", {"data": {"k1": None, "k2": "é\u2028<"}}, MERGE)
-    yield Step("POST", maps, {"metadata": {"name": "bad"}, "data": {f"{number}!": "x" for number in range(3000)}})
-    yield Step("POST", maps, b'{"a":' * 30_000)
-    yield Step("POST", maps, b'{"a":[' + b"{}," * 250_000 + b"{}]}")
-    yield Step("POST", maps, b"data: {a: &a [x, x], b: *a}\n" * 3, "application/yaml")
+    yield RequestStep("POST", maps, {"metadata": {"name": "large"}, "data": data})
+    yield RequestStep("PATCH", f"{maps}/large", {"data": {"k1": None, "k2": "é\u2028<"}}, MERGE)
+    yield RequestStep(
+        "POST", maps, {"metadata": {"name": "bad"}, "data": {f"{number}!": "x" for number in range(3000)}}
+    )
+    yield RequestStep("POST", maps, b'{"a":' * 30_000)
+    yield RequestStep("POST", maps, b'{"a":[' + b"{}," * 250_000 + b"{}]}")
+    yield RequestStep("POST", maps, b"data: {a: &a [x, x], b: *a}\n" * 3, "application/yaml")
 
 
 def asked(
-    monkeypatch: pytest.MonkeyPatch, steps: Iterator[Step], *, elsewhere: bool
+    monkeypatch: pytest.MonkeyPatch, steps: Iterator[RequestStep], *, elsewhere: bool
 ) -> tuple[list[Outcome], list[Any]]:
     """Return the response of each step, and the stored events."""
     monkeypatch.setattr(jobs, "is_large", lambda body, cost: elsewhere)
@@ -190,7 +198,7 @@ def stored(event: Event) -> tuple[Any, ...]:
     return event.type, str(obj.resource), MADE_UP.sub("?", str(obj.key)), MADE_UP.sub("?", obj.body.decode())
 
 
-def outcome(site: Site, step: Step) -> Outcome:
+def outcome(site: Site, step: RequestStep) -> Outcome:
     answer = site.ask(step.path, step.method, step.body, {"content-type": step.media_type})
     return Outcome(answer.status, answer.headers.get("warning"), MADE_UP.sub("?", answer.body))
 

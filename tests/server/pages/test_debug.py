@@ -17,7 +17,7 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import locate
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.testing import FakeClock
-from tests.http.test_exchange import Line
+from tests.http.test_exchange import RecordedConnection
 
 
 def busy_for(stop: threading.Event) -> None:
@@ -50,7 +50,7 @@ def test_a_profile_shows_the_stacks_of_threads() -> None:
 @pytest.mark.parametrize("value", ["9" * 6_000, "61", "0", "-1", "1e1", "x", "00000000000000000000000000000001"])
 def test_invalid_seconds_are_refused_with_a_short_message(value: str) -> None:
     path = b"/debug/profile"
-    exchange = Exchange(Head("GET", path, f"seconds={value}".encode(), HeaderLines()), Line(), DEFAULT)
+    exchange = Exchange(Head("GET", path, f"seconds={value}".encode(), HeaderLines()), RecordedConnection(), DEFAULT)
     page = debug_pages({}, Workers(1), clock=FakeClock())["/debug/profile"]
 
     async def ask() -> None:

@@ -23,7 +23,7 @@ from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import locate
 from ctrlmgr.testing import FakeClock
-from tests.http.test_exchange import Line
+from tests.http.test_exchange import RecordedConnection
 
 PATHS = ["/", "/api/v1", "/apis", "/healthz/ping", "/metrics", "/metrics/slis", "/.well-known/openid-configuration"]
 STATUSZ = "as=Statusz;v=v1beta1;g=config.k8s.io"
@@ -36,7 +36,7 @@ class FirstChoice(Random):
 
 def ask(page: Page, accept: str = "") -> Response:
     headers = HeaderLines([(b"accept", accept.encode())] if accept else [])
-    exchange = Exchange(Head("GET", b"/", b"", headers), Line(), DEFAULT)
+    exchange = Exchange(Head("GET", b"/", b"", headers), RecordedConnection(), DEFAULT)
     return asyncio.run(_answered(page, Request(exchange, locate(b"/"), RequestIds(Random(1)))))
 
 

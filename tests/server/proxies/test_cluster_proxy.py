@@ -16,7 +16,7 @@ from ctrlmgr.server.proxies.proxy_backends import ProxyName, backend_of_service
 from tests.server.site import make, running
 
 
-class Seen:
+class ConnectionRecorder:
     """An admission chain that records the requested connections and refuses them."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Seen:
 def test_admission_receives_the_options(path: str, name: str, expected: dict[str, str]) -> None:
     made = make()
     with running(made) as site:
-        seen = Seen()
+        seen = ConnectionRecorder()
         made.backend.engine.admission = cast("Any", seen)
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             assert site.ask(f"/api/v1/namespaces/default/{path}", method).status == 403

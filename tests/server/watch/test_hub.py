@@ -68,7 +68,7 @@ class FakeStream:
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in self.events]
 
 
-class Failing(Plain):
+class FailingPresentation(Plain):
     """A presentation whose encoding always fails."""
 
     def frame(self, type: str, obj: Object) -> bytes:
@@ -377,7 +377,7 @@ def test_a_hub_without_the_next_event_sends_all_watchers_to_the_log(stage: Stage
 
 def test_an_encoding_error_ends_only_the_affected_watch(stage: Stage) -> None:
     async def main() -> None:
-        broken, sound = await stage.enter(None, Failing(pods())), await stage.enter()
+        broken, sound = await stage.enter(None, FailingPresentation(pods())), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
         assert stage.parting(broken) is DisconnectReason.FAILED
         assert sound.seen == [("ADDED", "a")]

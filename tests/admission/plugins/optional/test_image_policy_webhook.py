@@ -45,7 +45,7 @@ def says(**status: Any) -> Reply:
     return Reply(200, "application/json", json.dumps(review).encode())
 
 
-class Judged:
+class ImagePolicyCluster:
     """A cluster in which another server approves the images of pods."""
 
     def __init__(self, folder: Path, reply: Reply, **policy: Any) -> None:
@@ -79,7 +79,7 @@ class Judged:
 
 
 def test_the_review_contains_the_pod_and_the_request(tmp_path: Path) -> None:
-    judged = Judged(tmp_path, says(allowed=True))
+    judged = ImagePolicyCluster(tmp_path, says(allowed=True))
     marks = {"x.image-policy.k8s.io/break-glass": "yes", "other": "no"}
     assert judged.create("p", annotations=marks).code == 201
     (call,) = judged.calls
@@ -100,7 +100,7 @@ def test_the_review_contains_the_pod_and_the_request(tmp_path: Path) -> None:
 
 
 def test_a_review_of_a_changed_pod_contains_only_the_added_containers(tmp_path: Path) -> None:
-    judged = Judged(tmp_path, says(allowed=True))
+    judged = ImagePolicyCluster(tmp_path, says(allowed=True))
     judged.create("p")
     added = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "tools"}]}}
     patch = "application/strategic-merge-patch+json"
@@ -117,12 +117,12 @@ def test_a_review_of_a_changed_pod_contains_only_the_added_containers(tmp_path: 
     ],
 )
 def test_a_denied_image_is_refused(tmp_path: Path, status: dict[str, Any], problem: str) -> None:
-    refused = Judged(tmp_path, says(**status)).create("p")
+    refused = ImagePolicyCluster(tmp_path, says(**status)).create("p")
     assert (refused.code, refused.message) == (403, f'pods "p" is forbidden: {problem}')
 
 
 def test_decisions_are_cached(tmp_path: Path) -> None:
-    judged = Judged(tmp_path, says(allowed=True), allowTTL=60, denyTTL=-1)
+    judged = ImagePolicyCluster(tmp_path, says(allowed=True), allowTTL=60, denyTTL=-1)
     answers = [judged.create("a").code, judged.create("b").code]
     assert (answers, len(judged.calls)) == ([201, 201], 1)
     judged.clock.step(60)
@@ -151,10 +151,10 @@ def test_decisions_are_cached(tmp_path: Path) -> None:
     ],
 )
 def test_a_failed_review_denies_unless_default_allow_is_configured(tmp_path: Path, reply: Reply, problem: str) -> None:
-    refused = Judged(tmp_path, reply).create("p")
+    refused = ImagePolicyCluster(tmp_path, reply).create("p")
     assert refused.code == 403
     assert refused.message.startswith(f'pods "p" is forbidden: {problem}')
-    judged = Judged(tmp_path, reply, defaultAllow=True)
+    judged = ImagePolicyCluster(tmp_path, reply, defaultAllow=True)
     made = judged.create("p")
     assert made.code == 201
     stored = judged.stage.send("GET", f"{PODS}/p").body["metadata"]["annotations"]

@@ -203,7 +203,7 @@ def test_invalid_limits_are_refused_with_their_line(tmp_path: Path, limits: str,
         EventRateLimit(document(tmp_path, text), FakeClock())
 
 
-class MayNot(Immediate):
+class DeniesVerbs(Immediate):
     """An authorizer that allows all verbs except the given ones."""
 
     def __init__(self, *verbs: str) -> None:
@@ -229,7 +229,7 @@ def owned(version: str = "v1", kind: str = "Pod") -> dict[str, Any]:
 def test_setting_an_owner_requires_the_right_to_it(
     missing: tuple[str, ...], fields: dict[str, Any], problem: str
 ) -> None:
-    plugin = OwnerReferencesPermissionEnforcement(KINDS, MayNot(*missing))
+    plugin = OwnerReferencesPermissionEnforcement(KINDS, DeniesVerbs(*missing))
     assert problem in str(refusal(plugin, Write("v1/configmaps", fields)))
     Write("v1/configmaps", fields, fields).admit(plugin)
 

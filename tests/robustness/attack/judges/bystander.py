@@ -25,7 +25,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from tests.robustness.hostile.raw import PATIENCE
-from tests.robustness.serving import Served
+from tests.robustness.serving import ConfiguredServer
 
 _LOOK_EVERY = 0.05
 _PATH = "/api/v1/namespaces/kube-system"
@@ -38,7 +38,7 @@ data must not grow).
 """
 
 
-class Look(NamedTuple):
+class Measurement(NamedTuple):
     """The measurement of one GET or one write."""
 
     what: str
@@ -59,16 +59,16 @@ class Look(NamedTuple):
         return max(self.took - self.starved - self.late, 0.0)
 
 
-class Bystander:
+class SecondClient:
     """The observations that the second client makes."""
 
-    def __init__(self, notice: Callable[[Look], object]) -> None:
+    def __init__(self, notice: Callable[[Measurement], object]) -> None:
         """Call `notice` with each observation, on a separate thread."""
         self.looks = 0
-        self.worst = {what: Look(what, 0.0, 0.0, 0.0, 0.0) for what in (GET, WRITE)}
+        self.worst = {what: Measurement(what, 0.0, 0.0, 0.0, 0.0) for what in (GET, WRITE)}
         self._notice = notice
 
-    def see(self, look: Look) -> None:
+    def see(self, look: Measurement) -> None:
         """Record an observation."""
         self.looks += 1
         if look.waited > self.worst[look.what].waited:
@@ -77,9 +77,11 @@ class Bystander:
 
 
 @contextmanager
-def bystander(server: Served, notice: Callable[[Look], object] = lambda look: None) -> Iterator[Bystander]:
+def bystander(
+    server: ConfiguredServer, notice: Callable[[Measurement], object] = lambda look: None
+) -> Iterator[SecondClient]:
     """Run the second client against a server; yield its observations."""
-    seen, site = Bystander(notice), server.site
+    seen, site = SecondClient(notice), server.site
     command = [sys.executable, "-m", __name__, site.host, str(site.port), str(server.pid)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
@@ -89,7 +91,7 @@ def bystander(server: Served, notice: Callable[[Look], object] = lambda look: No
     def read() -> None:
         for line in told:
             what, *seconds = line.split()
-            seen.see(Look(what, *map(float, seconds)))
+            seen.see(Measurement(what, *map(float, seconds)))
 
     thread = threading.Thread(target=read, name="bystander")
     thread.start()

@@ -6,15 +6,15 @@ import time
 from collections import deque
 
 from tests.robustness.attack.inputs import Input
-from tests.robustness.attack.judges.bystander import GET, WRITE, Look
-from tests.robustness.attack.judges.waits import QUIET, SLOWEST, TRIES, Waits
+from tests.robustness.attack.judges.bystander import GET, WRITE, Measurement
+from tests.robustness.attack.judges.waits import QUIET, SLOWEST, TRIES, WaitJudge
 
 _CAUSE = Input("lists", "POST", "/cause", {})
 _OTHER = Input("page", "GET", "/other", {})
 
 
-def _look(waited: float, what: str = GET) -> Look:
-    return Look(what, waited, 0.0, 0.0, time.monotonic())
+def _look(waited: float, what: str = GET) -> Measurement:
+    return Measurement(what, waited, 0.0, 0.0, time.monotonic())
 
 
 _QUICK = _look(0.01)
@@ -30,7 +30,7 @@ class _Client:
     def __init__(self, times: int) -> None:
         self.sent: list[Input] = []
         self._times = times
-        self.looks: deque[Look] = deque()
+        self.looks: deque[Measurement] = deque()
 
     def send(self, given: Input) -> None:
         self.sent.append(given)
@@ -38,15 +38,15 @@ class _Client:
             self._times -= 1
             self.looks.append(_look(_LONG))
 
-    def next_look(self, timeout: float) -> Look | None:
+    def next_look(self, timeout: float) -> Measurement | None:
         if self.looks:
             return self.looks.popleft()
         return _QUICK if timeout else None
 
 
-def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> Waits:
+def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> WaitJudge:
     """Return the judge after several inputs, the last of which caused a long wait."""
-    waits = Waits(_USUAL, client.send, client.next_look)
+    waits = WaitJudge(_USUAL, client.send, client.next_look)
     for each in inputs:
         waits.ask(each)
     client.looks.append(_look(waited))
@@ -77,7 +77,7 @@ def test_short_delays_are_not_reproduced() -> None:
 
 def test_readings_after_the_last_input_are_judged() -> None:
     client = _Client(1 + TRIES)
-    waits = Waits(_USUAL, client.send, client.next_look)
+    waits = WaitJudge(_USUAL, client.send, client.next_look)
     waits.ask(_CAUSE)
     client.send(_CAUSE)
     waits.judge_last()
@@ -85,5 +85,5 @@ def test_readings_after_the_last_input_are_judged() -> None:
 
 
 def test_delays_are_relative_to_an_idle_slow_server() -> None:
-    waits = Waits({GET: _look(QUIET[GET] * 3), WRITE: _look(0.0, WRITE)}, print, lambda timeout: None)
+    waits = WaitJudge({GET: _look(QUIET[GET] * 3), WRITE: _look(0.0, WRITE)}, print, lambda timeout: None)
     assert waits.allowed == {GET: SLOWEST[GET] * 3, WRITE: SLOWEST[WRITE]}

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.robustness.attack.inputs import Input
-from tests.robustness.attack.judges.bystander import GET, WRITE, Look
+from tests.robustness.attack.judges.bystander import GET, WRITE, Measurement
 from tests.robustness.hostile.raw import PATIENCE
 
 SLOWEST = {GET: 0.25, WRITE: 0.25}
@@ -32,11 +32,14 @@ _BEFORE = 1.0
 """Maximum seconds between the beginning of an input and the beginning of an observation that the input delays."""
 
 
-class Waits:
+class WaitJudge:
     """The judge of the second client's waits; see the module's docstring."""
 
     def __init__(
-        self, quiet: Mapping[str, Look], send: Callable[[Input], object], next_look: Callable[[float], Look | None]
+        self,
+        quiet: Mapping[str, Measurement],
+        send: Callable[[Input], object],
+        next_look: Callable[[float], Measurement | None],
     ) -> None:
         """Derive the limits from `quiet`, the slowest observations of a server without load.
 
@@ -67,7 +70,7 @@ class Waits:
             if self._is_long(look):
                 self._try_again(look)
 
-    def _try_again(self, look: Look) -> None:
+    def _try_again(self, look: Measurement) -> None:
         """Report an observation if the second client waits too long again when the inputs of that time are repeated."""
         begins, ends = look.ended_at - look.took - _BEFORE, look.ended_at
         inputs = [given for at, given in self._asked if begins <= at <= ends]
@@ -95,14 +98,14 @@ class Waits:
                 return True
         return False
 
-    def _round(self) -> list[Look]:
+    def _round(self) -> list[Measurement]:
         """Return the finished observations and the next `_ROUND` observations."""
-        ended = list[Look]()
+        ended = list[Measurement]()
         while (look := self._next_look(0.0)) is not None:
             ended.append(look)
         return ended + [look for _ in range(_ROUND) if (look := self._next_look(PATIENCE)) is not None]
 
-    def _is_long(self, look: Look) -> bool:
+    def _is_long(self, look: Measurement) -> bool:
         return look.waited > self.allowed[look.what]
 
 
