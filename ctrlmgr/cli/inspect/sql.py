@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Query the log with SQL, read-only.")
-@click.argument("question", required=False, shell_complete=completion.questions)
+@click.argument("question", metavar="[QUERY_NAME]", required=False, shell_complete=completion.questions)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completion.question_parameters)
 @takes_log
 @click.option("-c", "--command", "query", metavar="QUERY", help="Run this SQL query and exit.")
@@ -46,7 +46,7 @@ def sql(
     datasette: bool,
     output: str,
 ) -> None:
-    """Query the log with a ready-made QUESTION, with an SQL statement, or in an interactive shell.
+    """Query the log with the ready-made query QUERY_NAME, with an SQL statement, or in an interactive shell.
 
     docs/sql.md describes the views and the ready-made queries. The connection to the database is read-only. The
     function `objects_at(REVISION)` returns the objects that existed at a revision.
@@ -68,7 +68,7 @@ def sql(
     from ctrlmgr.inspection.queries import audit_questions
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
-        raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
+        raise click.UsageError("a ready-made query, -c, -f, --list and --datasette exclude each other")
     configure_logging(loaded.settings)
     if listed:
         _list(output)
@@ -113,7 +113,7 @@ def _list(output: str) -> None:
 
     listed = (*questions().values(), *audit_questions().values())
     rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in listed]
-    answers.write(Rows(("question", "answer"), rows), output)
+    answers.write(Rows(("query", "result"), rows), output)
 
 
 def _talk(database: Database, folder: Path, output: str) -> None:

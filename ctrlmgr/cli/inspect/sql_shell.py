@@ -93,7 +93,7 @@ class Shell:
                 return False
             case ".list", []:
                 rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
-                answers.write(Rows(("question", "answer"), rows), "table")
+                answers.write(Rows(("query", "result"), rows), "table")
             case ".ask", [question, *parameters]:
                 self._try(lambda: sql_statements.ask(self._database, question, tuple(parameters), self._output))
             case ".views", []:

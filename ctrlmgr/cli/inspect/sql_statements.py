@@ -21,7 +21,7 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
 
     question = questions().get(name) or audit_questions().get(name)
     if question is None:
-        raise click.UsageError(f"there is no question {name!r}; --list lists them")
+        raise click.UsageError(f"there is no ready-made query {name!r}; --list lists them")
     now = SystemClock().now()
     try:
         given = dict(_pair(each) for each in parameters)

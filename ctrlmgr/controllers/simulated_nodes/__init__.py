@@ -49,8 +49,8 @@ class Options:
         TEXT,
         Setting(
             "The behaviour of unknown commands, and of unknown images without a command, in containers that are "
-            "expected to exit: `exit CODE after TIME`, or `run` (never exits). Such containers are "
-            "init containers, and those of pods with restartPolicy Never or OnFailure.",
+            "expected to exit: `exit CODE after TIME`, or `run` (never exits). Containers that are expected "
+            "to exit are init containers, and the containers of pods with restartPolicy Never or OnFailure.",
             flag="--simulated-tasks",
             metavar="PHRASE",
         ),

@@ -80,7 +80,7 @@ def test_predefined_queries_are_listed_without_a_database(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        pytest.param(["nonsense"], 2, "no question 'nonsense'", id="no such question"),
+        pytest.param(["nonsense"], 2, "no ready-made query 'nonsense'", id="no such query"),
         pytest.param(["history"], 2, "needs resource", id="a parameter is missing"),
         pytest.param(["latest", "limit"], 2, "NAME=VALUE", id="a parameter without a value"),
         pytest.param(["latest", "-c", "SELECT 1"], 2, "exclude each other", id="two things at once"),

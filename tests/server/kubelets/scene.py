@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.server.kubelets.proxying import KubeletProxy
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
-from tests.authentication.authorities import ApplicationAndLog as Issued
+from tests.authentication.authorities import CertificateAndKey as Issued
 from tests.authentication.authorities import make as issue
 from tests.authentication.authorities import subject
 from tests.e2e.serving import until
