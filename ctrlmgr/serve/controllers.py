@@ -27,8 +27,8 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.controllers.flow_control.dangling_condition import new_dangling_controller
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
+from ctrlmgr.controllers.gated_controllers import with_gates_on
 from ctrlmgr.controllers.issuer_dependencies import Identity
-from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
@@ -202,8 +202,7 @@ class Parts(NamedTuple):
 
 def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
     """Build controllers with their options from the settings, except controllers whose feature gate is off."""
-    running = (each for each in descriptors if all(map(is_on, each.feature_gates)))
-    return (each.build(parts, parts.settings.of(each.options)) for each in running)
+    return (each.build(parts, parts.settings.of(each.options)) for each in with_gates_on(descriptors))
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:

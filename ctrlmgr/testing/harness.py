@@ -22,6 +22,7 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
+from ctrlmgr.controllers.gated_controllers import with_gates_on
 from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Answer, Operation, Target
@@ -152,7 +153,7 @@ class Harness:
         yield new_definition_controller(self.informers, apiserver, self.event_log, clock=self.clock, random=self.random)
         for each in descriptors(self._app):
             yield build(each, self, failed=self._failed)
-        for other in self._others:
+        for other in with_gates_on(self._others):
             yield other.build(self, options_of(other, self._nodes))
 
     def restart(self) -> None:

@@ -41,6 +41,7 @@ from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOU
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent, Entry, Waiting
 from ctrlmgr.controllers.workloads.status_conditions import condition_of
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.errors import CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
@@ -50,6 +51,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.awaited_volumes import AwaitedVolumes, progress
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
+from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
 from ctrlmgr.scheduling.profile import Profile
 from ctrlmgr.scheduling.structured.pools import NodePlace
 from ctrlmgr.scheduling.volume_binding import allotted
@@ -348,6 +350,13 @@ def as_note(message: str) -> str:
     return text[: NOTE_LENGTH - len(_CUT)].decode(errors="ignore") + _CUT
 
 
+def _gated(profile: Profile) -> Profile:
+    """Return a profile without the plugin whose feature gate is off."""
+    if is_on(FEATURES):
+        return profile
+    return replace(profile, filters=profile.filters - {FEATURES})
+
+
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     informers = context.informers
@@ -360,7 +369,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         if options.scheduler_config
         else Configuration((Profile(options.scheduler_name),))
     )
-    profiles = tuple(each.with_plugins(context.scheduler_plugins) for each in configuration.profiles)
+    profiles = tuple(_gated(each).with_plugins(context.scheduler_plugins) for each in configuration.profiles)
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],

@@ -30,6 +30,9 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
+from ctrlmgr.controllers.gated_controllers import with_gates_on
+from ctrlmgr.engine.features.chosen_gates import chosen_gates
+from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, Forbidden, SettingsError
@@ -269,6 +272,7 @@ class RemoteProcess:
         Raises `SettingsError` if they cannot run there.
         """
         options.timing.check()
+        switch(chosen_gates(settings.server.feature_gates))
         self._chosen = chosen
         self._options = options
         self._clock = clock
@@ -289,7 +293,7 @@ class RemoteProcess:
             elector.fence if elector is not None else None,
         )
         self._webhooks = self._serving(access) if chosen.has_admission else None
-        controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]
+        controllers = [each.build(parts, settings.of(each.options)) for each in with_gates_on(chosen.descriptors)]
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.engine.features import gates
 from ctrlmgr.scheduling.declared_features import RESTARTS_ALL, UNSATISFIED
 from ctrlmgr.scheduling.volume_limits import EXCEEDED
 from tests.controllers.scheduler.test_scheduler import Scene
@@ -104,3 +105,13 @@ def test_a_pod_is_placed_only_where_its_feature_is_declared() -> None:
     scene.stage.patch("/api/v1/nodes/new/status", status)
     scene.stage.pass_by(1)
     assert scene.places() == {"p": "new"}
+
+
+def test_without_the_gate_features_are_not_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gates.ENABLED, "NodeDeclaredFeatures", False)
+    scene = Scene()
+    scene.node("old")
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
+    first = {"name": "i", "image": "i", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    scene.pod("p", initContainers=[first])
+    assert scene.places() == {"p": "old"}
