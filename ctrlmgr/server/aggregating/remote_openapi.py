@@ -1,14 +1,17 @@
 """Stores the OpenAPI v3 documents of extension servers, for `kubectl explain` and validation by clients.
 
 Guarantees: no request waits for an extension server. A document is downloaded again only if its digest in the server's
-index has changed. If a server fails, its last document is kept; a server without OpenAPI v3 has no document.
+index has changed. If a server fails, its last document is kept. If a server has no OpenAPI v3, its OpenAPI v2 document
+is downloaded, with its ETag, and converted to v3; a server with neither has no document.
 
-Source: kube-aggregator `pkg/controllers/openapiv3`.
+Source: kube-aggregator `pkg/controllers/openapiv3`, `pkg/controllers/openapi/aggregator/downloader.go`.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import asyncio
+import hashlib
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,6 +21,7 @@ from ctrlmgr.http.framing import Header
 from ctrlmgr.http.proxying.upstream_address import UpstreamFailed
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.fetching import Fetcher
+from ctrlmgr.server.aggregating.openapi_conversion import as_v3
 from ctrlmgr.server.aggregating.remote_documents import RemoteDocuments, Version
 
 TIMEOUT: Final = 30.0
@@ -25,6 +29,9 @@ TIMEOUT: Final = 30.0
 _LONGEST: Final = 3600.0
 """Maximum seconds between retries of a failed request (`failedUpdateMaxExpDelay`)."""
 _INDEX: Final = "/openapi/v3"
+_V2: Final = "/openapi/v2"
+_ETAG: Final = f"{_V2}?etag="
+"""The beginning of the URL under which a converted document is stored, before the ETag of the OpenAPI v2 document."""
 _JSON: Final[Header] = (b"accept", b"application/json")
 
 
@@ -32,7 +39,7 @@ class RemoteSchema(NamedTuple):
     """The OpenAPI v3 document of one version; empty if the server has none."""
 
     url: str = ""
-    """The URL path of the document on the extension server; it contains the document's digest."""
+    """The URL path of the document on the extension server, with the document's digest or (OpenAPI v2) its ETag."""
     body: bytes = b""
 
 
@@ -59,7 +66,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         """Return the OpenAPI document of a version; it is downloaded only if its digest has changed."""
         answer = await fetcher.fetch(remote, _INDEX, [_JSON], TIMEOUT)
         if answer.code == 404:
-            return RemoteSchema()
+            return await self._converted(remote, self.versions.get(key), fetcher)
         entry = msgspec.json.decode(_ok(answer.code, answer.body), type=_Index).paths.get(remote.path.strip("/"))
         if entry is None:
             return RemoteSchema()
@@ -67,6 +74,23 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         if before is not None and before.url == entry.url:
             return before
         return RemoteSchema(entry.url, await self._document(remote, entry.url, fetcher))
+
+    async def _converted(self, remote: RemoteService, before: RemoteSchema | None, fetcher: Fetcher) -> RemoteSchema:
+        """Return the server's OpenAPI v2 document, converted to v3; the stored document if it has not changed."""
+        etag = before.url.removeprefix(_ETAG) if before is not None and before.url.startswith(_ETAG) else ""
+        condition = [(b"if-none-match", etag.encode("latin-1"))] if etag else []
+        answer = await fetcher.fetch(remote, _V2, [_JSON, *condition], TIMEOUT)
+        if answer.code == 304 and before is not None and etag:
+            return before
+        if answer.code == 404:
+            return RemoteSchema()
+        body = _ok(answer.code, answer.body)
+        found = answer.header(b"etag")
+        url = f"{_ETAG}{found}" if found else f"{_V2}?hash={hashlib.sha256(body).hexdigest()}"
+        if before is not None and before.url == url:
+            return before
+        # A large document takes long to convert; other requests are answered meanwhile.
+        return RemoteSchema(url, await asyncio.to_thread(_as_v3, remote, body))
 
     async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher) -> bytes:
         parts = urlsplit(url)
@@ -82,3 +106,11 @@ def _ok(code: int, body: bytes) -> bytes:
     if code != 200:
         raise UpstreamFailed(f"the response to the request for the OpenAPI document has the status {code}")
     return body
+
+
+def _as_v3(remote: RemoteService, body: bytes) -> bytes:
+    """Return the JSON of an OpenAPI v2 document as JSON of an OpenAPI v3 document."""
+    try:
+        return msgspec.json.encode(as_v3(msgspec.json.decode(body, type=dict[str, Any])))
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise UpstreamFailed(f"the OpenAPI v2 document of {remote.name} cannot be converted: {error}") from error

@@ -70,3 +70,90 @@ def test_an_index_with_foreign_urls_is_not_followed(site: Site, ext: Extension) 
     while not any(head.startswith("GET /openapi/v3 ") for head in ext.heads[asked:]):
         index(site)
     assert index(site)["apis/ext.example/s1"] == before
+
+
+SWAGGER = {
+    "swagger": "2.0",
+    "info": {"title": "old"},
+    "paths": {
+        "/apis/ext.example/s2/things": {
+            "post": {
+                "consumes": ["application/json"],
+                "produces": ["application/json"],
+                "parameters": [
+                    {"name": "body", "in": "body", "schema": {"$ref": "#/definitions/Thing"}},
+                    {"name": "dryRun", "in": "query", "type": "string"},
+                ],
+                "responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/Thing"}}},
+            }
+        }
+    },
+    "definitions": {
+        "Thing": {"type": "object", "properties": {"part": {"$ref": "#/definitions/Part", "description": "a part"}}},
+        "Part": {"type": "string"},
+    },
+}
+_THING = {"$ref": "#/components/schemas/Thing"}
+CONVERTED = {
+    "openapi": "3.0.0",
+    "info": {"title": "old"},
+    "paths": {
+        "/apis/ext.example/s2/things": {
+            "post": {
+                "requestBody": {"content": {"application/json": {"schema": _THING}}},
+                "parameters": [{"name": "dryRun", "in": "query", "schema": {"type": "string"}}],
+                "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": _THING}}}},
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Thing": {
+                "type": "object",
+                "properties": {
+                    "part": {"description": "a part", "allOf": [{"$ref": "#/components/schemas/Part"}]},
+                },
+            },
+            "Part": {"type": "string"},
+        }
+    },
+}
+
+
+def test_a_server_with_openapi_v2_alone_is_converted(site: Site, ext: Extension) -> None:
+    async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        if head.split()[1] != "/openapi/v2":
+            writer.write(answer("404 Not Found", b"{}"))
+        elif 'if-none-match: "one"' in head:
+            writer.write(answer("304 Not Modified", b""))
+        else:
+            writer.write(answer("200 OK", msgspec.json.encode(SWAGGER), 'etag: "one"'))
+        return True
+
+    ext.behaviour = behave
+    register(site, "s2", ext, ext.ca)
+    while "apis/ext.example/s2" not in (before := index(site)):
+        pass
+    assert site.ask("/openapi/v3/apis/ext.example/s2").json == CONVERTED
+    asked = len(ext.heads)
+    headers = {"Content-Type": "application/merge-patch+json"}
+    body = {"spec": {"versionPriority": 13}}
+    site.ask("/apis/apiregistration.k8s.io/v1/apiservices/s2.ext.example", "PATCH", body, headers)
+    while not any('if-none-match: "one"' in head for head in ext.heads[asked:]):
+        index(site)
+    assert index(site)["apis/ext.example/s2"] == before["apis/ext.example/s2"]
+
+
+def test_an_openapi_v2_document_that_is_none_harms_no_other(site: Site, ext: Extension) -> None:
+    async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        found = head.split()[1] == "/openapi/v2"
+        writer.write(answer("200 OK", b'{"paths":{"/a":[]},"definitions":[1]}') if found else answer("404 No", b""))
+        return True
+
+    ext.behaviour = behave
+    asked = len(ext.heads)
+    register(site, "s3", ext, ext.ca)
+    while sum(head.startswith("GET /openapi/v2 ") for head in ext.heads[asked:]) < 2:  # it is asked again
+        index(site)
+    assert "apis/ext.example/s3" not in index(site)
+    assert "api/v1" in index(site)
