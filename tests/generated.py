@@ -148,6 +148,8 @@ OF_THE_COMMAND = {
     "--help": "Prints the help.",
     "--kubeconfig": "Runs the controllers alone, against the cluster of this file.",
     "--master": "Runs the controllers alone, against the API server at this URL.",
+    "--use-service-account-credentials": "With `--kubeconfig`, each controller writes as its own service account. "
+    "Without it, controllers always do, and `serve` refuses `false`.",
     "--version": "Prints the version.",
 }
 """Flags of Kubernetes' programs that are options of `ctrlmgr serve` but have no setting."""

@@ -18,7 +18,14 @@ from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declar
 from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import SchemaOutdated, SettingsError
 from ctrlmgr.settings import LIST, NAMES, SWITCHES, TEXTS, Loaded, Settings, declarations, flags, keys, load
-from ctrlmgr.settings.kubernetes_flags.translated_flags import NOTHING, Translation, meaning_texts, translate
+from ctrlmgr.settings.kubernetes_flags.translated_flags import (
+    API_SERVER_PORT,
+    CONTROLLER_MANAGER_PORT,
+    NOTHING,
+    Translation,
+    meaning_texts,
+    translate,
+)
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -48,7 +55,7 @@ def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[.
         @functools.wraps(function)
         def command(settings_file: Path | None, **arguments: Any) -> Any:
             given = {key: arguments.pop(_parameter(key)) for key in keys}
-            translation = translate(_given_kubernetes_flags(arguments)) if translates else NOTHING
+            translation = _translation(arguments) if translates else NOTHING
             arguments = {name: value for name, value in arguments.items() if not name.startswith(_OF_KUBERNETES)}
             return function(_loaded(given, settings_file, translation), **arguments)
 
@@ -78,6 +85,16 @@ def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
     """Return the flags of Kubernetes' programs that the user gave to a command, with their values."""
     names = {_kubernetes_parameter(flag): flag for flag, _ in meaning_texts()}
     return {names[name]: value for name, value in parameters.items() if name in names and value is not None}
+
+
+def _translation(arguments: Mapping[str, Any]) -> Translation:
+    """Translate the flags of Kubernetes' programs that the user gave to `serve`.
+
+    A process that runs only controllers has the default port of kube-controller-manager.
+    """
+    alone = arguments.get("kubeconfig") or arguments.get("master")
+    port = CONTROLLER_MANAGER_PORT if alone else API_SERVER_PORT
+    return translate(_given_kubernetes_flags(arguments), port)
 
 
 def _kubernetes_parameter(flag: str) -> str:

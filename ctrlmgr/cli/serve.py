@@ -20,8 +20,10 @@ from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.settings import Loaded, flags
 
 if TYPE_CHECKING:
+    from ctrlmgr.framework.remote.status_pages import StatusTls
     from ctrlmgr.serve import Application
     from ctrlmgr.serve.historical_server import PastApplication
+    from ctrlmgr.settings import Settings
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -43,6 +45,17 @@ USUAL = (
 )
 """The options of `ctrlmgr serve` that the short `--help` describes."""
 
+_SECTIONS_OF_CONTROLLERS = ("controllers", "leader_election", "log")
+_USED_BY_CONTROLLERS = (
+    "service_accounts.private_key_file",
+    "authentication.client_ca_file",
+    "server.listen",
+    "server.feature_gates",
+    "tls.cert_file",
+    "tls.private_key_file",
+)
+"""The settings that a process uses that runs only controllers, besides the sections above."""
+
 
 @click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
 @takes_settings("server.role", *flags(), translates=True)
@@ -59,6 +72,19 @@ USUAL = (
     metavar="URL",
     help=("Run only the controllers, against the API server at this URL instead of the kubeconfig's server."),
 )
+@click.option(
+    "--use-service-account-credentials",
+    "as_accounts",
+    type=bool,
+    is_flag=False,
+    flag_value=True,
+    default=None,
+    metavar="BOOL",
+    help=(
+        "With --kubeconfig: whether each controller writes as its own service account; by default the controllers "
+        "write with the credentials of the kubeconfig. Without --kubeconfig, each controller writes as its own account."
+    ),
+)
 @click.version_option(None, "--version", package_name="ctrlmgr", message="%(prog)s %(version)s")
 def serve(
     loaded: Loaded,
@@ -66,6 +92,7 @@ def serve(
     recording: Path | None,
     kubeconfig: Path | None,
     master: str | None,
+    as_accounts: bool | None,
     **options: Any,
 ) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
@@ -95,8 +122,13 @@ def serve(
         play(loaded, what)
         return
     if kubeconfig or master:
-        _run_controllers(loaded, kubeconfig, master)
+        _run_controllers(loaded, kubeconfig, master, as_accounts=bool(as_accounts))
         return
+    if as_accounts is False:
+        raise click.UsageError(
+            "--use-service-account-credentials=false needs --kubeconfig: each controller of this process writes as its "
+            "own service account"
+        )
     if at:
         _serve_past(loaded, at)
         return
@@ -108,7 +140,7 @@ def serve(
     )
 
 
-def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None) -> None:
+def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None, *, as_accounts: bool) -> None:
     """Run the controllers that the settings enable against another API server, as kube-controller-manager does.
 
     As in kube-controller-manager, the setting `master` replaces the server URL in the kubeconfig. If there is no
@@ -116,17 +148,48 @@ def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None
     """
     from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
     from ctrlmgr.framework.app_loading import load_app
-    from ctrlmgr.framework.remote.controller_process import SelectedControllers, builtins
+    from ctrlmgr.framework.remote.controller_process import LEASE, SelectedControllers, builtins
+    from ctrlmgr.framework.remote.issuing import IssuerFiles
     from ctrlmgr.settings.kubeconfig import access_at, load
 
     settings = loaded.settings.controllers
     access = load([kubeconfig]) if kubeconfig else access_at(str(master))
     if master:
         access = replace(access, server=access_at(master).server)
-    chosen = SelectedControllers([load_app(each, origin="serve") for each in settings.apps], builtins(settings.enabled))
+    files = IssuerFiles(loaded.settings, access)
+    apps = [load_app(each, origin="serve") for each in settings.apps]
+    chosen = SelectedControllers(apps, builtins(settings.enabled, files), lease=LEASE)
     is_default = loaded.is_default("controllers.kube_api_qps")
     qps = DEFAULT_QPS if is_default else settings.kube_api_qps
-    run_against(loaded, chosen, access, qps=qps, burst=settings.kube_api_burst)
+    _warn_of_unused(loaded)
+    run_against(
+        loaded,
+        chosen,
+        access,
+        qps=qps,
+        burst=settings.kube_api_burst,
+        status_address=None if loaded.is_default("server.listen") else loaded.settings.server.address,
+        files=files,
+        as_accounts=as_accounts,
+        serving=_status_tls(loaded.settings),
+    )
+
+
+def _status_tls(settings: Settings) -> StatusTls:
+    from ctrlmgr.framework.remote.status_pages import StatusTls
+
+    tls = settings.tls
+    if bool(tls.cert_file) != bool(tls.private_key_file):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file must be given together")
+    return StatusTls(tls.cert_file, tls.private_key_file, settings.authentication.client_ca_file)
+
+
+def _warn_of_unused(loaded: Loaded) -> None:
+    """Warn of each given flag that only a process that serves the API uses."""
+    used = (*_USED_BY_CONTROLLERS, *(f"{section}." for section in _SECTIONS_OF_CONTROLLERS))
+    for key, flag in flags().items():
+        if loaded.origins[key].startswith("--") and not key.startswith(used):
+            click.echo(f"warning: {flag} has no effect with --kubeconfig: only the API server uses it", err=True)
 
 
 def _serve_past(loaded: Loaded, at: str) -> None:

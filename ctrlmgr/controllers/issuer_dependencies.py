@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -23,8 +24,8 @@ class AccessCheck(Protocol):
 class Identity(NamedTuple):
     """The keys with which this process signs tokens and certificates, and the authorizer for signing requests."""
 
-    token_key: PrivateKey
-    """Signs tokens that are stored in Secrets."""
+    token_key: Callable[[], PrivateKey]
+    """Returns the key that signs tokens which are stored in Secrets; raises `SettingsError` if it is unusable."""
     authority: Path
     """The certificate file of this server's certificate authority."""
     authority_key: Path

@@ -25,7 +25,7 @@ def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Ident
         return backend.wait_for(authorizer.ask(user, attributes)).allows
 
     keys, files = front.authentication.keys, front.files
-    return Identity(keys.kept, files.authority, files.authority_key, may_ask)
+    return Identity(lambda: keys.kept, files.authority, files.authority_key, may_ask)
 
 
 def cluster_authentication(parts: Parts, front: Front) -> Controller:

@@ -283,7 +283,7 @@ class ApprovingStage(WorkedStage):
         def may_ask(user: User, subresource: str) -> bool:
             return (user.name, subresource) in self.rights
 
-        identity = Identity(ROOT.key, Path(), Path(), may_ask)
+        identity = Identity(lambda: ROOT.key, Path(), Path(), may_ask)
         super().__init__(lambda stage: csr_approving.build(StageIdentityContext(stage, identity), NoOptions()))
 
     def ask(self, who: str, signer: str = KUBELET_CLIENT_SIGNER, whose: x509.Name = NODE) -> None:

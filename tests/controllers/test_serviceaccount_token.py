@@ -23,7 +23,7 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 
 
 def controller(stage: WorkedStage) -> Controller:
-    identity = Identity(KEY, Path(), Path(), may_ask=lambda user, subresource: False)
+    identity = Identity(lambda: KEY, Path(), Path(), may_ask=lambda user, subresource: False)
     return build(StageIdentityContext(stage, identity, root_ca="the authority"), Options())
 
 

@@ -13,6 +13,8 @@ from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
     from ctrlmgr.framework.remote.controller_process import SelectedControllers
+    from ctrlmgr.framework.remote.issuing import IssuerFiles
+    from ctrlmgr.framework.remote.status_pages import StatusTls
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
     from ctrlmgr.settings.kubeconfig import Access
 
@@ -144,11 +146,16 @@ def run_against(
     status_address: tuple[str, int] | None = None,
     installs: bool = True,
     webhooks: WebhookOptions | None = None,
+    files: IssuerFiles | None = None,
+    as_accounts: bool = False,
+    serving: StatusTls | None = None,
 ) -> None:
     """Run controllers against the cluster of `access` until a signal arrives; the settings name the Lease.
 
     `qps` is the number of requests per second, and `burst` is the number of requests that may be sent at once. If
-    `installs` is true, the CustomResourceDefinitions of the apps' kinds are installed first.
+    `installs` is true, the CustomResourceDefinitions of the apps' kinds are installed first. `files` are the keys of
+    controllers that issue tokens and certificates. If `as_accounts` is true, each built-in controller writes as its own
+    ServiceAccount. With `serving`, the status pages are served with TLS.
     """
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key
@@ -173,6 +180,9 @@ def run_against(
         status_address,
         namespace,
         webhooks or WebhookOptions(),
+        files,
+        as_accounts,
+        serving,
     )
     interpreter.tune()
     process = RemoteProcess(access, chosen, loaded.settings, options, clock=SystemClock(), random=PooledRandom())

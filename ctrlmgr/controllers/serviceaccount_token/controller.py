@@ -132,7 +132,7 @@ def build(context: IdentityContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     accounts, secrets = context.informers.informer(SERVICE_ACCOUNTS), context.informers.informer(SECRETS)
     _index(secrets)
-    new_token = token_maker(context.identity.token_key)
+    new_token = token_maker(context.identity.token_key())
     return assemble(
         DESCRIPTOR,
         context,

@@ -31,6 +31,7 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
 from ctrlmgr.controllers.gated_controllers import with_gates_on
+from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.features.chosen_gates import chosen_gates
 from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.generated_names import new_uid
@@ -43,11 +44,14 @@ from ctrlmgr.framework.app_loading import load_app
 from ctrlmgr.framework.class_declaration import Declaration
 from ctrlmgr.framework.controller_building import AppDescriptor, check_names, descriptors
 from ctrlmgr.framework.install import MANAGER, install
+from ctrlmgr.framework.remote.access_reviews import AccessReviews
+from ctrlmgr.framework.remote.account_apis import AccountApis
 from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.framework.remote.http_client import RemoteClient
 from ctrlmgr.framework.remote.informers import RemoteInformers
+from ctrlmgr.framework.remote.issuing import IssuerFiles
 from ctrlmgr.framework.remote.remote_api import Api
-from ctrlmgr.framework.remote.status_pages import StatusPages
+from ctrlmgr.framework.remote.status_pages import StatusPages, StatusTls
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.framework.webhooks.app_webhooks import AppWebhooks
 from ctrlmgr.framework.webhooks.registering import Registration
@@ -66,12 +70,14 @@ BUILTIN: Final = "builtin:"
 PROGRAM: Final = "ctrlmgr-run"
 _IN_SERVE_ALONE: Final[Mapping[str, str]] = {
     "simulated-nodes-controller": "writes in the names of its nodes",
-    "root-ca-certificate-publisher-controller": "publishes the authority of the control plane",
     "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
 }
 """The controllers for which a connection to an API server is not sufficient, with the reasons; controllers that need
 keys are not listed.
 """
+LEASE: Final = "kube-controller-manager"
+"""The Lease of kube-controller-manager in kube-system."""
+_PUBLISHER: Final = "root-ca-certificate-publisher-controller"
 _RETRY: Final = 1.0
 
 
@@ -82,6 +88,9 @@ class SelectedControllers(NamedTuple):
     builtin: Sequence[ControllerDescriptor[Any]]
     admits: bool = True
     """Whether the apps' admission functions are served as webhooks to the API server."""
+
+    lease: str = ""
+    """The name of the Lease; empty for a name that consists of the controllers' names."""
 
     @property
     def has_admission(self) -> bool:
@@ -96,6 +105,8 @@ class SelectedControllers(NamedTuple):
     @property
     def name(self) -> str:
         """Return the common name of the controllers, which is also the name of their Lease."""
+        if self.lease:
+            return self.lease
         names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
         return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
 
@@ -140,27 +151,31 @@ def _nor(chosen: SelectedControllers) -> str:
     return " and no admission function" if chosen.admits else ""
 
 
-def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
+def builtins(names: Sequence[str], files: IssuerFiles | None = None) -> list[ControllerDescriptor[Any]]:
     """Return the built-in controllers that `names` selects; the form is that of the option `--controllers`.
 
-    `*` selects the controllers that can run outside of `serve`. Raises `SettingsError` if `names` contains a controller
-    that cannot run outside of `serve`.
+    `*` selects the controllers that can run outside of `serve`. The controllers that sign or publish certificates can
+    run only with `files`. Raises `SettingsError` if `names` contains a controller that cannot run outside of `serve`.
     """
     found = []
     for descriptor in registry.enabled(names).descriptors:
-        if (problem := _problem(descriptor)) is None:
+        if (problem := _problem(descriptor, files)) is None:
             found.append(descriptor)
         elif {descriptor.name, *descriptor.aliases} & {*names}:
             raise SettingsError(f"{BUILTIN}{descriptor.name} {problem}")
         else:
-            log.info("controller runs only in ctrlmgr serve", controller=descriptor.name, reason=problem)
+            log.info("controller cannot run here", controller=descriptor.name, reason=problem)
     return found
 
 
-def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
+def _problem(descriptor: ControllerDescriptor[Any], files: IssuerFiles | None) -> str | None:
     """Return the reason why a controller cannot run against an API server; None if it can run."""
+    if files is not None and files.supports(descriptor.name):
+        return files.problem(descriptor.name)
     if reason := _IN_SERVE_ALONE.get(descriptor.name):
         return f"{reason}, and runs in serve alone"
+    if descriptor.name == _PUBLISHER:
+        return "publishes the authority of the control plane, and runs in serve alone"
     module, _, function = descriptor.builder.partition(":")
     context = inspect.signature(getattr(import_module(module), function)).parameters["context"].annotation
     if context not in ("ControllerContext", "context.ControllerContext"):
@@ -199,10 +214,20 @@ class _Parts(NamedTuple):
     engine: WriteEngine
     broadcaster: EventBroadcaster
     fencing: Fencing | None
+    files: IssuerFiles | None
+    accounts: AccountApis | None
 
     @property
     def root_ca(self) -> str:
-        raise SettingsError("root-ca-certificate-publisher-controller publishes the control plane's own authority")
+        if self.files is None:
+            raise SettingsError(f"{_PUBLISHER} publishes the control plane's own authority")
+        return self.files.root_ca
+
+    @property
+    def identity(self) -> Identity:
+        if self.files is None:
+            raise SettingsError("only `serve` has the keys of the control plane")
+        return self.files.identity(self.api)
 
     @property
     def at_once(self) -> int:
@@ -217,22 +242,28 @@ class _Parts(NamedTuple):
         return SchedulerPlugins()
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
-        return self.writer(_manager(descriptor), fenced=True)
+        return self.writer(_manager(descriptor), fenced=True, account=_account(descriptor))
 
     def apiserver_client(self) -> RemoteClient:
         raise SettingsError("only `serve` writes the control plane's own objects")
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
-        client = self.writer(_manager(descriptor))
+        client = self.writer(_manager(descriptor), account=_account(descriptor))
         return self.broadcaster.recorder(descriptor.event_source, client, in_series=descriptor.tells_in_series)
 
-    def writer(self, manager: str, *, fenced: bool = False) -> RemoteClient:
+    def writer(self, manager: str, *, fenced: bool = False, account: str = "") -> RemoteClient:
         fence = self.fencing if fenced else None
-        return RemoteClient(self.api, self.event_log, self.engine, manager=manager, fence=fence)
+        api = self.accounts.api_of(account) if self.accounts is not None and account else self.api
+        return RemoteClient(api, self.event_log, self.engine, manager=manager, fence=fence)
 
 
 def _manager(descriptor: ControllerDescriptor[Any]) -> str:
     return descriptor.name if isinstance(descriptor, AppDescriptor) else CONTROLLER_MANAGER
+
+
+def _account(descriptor: ControllerDescriptor[Any]) -> str:
+    """Return the ServiceAccount as which a controller may write; empty if it writes with the process's credentials."""
+    return "" if isinstance(descriptor, AppDescriptor) or descriptor.acts_as else descriptor.service_account
 
 
 class Options(NamedTuple):
@@ -252,6 +283,12 @@ class Options(NamedTuple):
     namespace: str = ""
     """The only namespace that the process follows; an empty namespace means all namespaces."""
     webhooks: WebhookOptions = WebhookOptions()
+    files: IssuerFiles | None = None
+    """The files with which controllers sign and publish; None if no such controller runs."""
+    as_accounts: bool = False
+    """Whether each built-in controller writes as its own ServiceAccount in kube-system."""
+    serving: StatusTls | None = None
+    """The certificates of the status pages; None for plain HTTP."""
 
 
 class RemoteProcess:
@@ -291,6 +328,8 @@ class RemoteProcess:
             WriteEngine(builtin_kinds(), InformerState(informers, event_log), clock=clock, random=random),
             EventBroadcaster(clock=clock, random=random, host=socket.gethostname()),
             elector.fence if elector is not None else None,
+            options.files,
+            AccountApis(access, api, throttle, clock=clock) if options.as_accounts else None,
         )
         self._webhooks = self._serving(access) if chosen.has_admission else None
         controllers = [each.build(parts, settings.of(each.options)) for each in with_gates_on(chosen.descriptors)]
@@ -315,6 +354,8 @@ class RemoteProcess:
             address,
             alive=lambda: None if elector is None else elector.problem(),
             ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
+            tls=self._options.serving.context(address[0], self._clock) if self._options.serving else None,
+            reviews=AccessReviews(self._parts.api),
         )
         log.info("serving status pages", address=address[0], port=pages.port)
         return pages

@@ -1,29 +1,70 @@
-"""Serves metrics and health of a process over HTTP.
+"""Serves metrics and health of a process over HTTP or HTTPS.
 
 Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
 return an error if leadership could not be renewed or released in time; `/readyz` returns an error until the caches have
-synced. The pages are read-only and contain no secrets. The pages are served over plain HTTP, without TLS, on the given
-address.
+synced. The pages are read-only and contain no secrets. With TLS, the API server authenticates and authorizes the
+callers of pages other than the health checks, as kube-controller-manager does.
 """
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
 
 from prometheus_client import generate_latest
 
 from ctrlmgr import threads
+from ctrlmgr.authentication.user import AUTHENTICATED, User
+from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.framework.remote.access_reviews import ANONYMOUS, AccessReviews
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.metrics import REGISTRY
 
 Problem = Callable[[], str | None]
 """A function that returns the problem, None if the process is healthy."""
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE: Final = 5.0
+"""Seconds for which the server waits for the next bytes of a client; the server serves one client at a time."""
+
+
+class StatusTls(NamedTuple):
+    """The files for serving with TLS; empty paths for a certificate that the process issues itself."""
+
+    certificate: str
+    key: str
+    client_ca: str
+    """The authority of client certificates (PEM file); empty if client certificates are ignored."""
+
+    def context(self, host: str, clock: Clock) -> ssl.SSLContext:
+        """Return the TLS context of a server at `host`; raises `SettingsError` if a file cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key)
+            else:
+                _load_own(context, host, clock)
+            if self.client_ca:
+                context.load_verify_locations(self.client_ca)
+                context.verify_mode = ssl.CERT_OPTIONAL
+        except (OSError, ValueError) as error:
+            names = ", ".join(filter(None, self))
+            raise SettingsError(f"the certificates of the status pages ({names}) cannot be used: {error}") from error
+        return context
+
+
+def _load_own(context: ssl.SSLContext, host: str, clock: Clock) -> None:
+    """Load a new certificate, which no file keeps, into `context`."""
+    with TemporaryDirectory() as folder:
+        files = ensure_certificates(Path(folder), [host, "localhost"], clock=clock)
+        context.load_cert_chain(files.serving, files.serving_key)
 
 
 class _Server6(HTTPServer):
@@ -35,18 +76,33 @@ class StatusPages:
 
     name = "status pages"
 
-    def __init__(self, address: tuple[str, int], *, alive: Problem, ready: Problem) -> None:
-        """Bind the address immediately; raises `SettingsError` if the address is unavailable."""
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        alive: Problem,
+        ready: Problem,
+        tls: ssl.SSLContext | None = None,
+        reviews: AccessReviews | None = None,
+    ) -> None:
+        """Bind the address immediately; raises `SettingsError` if the address is unavailable.
+
+        With `tls`, `reviews` authorizes the users that read the metrics.
+        """
         checks: dict[str, Problem] = {"/healthz": alive, "/livez": alive, "/readyz": ready}
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = _PATIENCE
+
             def do_GET(self) -> None:  # The standard library calls the method by this name.
                 path = self.path.partition("?")[0]
-                if path == "/metrics":
-                    self._answer(200, generate_latest(REGISTRY))
-                elif path in checks:
+                if path in checks:
                     problem = checks[path]()
                     self._answer(200 if problem is None else 503, (problem or "ok").encode())
+                elif tls is not None and reviews is not None and (code := _refusal(self, reviews, path)):
+                    self._answer(code, b"Unauthorized\n" if code == 401 else b"Forbidden\n")
+                elif path == "/metrics":
+                    self._answer(200, generate_latest(REGISTRY))
                 else:
                     self._answer(404, b"there are /metrics, /healthz, /livez and /readyz\n")
 
@@ -64,6 +120,9 @@ class StatusPages:
             self._server = (_Server6 if ":" in address[0] else HTTPServer)(address, Handler)
         except OSError as error:
             raise SettingsError(f"--status-address {address[0]}:{address[1]}: {error.strerror}") from error
+        if tls is not None:
+            # The handshake waits until the first read, so that a silent client cannot block `accept`.
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 
     @property
     def port(self) -> int:
@@ -77,3 +136,28 @@ class StatusPages:
         self._server.shutdown()
         thread.join()
         self._server.server_close()
+
+
+def _refusal(request: BaseHTTPRequestHandler, reviews: AccessReviews, path: str) -> int:
+    """Return the status code with which a request is refused; 0 if its user may read `path`."""
+    user = _user(request, reviews)
+    if user is None:
+        return 401
+    return 0 if reviews.allows(user, {"nonResourceAttributes": {"path": path, "verb": "get"}}) else 403
+
+
+def _user(request: BaseHTTPRequestHandler, reviews: AccessReviews) -> User | None:
+    """Return the user of a request by its client certificate or token; None if the token is not valid."""
+    connection = request.connection
+    if isinstance(connection, ssl.SSLSocket) and (certificate := connection.getpeercert()):
+        return _subject(certificate)
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return reviews.user_of(token.strip()) if scheme.lower() == "bearer" else ANONYMOUS
+
+
+def _subject(certificate: Mapping[str, Any]) -> User:
+    """Return the user in a client certificate: its common name, with the organizations as groups."""
+    names = [pair for part in certificate.get("subject", ()) for pair in part]
+    groups = [value for name, value in names if name == "organizationName"]
+    common = [value for name, value in names if name == "commonName"]
+    return User(common[-1] if common else "", "", (*groups, AUTHENTICATED))

@@ -89,6 +89,7 @@ class Cluster:
         The constructor sends no request.
         """
         self.server = access.server
+        self.program = program
         self._access = access
         self._headers = {"user-agent": f"{program}/{__version__}", "accept": "application/json"}
         self._headers |= access.headers()

@@ -12,7 +12,7 @@ _NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not sc
 _NO_CLOUD: Final = RefusedFlag("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
 _NO_METRIC_FILTER: Final = RefusedFlag("drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
-_ONE_PROCESS: Final = NoEffect("the server that runs the controllers authenticates and authorizes its own callers")
+_ONE_PROCESS: Final = NoEffect("the API server of this process, or of --kubeconfig, reviews the callers")
 _NO_PEERS: Final = RefusedFlag("all servers of an event log serve the same kinds, so no server forwards requests")
 _NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; the gate only enables its API fields")
 _CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has none")
@@ -149,7 +149,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
     "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
     "--route-reconciliation-period": _CLOUD_ONLY,
-    "--use-service-account-credentials": FixedFlag(_IS_TRUE, "each controller writes as its own service account"),
     "--unsupported-kube-api-over-localhost": RefusedFlag("ctrlmgr calls the API server at the address in --kubeconfig"),
     # flags that Kubernetes has removed
     "--address": NoEffect("Kubernetes removed this flag; use --listen"),

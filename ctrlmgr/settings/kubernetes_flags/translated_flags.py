@@ -19,7 +19,8 @@ ADDRESS_FLAGS: Final[Mapping[str, str]] = {
 
 _LISTEN: Final = "server.listen"
 _DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; if neither flag is given, ctrlmgr's own default applies
-_DEFAULT_PORT: Final = "6443"
+API_SERVER_PORT: Final = "6443"
+CONTROLLER_MANAGER_PORT: Final = "10257"
 _HIGHEST_PORT: Final = 65535
 
 
@@ -43,9 +44,12 @@ def meaning_texts() -> Iterator[tuple[str, str]]:
     yield from ((flag, meaning.text) for flag, meaning in MEANINGS.items() if flag not in own)
 
 
-def translate(given: Mapping[str, str]) -> Translation:
-    """Translate flags, which are given by name with their values; raises `SettingsError` if a flag is refused."""
-    values = {_LISTEN: listen} if (listen := _listen(given)) else {}
+def translate(given: Mapping[str, str], default_port: str = API_SERVER_PORT) -> Translation:
+    """Translate flags, which are given by name with their values; raises `SettingsError` if a flag is refused.
+
+    If the flags name only a host, the server listens on `default_port`.
+    """
+    values = {_LISTEN: listen} if (listen := _listen(given, default_port)) else {}
     warnings = []
     for flag, value in given.items():
         if flag not in ADDRESS_FLAGS:
@@ -55,11 +59,11 @@ def translate(given: Mapping[str, str]) -> Translation:
     return Translation(values, tuple(warnings))
 
 
-def _listen(given: Mapping[str, str]) -> FlagValue | None:
+def _listen(given: Mapping[str, str], default_port: str) -> FlagValue | None:
     """Return the listen address that the two address flags describe; None if neither flag is given."""
     if not ADDRESS_FLAGS.keys() & given.keys():
         return None
-    host, port = given.get(BIND_ADDRESS, _DEFAULT_HOST), given.get(SECURE_PORT, _DEFAULT_PORT)
+    host, port = given.get(BIND_ADDRESS, _DEFAULT_HOST), given.get(SECURE_PORT, default_port)
     if not (port.isdecimal() and 1 <= int(port) <= _HIGHEST_PORT):
         raise SettingsError(f"{SECURE_PORT} is {port!r}; it must be a port, 1 to {_HIGHEST_PORT}")
     return FlagValue(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", BIND_ADDRESS)
