@@ -39,7 +39,6 @@ TESTED_ELSEWHERE = {
     "kinds/node": "kinds/test_class_kinds.py",  # one test for all classes
     "kinds/policy": "kinds/refusals",
     "kinds/rbac": "kinds/refusals",
-    "kinds/scheduling": "kinds/test_class_kinds.py",
 }
 """Folders of the package without a folder of tests, each with the tests that cover the folder."""
 
