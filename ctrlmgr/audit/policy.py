@@ -11,12 +11,13 @@ Source: apiserver `pkg/audit/policy`, `pkg/apis/audit/validation`, `pkg/apis/aud
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, length
 from ctrlmgr.caches import BoundedCache
@@ -105,6 +106,9 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 class Policy:
     """A valid audit policy; only one thread may use it."""
 
+    hides: Callable[[Resource], bool] | None = None
+    """Returns whether requests for a resource are recorded without bodies, at most at the level Metadata."""
+
     def __init__(self, rules: Sequence[tuple[_Rule, AuditDecision]]) -> None:
         """Create a policy that applies `rules` in their order."""
         self._rules = rules
@@ -124,7 +128,13 @@ class Policy:
         if handling is None:
             handling = self._decide(name, groups, attributes)
             self._decided.put(key, handling, length(attributes) + len(name or "") + sum(map(len, groups)))
+        if self.hides is not None and handling.level.wants_request and self._is_hidden(attributes):
+            return msgspec.structs.replace(handling, level=Level.METADATA)
         return handling
+
+    def _is_hidden(self, attributes: Attributes) -> bool:
+        resource = Resource(attributes.group, attributes.resource)
+        return attributes.is_resource and self.hides is not None and self.hides(resource)
 
     def _decide(self, name: str | None, groups: tuple[str, ...], attributes: Attributes) -> AuditDecision:
         for rule, handling in self._rules:

@@ -1,6 +1,6 @@
 """Encryption at rest: the configuration of Kubernetes, and the ciphers that protect the data keys of a log.
 
-`eventlog.payload_codec` encrypts the objects themselves with these data keys.
+`eventlog.encrypted.payload_codec` encrypts the objects themselves with these data keys.
 """
 
 from __future__ import annotations

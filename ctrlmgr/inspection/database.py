@@ -31,8 +31,6 @@ from ctrlmgr.inspection.query_checks import require_question
 if TYPE_CHECKING:
     import psycopg
 
-    from ctrlmgr.encryption.key_providers import KeyProviders
-
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 _VERSION = "SELECT version_num FROM alembic_version"
@@ -99,18 +97,12 @@ class Database(ABC):
             raise
 
 
-def open_database(url: str, *, patience: float | None = None, providers: KeyProviders | None = None) -> Database:
+def open_database(url: str, *, patience: float | None = None) -> Database:
     """Open the log's database at `url` for reading, without creating it; queries time out after `patience` seconds.
-
-    If `providers` is given, encrypted values in results are decrypted.
 
     Raises `SettingsError` if the URL is not that of a database on disk, and `LogUnavailable` if the database cannot be
     reached. Raises `SchemaOutdated` if the database does not contain a log with this version's schema.
     """
-    if providers is not None:
-        from ctrlmgr.inspection.decrypting_database import DecryptingDatabase
-
-        return DecryptingDatabase(open_database(url, patience=patience), providers)
     if url.startswith(_SQLITE):
         return SQLiteDatabase(Path(url.removeprefix(_SQLITE)), patience=patience)
     if url.startswith(_POSTGRES):

@@ -12,8 +12,8 @@ from typing import Any, Final
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.encryption.key_providers import KeyProviders
 from ctrlmgr.errors import LogUnavailable
-from ctrlmgr.eventlog.data_keys import DataKey
-from ctrlmgr.eventlog.payload_codec import PayloadCodec
+from ctrlmgr.eventlog.encrypted.data_keys import DataKey
+from ctrlmgr.eventlog.encrypted.payload_codec import PayloadCodec
 from ctrlmgr.inspection.database import Database, Rows
 
 _ALL: Final = f"SELECT {', '.join(DataKey._fields)} FROM data_key ORDER BY created_at, id"

@@ -64,6 +64,7 @@ from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
+from ctrlmgr.serve.log_keys.encryption_at_rest import encrypted_resources
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
@@ -138,7 +139,7 @@ class Application(ServingProcess):
         self._alive_checks = self._alive(leadership, controllers)
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
-        reader = Reader(settings.database_url)
+        reader = Reader(settings.database_url, keys=settings.database.encryption_provider_config)
         own = {each.name for app in apps for each in app.controllers}
         process = Process(reader, health, clock=clock, role=self._role, own=own)
         page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
@@ -163,7 +164,7 @@ class Application(ServingProcess):
         self._turned_at = clock.monotonic()
         self._clock = clock
         self._call = backend.call
-        audit_log = AuditLog(settings, clock=clock)
+        audit_log = AuditLog(settings, clock=clock, hides=encrypted_resources(event_log))
         self.server = front.server(
             backend,
             pages,

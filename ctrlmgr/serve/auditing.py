@@ -7,9 +7,11 @@ file raises an error before any component starts.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import read_policy
@@ -40,8 +42,11 @@ class AuditLog:
 
     name = "audit log"
 
-    def __init__(self, settings: Settings, *, clock: Clock) -> None:
-        """Read the policy and open the backends; raises `SettingsError` if the policy or a file is unusable."""
+    def __init__(self, settings: Settings, *, clock: Clock, hides: Callable[[Resource], bool] | None = None) -> None:
+        """Read the policy and open the backends; raises `SettingsError` if the policy or a file is unusable.
+
+        Requests for resources for which `hides` returns True are recorded without bodies.
+        """
         options = settings.audit
         self.kept: list[_ManagedBackend] = []
         """The audit backends that are started and stopped with this runnable."""
@@ -50,6 +55,7 @@ class AuditLog:
         if not options.policy_file:
             return
         policy = read_policy(Path(options.policy_file).expanduser())
+        policy.hides = hides
         backends: list[Backend] = []
         if options.log_path:
             file = _file(settings, clock=clock)

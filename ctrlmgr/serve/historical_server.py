@@ -119,7 +119,7 @@ class PastApplication(ServingProcess):
         probe = LogProbe(event_log, clock=clock)
         checks = [PING, Check("log", probe.problem), self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
-        reader = Reader(settings.database_url, until=moment.revision)
+        reader = Reader(settings.database_url, until=moment.revision, keys=settings.database.encryption_provider_config)
         page = Site(reader, Process(reader, health, clock=clock, role="past"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer, housekeeping=authorization.reloads)

@@ -31,8 +31,8 @@ from ctrlmgr.eventlog.anchor_signing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
-from ctrlmgr.serve.encryption_at_rest import require_keys
 from ctrlmgr.serve.front import KUBECONFIG
+from ctrlmgr.serve.log_keys.encryption_at_rest import require_keys
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server.admin_kubeconfig import require_unclaimed

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import BadRequest, CtrlmgrError, TooManyRequests
 from ctrlmgr.inspection import moment_parser
-from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.decrypted import open_decrypted
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.ui.parameters import Parameters
 
@@ -43,10 +45,11 @@ class Reader:
 
     name = "ui reader"
 
-    def __init__(self, url: str, *, until: Revision | None = None, reason: str = "") -> None:
+    def __init__(self, url: str, *, until: Revision | None = None, reason: str = "", keys: str = "") -> None:
         """Create an instance that queries the log's database at `url`, up to the revision `until`.
 
-        `reason` replaces the error message for a log in memory.
+        `reason` replaces the error message for a log in memory. `keys` is the file with the EncryptionConfiguration;
+        each new connection reads the file, so a changed file needs no restart.
         """
         self.unavailable = HistoryUnavailable(reason or None)
         """The error that queries raise if there is no database; None if there is a database."""
@@ -55,6 +58,7 @@ class Reader:
         self.dialect = "memory" if not self.has_history else "sqlite" if url.startswith("sqlite") else "postgresql"
         self._url = url
         self._until = until
+        self._keys = keys
         self._workers = Workers(_THREADS)
         self._waiting = 0  # only the event loop uses this attribute
         self._lock = threading.Lock()
@@ -108,7 +112,7 @@ class Reader:
             raise self.unavailable
         with self._lock:
             database = self._idle.pop() if self._idle else None
-        database = database or open_database(self._url, patience=PATIENCE)
+        database = database or open_decrypted(self._url, providers_from(self._keys), patience=PATIENCE)
         sound = False
         try:
             answer = question(database)

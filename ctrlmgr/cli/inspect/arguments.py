@@ -55,11 +55,11 @@ def opened(loaded: Loaded) -> Iterator[Database]:
 
     If the block raises `NotFound`, the URL of the log is added to the error.
     """
-    from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.inspection.decrypted import open_decrypted
 
     configure_logging(loaded.settings)
     providers = providers_from(loaded.settings.database.encryption_provider_config)
-    with open_database(loaded.settings.database_url, providers=providers) as database:
+    with open_decrypted(loaded.settings.database_url, providers) as database:
         try:
             yield database
         except NotFound as error:

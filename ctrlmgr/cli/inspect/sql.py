@@ -64,7 +64,7 @@ def sql(
     from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection import custom_views
     from ctrlmgr.inspection.audited_requests import open_requests
-    from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.inspection.decrypted import open_decrypted
     from ctrlmgr.inspection.queries import audit_questions
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
@@ -80,7 +80,7 @@ def sql(
         )
     providers = providers_from(loaded.settings.database.encryption_provider_config)
     url, folder = loaded.settings.database_url, loaded.settings.data_path
-    opened = open_requests(folder) if audit else open_database(url, providers=providers)
+    opened = open_requests(folder) if audit else open_decrypted(url, providers)
     with opened as database:
         database.refuse_power()
         if datasette:

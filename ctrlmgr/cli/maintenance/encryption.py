@@ -13,7 +13,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.eventlog.payload_codec import PayloadCodec
+    from ctrlmgr.eventlog.encrypted.payload_codec import PayloadCodec
 
 
 @click.group(short_help="Show and rotate the keys that encrypt the log.")

@@ -34,7 +34,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.encryption.key_ciphers import Identity, KeyCipher, KeyRefused, RandomBytes
 from ctrlmgr.encryption.key_providers import KeyProviders
 from ctrlmgr.errors import BadRequest, LogCorrupt, LogUnavailable
-from ctrlmgr.eventlog.data_keys import DataKey, DataKeys
+from ctrlmgr.eventlog.encrypted.data_keys import DataKey, DataKeys
 from ctrlmgr.eventlog.event import Failure
 from ctrlmgr.eventlog.hash_chain import Place
 from ctrlmgr.eventlog.purged_payload import PayloadHead, payload_head
@@ -79,6 +79,10 @@ class PayloadCodec:
         self._lock = threading.Lock()  # held while a data key is added
         self._current: dict[str, _Current | None] = {}  # by resource; None if the resource is not encrypted
         self._seeds: dict[str, bytes] = {}  # by the id of the data key
+
+    def encrypts(self, resource: Resource) -> bool:
+        """Return whether new objects of a resource are encrypted."""
+        return self._providers.encrypts(resource)
 
     def stored(self, place: Place, body: bytes) -> bytes:
         """Return the payload to store for an object; objects that are not encrypted are returned unchanged.

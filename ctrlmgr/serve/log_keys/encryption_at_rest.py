@@ -5,23 +5,24 @@ Guarantees: a process whose keys are missing or wrong does not start, and change
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.errors import LogUnavailable, SettingsError
-from ctrlmgr.eventlog.memory_log import MemoryEventLog
-
-if TYPE_CHECKING:
-    from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.sql_reading import SQLReading
+from ctrlmgr.eventlog.sqllog import SQLLog
 
 _FLAG: Final = "--encryption-provider-config"
 
 
-def require_keys(log: SQLLog | MemoryEventLog) -> None:
+def require_keys(log: EventLog) -> None:
     """Check the keys of a log, and add the data keys that are missing.
 
     Raises `SettingsError` if a key is missing or wrong. A log in memory is not encrypted.
     """
-    if isinstance(log, MemoryEventLog):
+    if not isinstance(log, SQLLog):
         return
     if log.codec is None:
         if keys := log.data_keys.all():
@@ -33,3 +34,8 @@ def require_keys(log: SQLLog | MemoryEventLog) -> None:
     except LogUnavailable as error:
         raise SettingsError(f"{_FLAG}: {error}") from error
     log.codec.prepare()
+
+
+def encrypted_resources(log: EventLog) -> Callable[[Resource], bool] | None:
+    """Return a function that returns whether a log encrypts a resource; None if the log encrypts none."""
+    return log.codec.encrypts if isinstance(log, SQLReading) and log.codec is not None else None

@@ -1,0 +1,1 @@
+"""Encrypted payloads of a log, and the data keys that encrypt them."""
