@@ -43,7 +43,7 @@ def possible_volumes(volumes: Lister, claim: Mapping[str, Any]) -> list[Object]:
     """Return the volumes that refer to a claim, and the volumes of its class that refer to no claim, by their names."""
     meta = claim["metadata"]
     found = volumes_of_claim(volumes, Key(meta["namespace"], meta["name"]))
-    found or volumes.by_index(_INDEX, _without_claim(claim))
+    found = [*found, *volumes.by_index(_INDEX, _without_claim(claim))]
     return sorted(found, key=lambda each: each.name)
 
 
