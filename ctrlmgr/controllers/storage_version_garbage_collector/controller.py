@@ -36,7 +36,7 @@ def is_identity(lease: Object | None) -> bool:
 def without_servers(storage_version: Object, gone: Iterable[str], now: str) -> dict[str, Any]:
     """Return the fields of a StorageVersion without the entries of the API servers `gone`.
 
-    The common version and its condition are those of the remaining entries (`SetCommonEncodingVersion`).
+    The common version and its condition are those of the remaining entries.
     """
     fields, names = storage_version.to_dict(), frozenset(gone)
     status = dict(fields.get("status") or {})
