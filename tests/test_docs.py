@@ -164,6 +164,7 @@ READERS = {
     "db2.example",
     "incident.jsonl.gz",
     "jobs.jsonl.gz",
+    "keys.yaml",
     "policy.yaml",
     "prod.yaml",
     "rules.py",
