@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.report import Claim, report
-from bench.table import main
+from bench.support.table_page import main
 
 
 @pytest.fixture

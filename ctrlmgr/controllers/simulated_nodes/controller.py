@@ -375,8 +375,8 @@ class SimulatedNodes:
         if self._given.get(pod.key):
             return Place(hosts, self._given[pod.key])
         ranges = node.to_dict()["spec"].get("podCIDRs") or ()
-        taken = {ip for each in pods_of_node(self._pods, node.name) for ip in each.view(Pod).ips}
-        taken |= {ip for given in [*self._given.values()] for ip in given}
+        others = pods_of_node(self._pods, node.name)
+        taken = {ip for each in others for ip in (*each.view(Pod).ips, *self._given.get(each.key, ()))}
         found = tuple(free_address(ipaddress.ip_network(each), taken, skip=2) for each in ranges)
         if not found or not all(found):
             return None

@@ -44,12 +44,12 @@ from ctrlmgr.framework.app_loading import load_app
 from ctrlmgr.framework.class_declaration import Declaration
 from ctrlmgr.framework.controller_building import AppDescriptor, check_names, descriptors
 from ctrlmgr.framework.install import MANAGER, install
-from ctrlmgr.framework.remote.access_reviews import AccessReviews
 from ctrlmgr.framework.remote.account_apis import AccountApis
 from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.framework.remote.http_client import RemoteClient
 from ctrlmgr.framework.remote.informers import RemoteInformers
 from ctrlmgr.framework.remote.issuing import IssuerFiles
+from ctrlmgr.framework.remote.remote_access_reviews import AccessReviews
 from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.framework.remote.status_pages import StatusPages, StatusTls
 from ctrlmgr.framework.remote.throttle import Throttle

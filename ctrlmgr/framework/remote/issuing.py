@@ -15,7 +15,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.controllers import certificatesigningrequest_signing as signing
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.framework.remote.access_reviews import AccessReviews
+from ctrlmgr.framework.remote.remote_access_reviews import AccessReviews
 from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access

@@ -23,7 +23,7 @@ from ctrlmgr import threads
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.framework.remote.access_reviews import ANONYMOUS, AccessReviews
+from ctrlmgr.framework.remote.remote_access_reviews import ANONYMOUS, AccessReviews
 from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.metrics import REGISTRY
 

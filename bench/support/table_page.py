@@ -1,4 +1,4 @@
-"""Writes the reports of the benchmarks to a page: `python -m bench.table bench/results docs/benchmarks.md`.
+"""Writes the reports of benchmarks to a page: `python -m bench.support.table_page bench/results docs/benchmarks.md`.
 
 The folder contains the output of each benchmark as `name.txt`; lines that are not claims are ignored. The page keeps
 the sections of benchmarks whose output is not in the folder, unless the benchmark no longer exists. Therefore single
