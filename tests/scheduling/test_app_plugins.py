@@ -73,7 +73,7 @@ def test_a_score_out_of_range_fails_the_decision(found: Any) -> None:
 
     @plugins.score
     def wild(pod: PodInfo, node: NodeInfo) -> int:
-        return found  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]  # decoded JSON
 
     decision = decided(plugins)
     problem = f"returns an invalid score {found}, it should in the range of [0, 100] after normalizing"
@@ -110,6 +110,6 @@ def test_an_invalid_declaration_is_an_error() -> None:
     plugins.filter(twice)
     for function in (waits, alone, twice):
         with pytest.raises(TypeError, match=f"scheduler plugin {function.__name__}"):
-            plugins.filter(function)  # type: ignore[arg-type]
+            plugins.filter(function)  # type: ignore[arg-type]  # the test passes unsuitable functions
     with pytest.raises(TypeError, match="weight must be a whole number above 0, not 0"):
         plugins.score(weight=0)
