@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_BENCH = Path(__file__).parent
+_BENCH = Path(__file__).parent.parent
 _CLAIM = re.compile(
     r"(?P<name>.+?) +(?P<value>[\d,.]+) (?P<unit>\D+?) +limit +(?P<limit>[\d,.]+) "
     r"ratio +(?P<ratio>[\d.]+)  goal (?P<goal>[<>]= \S+)  (?P<verdict>ok|MISSED)"

@@ -113,7 +113,7 @@ def test_a_withheld_body_holds_no_seat() -> None:
             assert site.ask(CONFIG_MAPS).status == 200
             connection.sendall(body[5:])
             assert connection.recv(1000).startswith(b"HTTP/1.1 201")
-        assert queues(made).is_idle
+        until(site, lambda: queues(made).is_idle)
 
 
 def test_a_table_is_aligned_like_go() -> None:
