@@ -99,6 +99,7 @@ VALUES = {
     "database.anchor": "/elsewhere/anchor",
     "database.anchor_key": "/elsewhere/key",
     "database.encryption_provider_config": "/elsewhere/keys.yaml",
+    "database.encryption_provider_config_automatic_reload": "true",
     "database.anchor_command": "tee -a /elsewhere/anchors",
     "database.anchor_command_every": "5m",
     "server.role": "api-only",

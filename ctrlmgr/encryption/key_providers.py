@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,11 @@ _CIPHERS: Final[Mapping[str, _NewCipher]] = {"aescbc": AesCbc, "aesgcm": AesGcm,
 class KeyProviders:
     """The ciphers of an EncryptionConfiguration, by resource."""
 
-    def __init__(self, ciphers: Mapping[Resource, Sequence[KeyCipher]]) -> None:
+    def __init__(self, ciphers: Mapping[Resource, Sequence[KeyCipher]], content_hash: str = "") -> None:
         """Use the ciphers of each resource; a `*` stands for all resources or groups."""
         self._ciphers = ciphers
+        self.content_hash = content_hash
+        """The hash of the file that the ciphers were read from, as `content_hash` returns it."""
 
     def of(self, resource: Resource) -> Sequence[KeyCipher]:
         """Return the ciphers of a resource; the first one encrypts. Empty if no rule names the resource."""
@@ -52,11 +55,20 @@ class KeyProviders:
 
 def read_providers(file: Path, random: RandomBytes = secrets.token_bytes) -> KeyProviders:
     """Read an EncryptionConfiguration; raises `SettingsError` if the file is invalid."""
+    hashed = content_hash(file)  # before the file is read, so that a change meanwhile is found later
     made: dict[NamedKey | str, KeyCipher] = {}
     ciphers: dict[Resource, list[KeyCipher]] = {}
     for resource, keys in read_configuration(file).items():
         ciphers[resource] = [_cipher(key, made, random) for key in keys]
-    return KeyProviders(ciphers)
+    return KeyProviders(ciphers, hashed)
+
+
+def content_hash(file: Path) -> str:
+    """Return the hash of a file as kube-apiserver's metrics show it; raises `SettingsError` if it cannot be read."""
+    try:
+        return f"sha256:{sha256(file.read_bytes()).hexdigest()}"
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _cipher(key: NamedKey | Kms, made: dict[NamedKey | str, KeyCipher], random: RandomBytes) -> KeyCipher:

@@ -65,6 +65,7 @@ from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.log_keys.encryption_at_rest import encrypted_resources
+from ctrlmgr.serve.log_keys.key_reloads import key_reloads
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
@@ -198,6 +199,7 @@ class Application(ServingProcess):
         # The reader stops after the server that uses it. The audit log stops after the server whose requests it
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
+        caches.extend(key_reloads(settings.database, event_log, reader.reconnect, clock=clock))
         self._arrange(probe, caches, self._members(parts, front, apps), led)
 
     def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:

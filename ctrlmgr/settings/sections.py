@@ -24,6 +24,7 @@ from ctrlmgr.settings.setting_types import (
     DURATION,
     PORTS,
     RANGES,
+    SWITCH,
     TEXT,
     Kind,
     one_of,
@@ -139,6 +140,15 @@ class DatabaseSettings:
             metavar="FILE",
         ),
     ] = ""
+    encryption_provider_config_automatic_reload: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether `serve` uses a changed encryption_provider_config within a minute, without a restart.",
+            flag="--encryption-provider-config-automatic-reload",
+            metavar="BOOL",
+        ),
+    ] = False
     pool_size: Annotated[
         int,
         whole(2),

@@ -64,6 +64,7 @@ class Reader:
         self._lock = threading.Lock()
         self._idle: list[Database] = []  # guarded by _lock
         self._closed = False  # guarded by _lock
+        self._generation = 0  # the number of calls of `reconnect`; guarded by _lock
 
     def run(self, stop: threading.Event) -> None:
         """Serve queries until the process stops."""
@@ -76,6 +77,12 @@ class Reader:
         """Close idle connections; running queries are still finished."""
         with self._lock:
             self._closed = True
+        self.reconnect()
+
+    def reconnect(self) -> None:
+        """Close connections, so that later queries read the keys again; running queries are still finished."""
+        with self._lock:
+            self._generation += 1
             idle, self._idle = self._idle, []
         for database in idle:
             database.close()
@@ -112,6 +119,7 @@ class Reader:
             raise self.unavailable
         with self._lock:
             database = self._idle.pop() if self._idle else None
+            generation = self._generation
         database = database or open_decrypted(self._url, providers_from(self._keys), patience=PATIENCE)
         sound = False
         try:
@@ -121,12 +129,12 @@ class Reader:
             sound = isinstance(error, BadRequest) or not error.retryable
             raise
         finally:
-            self._return(database, sound=sound)
+            self._return(database, generation if sound else -1)
         return answer
 
-    def _return(self, database: Database, *, sound: bool) -> None:
+    def _return(self, database: Database, generation: int) -> None:
         with self._lock:
-            keep = sound and not self._closed
+            keep = generation == self._generation and not self._closed
             if keep:
                 self._idle.append(database)
         if not keep:

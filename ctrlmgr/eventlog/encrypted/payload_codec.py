@@ -210,13 +210,19 @@ class PayloadCodec:
         self._seeds[key.id] = seed
         return _Current(key.id, seed)
 
+    @property
+    def content_hash(self) -> str:
+        """The hash of the configuration file in use."""
+        return self._providers.content_hash
+
     def use(self, providers: KeyProviders) -> None:
-        """Use another configuration from now on; raises `LogUnavailable`, and changes nothing, if it lacks a key."""
+        """Use another configuration from now on; raises `LogUnavailable`, and keeps the old one, if it lacks a key."""
         changed = PayloadCodec(providers, self._keys, clock=self._clock, random=self._random)
-        changed.check()
+        changed.prepare()
         with self._lock:
             self._providers = providers
-            self._current.clear()
+            self._current = changed._current
+            self._seeds |= changed._seeds
 
     def check(self) -> None:
         """Decrypt each data key of the log; raises `LogUnavailable` with the first one that cannot be decrypted."""

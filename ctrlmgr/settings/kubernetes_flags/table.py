@@ -80,9 +80,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "--emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--enable-logs-handler": FixedFlag(("false",), "/logs is not served; read the output of the process"),
-    "--encryption-provider-config-automatic-reload": FixedFlag(
-        ("false",), "restart the process after a change of the file of --encryption-provider-config"
-    ),
     "--etcd-cafile": _NO_ETCD,
     "--etcd-certfile": _NO_ETCD,
     "--etcd-count-metric-poll-period": _NO_ETCD,

@@ -1,0 +1,128 @@
+"""Reloads the EncryptionConfiguration of a running process when its file changes.
+
+Guarantees:
+- The file is checked once a minute. A changed configuration is used only if it can decrypt every data key of the log.
+- If a changed file is invalid or lacks a key, the failure is logged and counted, and the previous configuration stays
+  in use. Each later check tries the file again.
+
+Source: apiserver `pkg/server/options/encryptionconfig/{controller,metrics}`.
+"""
+
+from __future__ import annotations
+
+import threading
+from base64 import b32encode
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.sqllog import SQLLog
+
+if TYPE_CHECKING:
+    from ctrlmgr.eventlog.encrypted.payload_codec import PayloadCodec
+    from ctrlmgr.settings.sections import DatabaseSettings
+
+log = structlog.get_logger(__name__)
+
+_EVERY: Final = 60.0
+"""Seconds between two checks of the file."""
+
+_RELOADS: Final = Counter(
+    "apiserver_encryption_config_controller_automatic_reloads",
+    "Reloads of the EncryptionConfiguration, by status and by the hash of the server's identity.",
+    ["status", "apiserver_id_hash"],
+)
+_RELOADED_AT: Final = Gauge(
+    "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+    "The time of the last reload of the EncryptionConfiguration, by status and by the hash of the server's identity.",
+    ["status", "apiserver_id_hash"],
+)
+_IN_USE: Final = Gauge(
+    "apiserver_encryption_config_controller_last_config_info",
+    "The hash of the EncryptionConfiguration in use, by the hash of the server's identity.",
+    ["apiserver_id_hash", "hash"],
+)
+
+
+def key_reloads(
+    settings: DatabaseSettings, log: EventLog, reloaded: Callable[[], object], *, clock: Clock
+) -> Iterator[KeyReloads]:
+    """Yield the runnable that follows the log's EncryptionConfiguration, if the settings ask for it.
+
+    `reloaded` is called after each change of the configuration. Raises `SettingsError` if no file is configured.
+    """
+    file = settings.encryption_provider_config
+    if settings.encryption_provider_config_automatic_reload and not file:
+        raise SettingsError(
+            "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+        )
+    if isinstance(log, SQLLog) and log.codec is not None:
+        _show(log.codec.content_hash)
+        if settings.encryption_provider_config_automatic_reload:
+            yield KeyReloads(Path(file).expanduser(), log.codec, reloaded, clock=clock)
+
+
+class KeyReloads:
+    """A Runnable that follows a file with an EncryptionConfiguration."""
+
+    name = "encryption-provider-config-automatic-reload-controller"
+
+    def __init__(self, file: Path, codec: PayloadCodec, reloaded: Callable[[], object], *, clock: Clock) -> None:
+        """Follow `file` for `codec`, and call `reloaded` after each change of the codec's configuration."""
+        self._file = file
+        self._codec = codec
+        self._reloaded = reloaded
+        self._clock = clock
+
+    def run(self, stop: threading.Event) -> None:
+        """Check the file once a minute until stopped."""
+        while not stop.wait(_EVERY):
+            self.reload()
+
+    def reload(self) -> bool:
+        """Use the file's configuration if it has changed; return whether it was changed and used."""
+        try:
+            changed = self._take()
+        except CtrlmgrError as error:
+            self._count("failure")
+            log.error("error processing encryption config file", file=str(self._file), error=str(error))
+            return False
+        if changed:
+            self._count("success")
+            log.info("encryption config reloaded", file=str(self._file), hash=self._codec.content_hash)
+            self._reloaded()
+        return changed
+
+    def _take(self) -> bool:
+        from ctrlmgr.encryption.key_providers import content_hash, read_providers
+
+        if content_hash(self._file) == self._codec.content_hash:
+            return False
+        self._codec.use(read_providers(self._file))
+        _show(self._codec.content_hash)
+        return True
+
+    def _count(self, status: str) -> None:
+        labels = status, _identity_hash()
+        _RELOADS.labels(*labels).inc()
+        _RELOADED_AT.labels(*labels).set(self._clock.now() / 1_000_000)
+
+
+def _show(content_hash: str) -> None:
+    """Show one configuration as the one in use; the series of the previous configuration ends."""
+    _IN_USE.clear()
+    _IN_USE.labels(_identity_hash(), content_hash).set(1)
+
+
+def _identity_hash() -> str:
+    """Return the hash of the identity that kube-apiserver would have on this machine."""
+    named = b32encode(sha256(gethostname().encode()).digest()[:16]).decode().rstrip("=").lower()
+    return f"sha256:{sha256(f'apiserver-{named}'.encode()).hexdigest()}"
