@@ -81,7 +81,7 @@ def test_a_request_waits_for_a_seat_and_then_runs() -> None:
         assert (first.result().status, second.result().status) == (504, 200)
         (counts,) = [each for each in made.fairness.levels.counts if each.schema == "one"]
         assert sum(counts.waits["true"].buckets) == 1
-        assert queues(made).is_idle
+        until(site, lambda: queues(made).is_idle)
 
 
 def test_a_client_that_disconnects_leaves_the_queue() -> None:
@@ -100,7 +100,7 @@ def test_a_watch_releases_its_seat_after_its_start() -> None:
     with one_seat() as (site, made), site.watch() as watch:
         site.create("a")
         assert watch.next()["object"]["metadata"]["name"] == "a"
-        assert queues(made).seats_in_use == 0
+        until(site, lambda: queues(made).seats_in_use == 0)
 
 
 def test_a_withheld_body_holds_no_seat() -> None:
