@@ -4,7 +4,7 @@ Guarantees:
 - The constructor binds the address, so that a port in use raises an error before anything else has started.
 - When it stops, the server performs the steps in kube-apiserver's order. For `delay` seconds, requests are served as
   before while `/readyz` fails. Then new connections are refused, watches end, and running requests have `GRACE` seconds
-  to complete.
+  to complete. If the server "listens until drained", it refuses new connections only after the application has drained.
 - No request is lost when the server stops. For `FAREWELL` more seconds, requests on existing connections are answered,
   and the response announces that the connection closes. A connection is closed without announcement if the client has
   sent nothing for `FAREWELL` seconds after its last response.
@@ -71,8 +71,11 @@ class Application(Protocol):
         Requests are answered only while this context is open.
         """
 
-    def drain(self) -> None:
-        """End long-running requests, because the server is stopping."""
+    async def drain(self) -> None:
+        """End long-running requests, because the server is stopping; return when they, or the patience, have ended.
+
+        If the server "listens until drained", new requests arrive until this method returns.
+        """
 
 
 class HttpServer:
@@ -88,6 +91,7 @@ class HttpServer:
         clock: Clock,
         tls: ssl.SSLContext | None = None,
         delay: float = 0.0,
+        listens_until_drained: bool = False,
         housekeeping: Sequence[Callable[[], object]] = (),
         bounds: Bounds = DEFAULT,
     ) -> None:
@@ -100,6 +104,7 @@ class HttpServer:
         self._clock = clock
         self._tls = tls
         self._delay = delay
+        self._listens_until_drained = listens_until_drained
         self._housekeeping = housekeeping
         self._bounds = bounds
         self._socket = _bind(*address)
@@ -132,9 +137,12 @@ class HttpServer:
             listening = await self._listen(loop, context)
             try:
                 await self._until(stop, context)
-                self._app.drain()
+                draining = asyncio.create_task(self._app.drain(), name="drain")
+                while self._listens_until_drained and not draining.done():
+                    context.date = self._date()
+                    await asyncio.wait((draining,), timeout=1.0)
                 listening.close()
-                await self._take_leave(context)
+                await self._take_leave(context, draining)
             finally:  # the sockets are still open if an error interrupted the server
                 listening.close()
 
@@ -164,7 +172,7 @@ class HttpServer:
             context.date = self._date()
             await asyncio.sleep(min(left, 1.0))
 
-    async def _take_leave(self, context: ServerContext) -> None:
+    async def _take_leave(self, context: ServerContext, draining: asyncio.Task[None]) -> None:
         """Answer requests on existing connections once more, then wait for the running requests."""
         closes_at = self._clock.monotonic() + FAREWELL
         while context.connections and self._clock.monotonic() < closes_at:
@@ -173,6 +181,7 @@ class HttpServer:
                 if connection.idle_for >= FAREWELL:
                     connection.shutdown()
             await asyncio.sleep(_SWEEP)
+        await draining
         ends_at = self._clock.monotonic() + GRACE
         while (context.connections or context.tasks) and self._clock.monotonic() < ends_at:
             for connection in list(context.connections):  # includes connections whose TLS handshake began earlier

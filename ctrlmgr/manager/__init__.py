@@ -10,9 +10,10 @@ from ctrlmgr.manager.change_priority import priority_of
 from ctrlmgr.manager.controller import Controller, Watch, own_key
 from ctrlmgr.manager.periodic import Periodic
 from ctrlmgr.manager.reconcile_result import Reconciler, Result, StartsWith
-from ctrlmgr.manager.runnable import HasSynced, Manager, Phase, Runnable
+from ctrlmgr.manager.runnable import GRACE, HasSynced, Manager, Phase, Runnable
 
 __all__ = [
+    "GRACE",
     "Controller",
     "HasSynced",
     "Manager",

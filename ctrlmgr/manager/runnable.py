@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import structlog
 
@@ -26,6 +26,10 @@ log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 0.05
 """Seconds between checks of `has_synced`, because a runnable cannot notify the manager."""
+
+
+GRACE: Final = 30.0
+"""Seconds that each phase has to stop, by default."""
 
 
 class Phase(IntEnum):
@@ -72,7 +76,7 @@ class _Started:
 class Manager:
     """Starts runnables phase by phase, and stops the phases in reverse order."""
 
-    def __init__(self, *, clock: Clock, grace: float = 30.0) -> None:
+    def __init__(self, *, clock: Clock, grace: float = GRACE) -> None:
         """Create a manager that allows each phase `grace` seconds to stop."""
         self._clock = clock
         self._grace = grace

@@ -82,6 +82,7 @@ from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.server.pages.zpages import zpages
 from ctrlmgr.settings import Settings, flags, keys, plain_value
+from ctrlmgr.settings.server_settings import ServerSettings
 from ctrlmgr.ui import Process, Reader, Site
 
 if TYPE_CHECKING:  # see `_simulated_metrics`
@@ -113,7 +114,7 @@ class Application(ServingProcess):
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         stored = LateBackend()
         front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
-        super().__init__(front, clock=clock)
+        super().__init__(front, clock=clock, patience=_shutdown_seconds(settings.server))
         settings = with_front_proxy(settings, front.front_proxy)
         feed = EventWindow(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
@@ -437,6 +438,12 @@ def _flag_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{','.join(map(str, value))}]"
     return mask(str(value))
+
+
+def _shutdown_seconds(server: ServerSettings) -> float:
+    """Return the seconds for which the settings let the server run after it was asked to stop."""
+    drains = server.request_timeout if server.shutdown_send_retry_after else 0.0
+    return server.shutdown_delay + max(drains, server.shutdown_watch_termination_grace_period)
 
 
 def _shown(settings: Settings) -> dict[str, Any]:

@@ -144,6 +144,7 @@ class Front:
             clock=self._clock,
             tls=self.serving.context,
             delay=delay,
+            listens_until_drained=self._settings.shutdown_send_retry_after,
             bounds=replace(DEFAULT, streams=self._settings.http2_max_streams_per_connection),
             housekeeping=[self.serving.reload, self.front_proxy.reload, *self.authentication.reloads, *housekeeping],
         )

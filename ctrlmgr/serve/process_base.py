@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.manager import Manager
+from ctrlmgr.manager import GRACE, Manager
 from ctrlmgr.serve.front import Front
 from ctrlmgr.server import Check, HttpServer
 
@@ -20,11 +20,14 @@ class ServingProcess:
 
     server: HttpServer
 
-    def __init__(self, front: Front, *, clock: Clock) -> None:
-        """Create a process that serves behind `front`; its manager has no runnables yet."""
+    def __init__(self, front: Front, *, clock: Clock, patience: float = 0.0) -> None:
+        """Create a process that serves behind `front`; its manager has no runnables yet.
+
+        Each phase of the manager has its default grace period and `patience` more seconds to stop.
+        """
         self._front = front
         self._stop = threading.Event()
-        self.manager = Manager(clock=clock)
+        self.manager = Manager(clock=clock, grace=GRACE + patience)
         self._stops = Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None)
 
     @property

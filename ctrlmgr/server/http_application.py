@@ -74,6 +74,7 @@ class App:
         authentication. `deadlines` limits the time of requests, by default to a minute.
         """
         self._filters = filters
+        self._deadlines = deadlines or RequestDeadlines()
         self._aggregator = aggregator
         self._backend = backend
         self._ids = RequestIds(random)
@@ -93,7 +94,7 @@ class App:
             auditing,
             ends_watches=ends_watches,
             aggregator=aggregator,
-            deadlines=deadlines,
+            deadlines=self._deadlines,
         )
 
     async def __call__(self, exchange: Exchange) -> None:
@@ -145,8 +146,14 @@ class App:
             finally:
                 looking.cancel()
 
-    def drain(self) -> None:
-        """End all watches and connections to containers, because the server is stopping."""
+    async def drain(self) -> None:
+        """End all watches and connections to containers, because the server is stopping.
+
+        If the filters refuse new requests from now on, the running requests end first.
+        """
+        if self._filters is not None and self._filters.refuses_at_the_end:
+            self._filters.stop()
+            await self._chain.running.ended(self._deadlines.longest)
         self._backend.end_watches()
         if self._aggregator is not None:
             self._aggregator.drain()

@@ -67,7 +67,7 @@ class MetricsApi:
         """Do nothing, because the application has no background work."""
         yield
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Do nothing, because the application has no long-running requests."""
 
     async def __call__(self, exchange: Exchange) -> None:

@@ -2,7 +2,7 @@
 
 | step | determines | may answer with |
 |---|---|---|
-| outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204 |
+| outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204, 429 |
 | request info | the resource and the verb, whether or not the resource exists | 500 |
 | deadline | the maximum duration of the request (`request_deadlines`) | 400, 504 |
 | authentication | the sender | 401 |
@@ -55,6 +55,7 @@ from ctrlmgr.server.event_loop_driver import BatchListener
 from ctrlmgr.server.filters.in_flight_limits import Seat
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines, answer_in_time
 from ctrlmgr.server.filters.request_spans import begin_request_span
+from ctrlmgr.server.filters.running_requests import RunningRequests
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
 from ctrlmgr.server.request import Request
@@ -126,15 +127,17 @@ class Chain:
         *,
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
-        deadlines: RequestDeadlines | None = None,
+        deadlines: RequestDeadlines,
     ) -> None:
         """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
         `auditing` records the audit events of requests. `aggregator` handles requests for versions that extension
         servers serve. If `ends_watches` is set, a watch ends when its user loses the permission to start it.
-        `deadlines` limits the time of requests, by default to a minute.
+        `deadlines` limits the time of requests.
         """
-        self._deadlines = deadlines or RequestDeadlines()
+        self._deadlines = deadlines
+        self.running = RunningRequests()
+        """The requests that are not long-running, for which a stopping server may wait."""
         self._auditing = auditing
         self._aggregator = aggregator
         self._backend = backend
@@ -164,7 +167,8 @@ class Chain:
         if seconds is None:
             await self._answer(request, place, attributes)
         else:
-            await answer_in_time(self._answer(request, place, attributes), seconds, request)
+            with self.running:
+                await answer_in_time(self._answer(request, place, attributes), seconds, request)
 
     async def _answer(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Process a request whose maximum duration is known; raises `ApiError` if the response is an error."""

@@ -104,6 +104,27 @@ class ServerSettings:
             metavar="DURATION",
         ),
     ] = 0.0
+    shutdown_send_retry_after: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a stopping server listens until its running requests have ended, and answers new requests with "
+            "429 and Retry-After. false: it refuses new connections, and answers requests of connected clients for "
+            "half a second.",
+            flag="--shutdown-send-retry-after",
+            metavar="BOOL",
+        ),
+    ] = False
+    shutdown_watch_termination_grace_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "The maximum duration for which a stopping server ends watches one after another, so that not all clients "
+            "reconnect at once. 0: all watches end at once.",
+            flag="--shutdown-watch-termination-grace-period",
+            metavar="DURATION",
+        ),
+    ] = 0.0
     request_timeout: Annotated[
         float,
         DURATION,

@@ -27,7 +27,7 @@ from ctrlmgr.server import Check, Health, HttpServer
 from ctrlmgr.server.presenting import sending
 from ctrlmgr.server.watch.hub import Hub
 from tests.background import background
-from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running, serving
+from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, await_refusal, make, running, serving
 
 PROBLEMS: list[str] = []
 """The reason for which the health check `log` fails."""
@@ -392,17 +392,6 @@ def ask_once(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
     answer = connection.getresponse()
     answer.read()
     return answer.status, answer.getheader("connection")
-
-
-def await_refusal(host: str, port: int) -> None:
-    """Return as soon as the server refuses new connections."""
-    while True:
-        try:
-            socket.create_connection((host, port), TIMEOUT).close()
-        except ConnectionResetError:
-            continue  # the connection waited in the accept queue when the server stopped accepting
-        except ConnectionRefusedError:
-            return
 
 
 def test_maintenance_runs_while_the_server_serves() -> None:

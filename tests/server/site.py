@@ -131,6 +131,17 @@ def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bound
         assert not thread.is_alive(), "the server did not stop"
 
 
+def await_refusal(host: str, port: int) -> None:
+    """Return as soon as the server refuses new connections."""
+    while True:
+        try:
+            socket.create_connection((host, port), TIMEOUT).close()
+        except ConnectionResetError:
+            continue  # the connection waited in the accept queue when the server stopped accepting
+        except ConnectionRefusedError:
+            return
+
+
 class Site:
     """A running server, and the log of the server."""
 

@@ -1,4 +1,4 @@
-"""The filters through which each request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
+"""The filters through which each request passes before authentication: refusals at the end, CORS, HSTS, and GOAWAY.
 
 Guarantees:
 - A web page of an allowed origin may read responses (CORS, the Fetch standard). The preflight request of such a page
@@ -7,8 +7,11 @@ Guarantees:
 - If a probability for GOAWAY is configured, the server requests some HTTP/2 clients to open a new connection, so that a
   load balancer can choose another server. After a GOAWAY, the running requests of the old connection are still
   answered.
+- If the settings say so, a stopping server answers new requests with 429 and Retry-After, and asks the client to close
+  the connection. Health checks, metrics and requests of kube-apiserver are still served.
 
-Source: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
+Source: apiserver `pkg/server/filters/{cors,hsts,goaway,with_retry_after}.go`; for the values
+`pkg/server/options/server_run_options.go`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Final
 from ctrlmgr import regexp
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.framing import Header
-from ctrlmgr.server.presenting.responses import Response
+from ctrlmgr.server.presenting.responses import NO_SNIFFING, TEXT_TYPE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings.server_settings import ServerSettings
 
@@ -34,6 +37,14 @@ _CORS: Final = (
     (b"access-control-allow-credentials", b"true"),
 )
 _PREFLIGHT_ANSWER: Final = Response(204, b"", ())
+_STOPPING_ANSWER: Final = Response(
+    429,
+    b"The apiserver is shutting down, please try again later.\n",
+    (TEXT_TYPE, NO_SNIFFING, (b"retry-after", b"5")),
+)
+_SERVED_TO_THE_END: Final = ("/readyz", "/livez", "/healthz", "/metrics")
+"""The beginnings of paths that a stopping server still serves."""
+_API_SERVERS: Final = b"kube-apiserver/"
 _DIRECTIVES: Final = ("includeSubDomains", "preload")
 _LONGEST_ORIGIN: Final = 1024
 """Maximum length in bytes of an Origin header that is compared with the patterns; host names have at most 253 bytes."""
@@ -49,14 +60,25 @@ class OuterFilters:
         self._always: tuple[Header, ...] = ((b"strict-transport-security", directives.encode()),) if directives else ()
         self._goaway_chance = settings.goaway_chance
         self._random = random
-        self.is_active = bool(self._origins or directives or self._goaway_chance)
+        self.refuses_at_the_end = settings.shutdown_send_retry_after
+        """Whether the server refuses new requests with 429 while it stops."""
+        self._is_stopping = False
+        self.is_active = bool(self._origins or directives or self._goaway_chance or self.refuses_at_the_end)
         """Whether any of the filters is configured."""
+
+    def stop(self) -> None:
+        """Refuse new requests from now on if the settings say so, because the server is stopping."""
+        self._is_stopping = self.refuses_at_the_end
 
     def begin(self, request: Request) -> Response | None:
         """Add the filters' headers to the request's response.
 
-        Return the response to a preflight request, otherwise None.
+        Return the response to a preflight request and to a request that a stopping server refuses, otherwise None.
         """
+        if self._is_stopping and not _is_served_to_the_end(request):
+            request.exchange.keep_alive = False
+            request.exchange.retire()
+            return _STOPPING_ANSWER
         if self._goaway_chance and self._random.random() < self._goaway_chance:
             request.exchange.retire()
         request.headers = (*request.headers, *self._always)
@@ -71,6 +93,11 @@ class OuterFilters:
             return False
         text = origin.decode("utf-8", "replace")
         return any(pattern.search(text) for pattern in self._origins)
+
+
+def _is_served_to_the_end(request: Request) -> bool:
+    is_exempt = request.location.path.startswith(_SERVED_TO_THE_END)
+    return is_exempt or request.header(b"user-agent").startswith(_API_SERVERS)
 
 
 def _pattern(text: str) -> regexp.Regexp:

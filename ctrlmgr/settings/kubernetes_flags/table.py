@@ -98,10 +98,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
     "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
-    "--shutdown-send-retry-after": FixedFlag(("false",), "a stopping server finishes requests and refuses connections"),
-    "--shutdown-watch-termination-grace-period": FixedFlag(
-        ("0", "0s"), "watches end as soon as the server begins to drain"
-    ),
     "--runtime-config-emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--service-account-signing-endpoint": RefusedFlag("use --service-account-signing-key-file"),
     "--storage-backend": FixedFlag(("", "etcd3"), "the event log is the store, and --database names it"),

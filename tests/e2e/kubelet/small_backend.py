@@ -61,7 +61,7 @@ class SmallBackend:
         """Do nothing between requests."""
         yield
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Do nothing."""
 
     async def __call__(self, exchange: Exchange) -> None:

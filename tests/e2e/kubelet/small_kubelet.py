@@ -70,7 +70,7 @@ class SmallKubelet:
         """Do nothing between requests."""
         yield
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Do nothing, because clients end their streams."""
 
     async def __call__(self, exchange: Exchange) -> None:

@@ -53,7 +53,7 @@ class Echo:
     async def running(self) -> AsyncIterator[None]:
         yield
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Do nothing, because this application sends no long responses."""
 
 

@@ -1,0 +1,43 @@
+"""Counts the running requests, so that a stopping server can wait until they have ended.
+
+Guarantees:
+- A request is counted from its start until its handler has ended, also if the handler raises an error.
+- The wait ends after the given patience, even if a handler never ends.
+
+Source: apiserver `pkg/server/filters/waitgroup.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+
+class RunningRequests:
+    """The running requests; a context manager, entered once by each request. Used on the event loop's thread only."""
+
+    __slots__ = ("_count", "_none_left")
+
+    def __init__(self) -> None:
+        """Create an instance that counts no request yet."""
+        self._count = 0
+        self._none_left: asyncio.Event | None = None  # set when no request runs; None while no caller waits
+
+    def __enter__(self) -> None:
+        """Count a request."""
+        self._count += 1
+
+    def __exit__(self, *error: object) -> None:
+        """Count a request no longer."""
+        self._count -= 1
+        if not self._count and self._none_left is not None:
+            self._none_left.set()
+
+    async def ended(self, patience: float) -> None:
+        """Wait until no request runs, but at most `patience` seconds."""
+        if not self._count:
+            return
+        self._none_left = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._none_left.wait()
