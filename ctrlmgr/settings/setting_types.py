@@ -104,17 +104,18 @@ def _read_texts(value: Any) -> tuple[str, ...]:
     return tuple(items)
 
 
-def whole(minimum: int) -> Kind:
-    """Return the type of values that are integers of at least `minimum`."""
+def whole(minimum: int, maximum: float = math.inf) -> Kind:
+    """Return the type of values that are integers from `minimum` to `maximum`."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise TypeError(value)
-        if (number := int(value)) < minimum:
+        if not minimum <= (number := int(value)) <= maximum:
             raise ValueError(value)
         return number
 
-    return Kind(f"a whole number of at least {minimum}", read)
+    what = f"of at least {minimum}" if math.isinf(maximum) else f"from {minimum} to {maximum}"
+    return Kind(f"a whole number {what}", read)
 
 
 def decimal(minimum: int, maximum: float = math.inf) -> Kind:

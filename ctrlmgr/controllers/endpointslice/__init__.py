@@ -24,6 +24,15 @@ class Options:
             metavar="COUNT",
         ),
     ] = 2
+    max_endpoints_per_slice: Annotated[
+        int,
+        whole(1, 1000),
+        Setting(
+            "The maximum number of endpoints that the controller adds to an EndpointSlice.",
+            flag="--max-endpoints-per-slice",
+            metavar="COUNT",
+        ),
+    ] = 100
     endpointslice_updates_batch_period: Annotated[
         float,
         DURATION,

@@ -54,17 +54,20 @@ class EndpointSliceReconciler:
         zones: Zones,
         *,
         random: Random,
+        capacity: int,
         recorder: Recorder = SILENT,
     ) -> None:
         """Create a reconciler that reads objects from these caches.
 
-        `random` generates names of slices, and `recorder` records failures as Events.
+        `capacity` is the maximum number of endpoints of a slice, `random` generates names of slices, and `recorder`
+        records failures as Events.
         """
         self._recorder = recorder
         self._services = services
         self._pods = pods
         self._slices = slices
         self._zones = zones
+        self._capacity = capacity
         self._writer = SliceWriter(slices, random)
         self._trigger_times = TriggerTimes()
 
@@ -89,7 +92,9 @@ class EndpointSliceReconciler:
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)
-        changes = desired_changes(service, pods, existing, zone_of=zone_of, shares=self._zones.shares)
+        changes = desired_changes(
+            service, pods, existing, zone_of=zone_of, shares=self._zones.shares, capacity=self._capacity
+        )
         if changes.create or changes.update or changes.delete:
             appearance = appearance_of(service, trigger_time)
             message = f"Error updating Endpoint Slices for Service {service.key}"
@@ -133,6 +138,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         own,
         Zones(nodes),
         random=context.random,
+        capacity=options.max_endpoints_per_slice,
         recorder=context.recorder(DESCRIPTOR),
     )
     return assemble(

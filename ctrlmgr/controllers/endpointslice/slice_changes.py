@@ -31,8 +31,9 @@ def desired_changes(
     *,
     zone_of: ZoneOf,
     shares: Callable[[], Shares | None],
+    capacity: int,
 ) -> Changes:
-    """Return the writes to the slices of `service`.
+    """Return the writes to the slices of `service`, which have at most `capacity` endpoints each.
 
     `pods` are the pods that the Service selects, and `existing` are its current slices. The function `shares` is called
     only if the Service requests hints that are based on the CPU of zones.
@@ -43,7 +44,7 @@ def desired_changes(
         drafts.setdefault(draft.address_type, []).append(draft)
     changes = Changes()
     for address_type in address_types(service.view(Service)):
-        found = _changes_of(service, pods, drafts.pop(address_type, []), address_type, zone_of, shares)
+        found = _changes_of(service, pods, drafts.pop(address_type, []), address_type, zone_of, shares, capacity)
         changes.add(found)
     for others in drafts.values():
         changes.delete += others
@@ -57,6 +58,7 @@ def _changes_of(
     address_type: str,
     zone_of: ZoneOf,
     shares: Callable[[], Shares | None],
+    capacity: int,
 ) -> Changes:
     """Return the writes to the slices of one IP family."""
     view = service.view(Service)
@@ -70,7 +72,8 @@ def _changes_of(
             changes.delete.append(draft)
     for ports, group in desired_groups(view, pods, address_type, zone_of).items():
         new = partial(_new, address_type, group.ports)
-        changes.add(pack(by_ports.pop(ports, ()), group.endpoints, new, lambda draft: _is_labelled(draft, labels)))
+        present = by_ports.pop(ports, ())
+        changes.add(pack(present, group.endpoints, new, lambda draft: _is_labelled(draft, labels), capacity))
     for drafts in by_ports.values():
         changes.delete += drafts
     _keep_place(changes, service, Draft(address_type, [], []), labels)

@@ -1,8 +1,8 @@
 """Distributes endpoints to slices such that few slices are written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- After the writes, every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another
-  client caused the excess.
+- After the writes, every wanted endpoint is in exactly one slice, and no slice exceeds `capacity` endpoints, unless
+  another client caused the excess, or the capacity was larger.
 - An endpoint stays in its slice. A slice whose endpoints are unchanged is not written; a slice that loses all endpoints
   is deleted.
 - New endpoints are added first to slices that are written anyway, beginning with the fullest slice. The remaining
@@ -25,9 +25,6 @@ from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.discovery import Endpoint, EndpointPort, EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.endpointslice.endpoint_groups import Identity, identity
-
-MAX_ENDPOINTS = 100
-"""The maximum number of endpoints in a slice (`--max-endpoints-per-slice`)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -86,27 +83,28 @@ def pack(
     desired: dict[Identity, Endpoint],
     new: Callable[[], Draft],
     is_labelled: Callable[[Draft], bool],
+    capacity: int,
 ) -> Changes:
     """Return the changes of the slices that have one set of ports.
 
     After these changes, the slices contain the endpoints in `desired`. The function empties `desired`. The
-    function `new` returns an empty slice with these ports.
+    function `new` returns an empty slice with these ports. `capacity` is the maximum number of endpoints of a slice.
     """
     changes = Changes()
     for draft in existing:
         _sort(draft, desired, changes, is_labelled)
     if desired:
         for draft in sorted(changes.update, key=_emptiness):
-            _fill(draft, desired)
+            _fill(draft, desired, capacity)
     while desired:
-        found = _closest(changes.unchanged, len(desired))
+        found = _closest(changes.unchanged, len(desired), capacity)
         if found is None:
             changes.create.append(found := new())
         else:
             changes.unchanged.remove(found)
             changes.update.append(found)
         found.endpoints = list(found.endpoints)
-        _fill(found, desired)
+        _fill(found, desired, capacity)
     return changes
 
 
@@ -152,20 +150,20 @@ def _emptiness(draft: Draft) -> int:
     return -len(draft.endpoints)
 
 
-def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
+def _closest(drafts: Iterable[Draft], count: int, capacity: int) -> Draft | None:
     """Return the draft that is closest to full after the addition of `count` endpoints.
 
     The result is None if the endpoints do not fit into any draft.
     """
-    if count >= MAX_ENDPOINTS:
+    if count >= capacity:
         return None
-    fitting = [draft for draft in drafts if len(draft.endpoints) + count <= MAX_ENDPOINTS]
+    fitting = [draft for draft in drafts if len(draft.endpoints) + count <= capacity]
     return min(fitting, key=_emptiness, default=None)
 
 
-def _fill(draft: Draft, desired: dict[Identity, Endpoint]) -> None:
+def _fill(draft: Draft, desired: dict[Identity, Endpoint], capacity: int) -> None:
     """Move as many of the first endpoints of `desired` into a slice as fit; the slice must not share its list."""
-    room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
+    room = max(capacity - len(draft.endpoints), 0)
     draft.endpoints += [desired.pop(key) for key in list(islice(desired, room))]
 
 

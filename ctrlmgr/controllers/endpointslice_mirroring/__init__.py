@@ -8,12 +8,15 @@ from typing import Annotated
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.setting_declaration import Setting
-from ctrlmgr.settings.setting_types import whole
+from ctrlmgr.settings.setting_types import DURATION, whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the EndpointSlice mirroring controller."""
+    """The options of the EndpointSlice mirroring controller.
+
+    `mirroring_endpointslice_updates_batch_period` is in seconds.
+    """
 
     mirroring_concurrent_service_endpoint_syncs: Annotated[
         int,
@@ -24,6 +27,25 @@ class Options:
             metavar="COUNT",
         ),
     ] = 2
+    mirroring_max_endpoints_per_subset: Annotated[
+        int,
+        whole(1, 1000),
+        Setting(
+            "The maximum number of addresses that are mirrored of each subset of an Endpoints object.",
+            flag="--mirroring-max-endpoints-per-subset",
+            metavar="COUNT",
+        ),
+    ] = 1000
+    mirroring_endpointslice_updates_batch_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "The delay between a change of a mirrored EndpointSlice by another client and its correction, in which "
+            "further changes are collected.",
+            flag="--mirroring-endpointslice-updates-batch-period",
+            metavar="DURATION",
+        ),
+    ] = 0.0
 
 
 DESCRIPTOR = ControllerDescriptor(

@@ -36,7 +36,6 @@ from ctrlmgr.controllers.endpointslice.slice_packing import Changes, Draft, is_s
 from ctrlmgr.controllers.endpointslice.slice_writer import SliceWriter
 from ctrlmgr.controllers.endpointslice_mirroring import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import (
-    MAX_ADDRESSES,
     mirrored_groups,
     skipped_addresses,
 )
@@ -59,15 +58,18 @@ def is_for_mirroring(endpoints: Object) -> bool:
     return endpoints.labels.get(SKIP_MIRROR) != "true" and LEADER not in endpoints.annotations
 
 
-def desired_mirrors(endpoints: Object, existing: Iterable[Object]) -> Changes:
-    """Return the changes that turn the `existing` slices into a mirror of `endpoints`."""
+def desired_mirrors(endpoints: Object, existing: Iterable[Object], maximum: int) -> Changes:
+    """Return the changes that turn the `existing` slices into a mirror of `endpoints`.
+
+    At most `maximum` addresses of each subset are mirrored.
+    """
     appearance = appearance_of(endpoints)
     drafts: dict[str, dict[PortSet, list[Draft]]] = {}
     for current in existing:
         draft = Draft.of(current)
         drafts.setdefault(draft.address_type, {}).setdefault(frozenset(draft.ports), []).append(draft)
     changes = Changes()
-    for address_type, groups in mirrored_groups(endpoints.view(Endpoints).subsets or ()).items():
+    for address_type, groups in mirrored_groups(endpoints.view(Endpoints).subsets or (), maximum).items():
         found = Changes()
         by_ports = drafts.pop(address_type, {})
         for ports, group in groups.items():
@@ -135,16 +137,19 @@ class MirroringReconciler:
         slices: OwnSlices,
         *,
         random: Random,
+        maximum: int,
         recorder: Recorder = SILENT,
     ) -> None:
         """Create a reconciler that reads objects from these caches.
 
-        `random` generates names of slices, and `recorder` records Events.
+        At most `maximum` addresses of each subset are mirrored. `random` generates names of slices, and `recorder`
+        records Events.
         """
         self._recorder = recorder
         self._endpoints = endpoints
         self._services = services
         self._slices = slices
+        self._maximum = maximum
         self._writer = SliceWriter(slices, random)
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
@@ -155,7 +160,7 @@ class MirroringReconciler:
             self._writer.delete(key, existing, client)
             return None
         self._tell_of_skipped(endpoints)
-        changes = desired_mirrors(endpoints, existing)
+        changes = desired_mirrors(endpoints, existing, self._maximum)
         if changes.create or changes.update or changes.delete:
             appearance = appearance_of(endpoints)
             message = f"Error updating Endpoint Slices for Endpoints {key}"
@@ -164,13 +169,13 @@ class MirroringReconciler:
         return None
 
     def _tell_of_skipped(self, endpoints: Object) -> None:
-        skipped, invalid = skipped_addresses(endpoints.view(Endpoints).subsets or ())
+        skipped, invalid = skipped_addresses(endpoints.view(Endpoints).subsets or (), self._maximum)
         if invalid:
             message = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
             self._recorder.event(endpoints, WARNING, "InvalidIPAddress", message)
         if skipped > invalid:
             message = (
-                f"A max of {MAX_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"A max of {self._maximum} addresses can be mirrored to EndpointSlices per Endpoints subset. "
                 f"{skipped} addresses were skipped"
             )
             self._recorder.event(endpoints, WARNING, "TooManyAddressesToMirror", message)
@@ -212,15 +217,22 @@ def build(context: ControllerContext, options: Options) -> Controller:
     endpoints, services = informers.informer(ENDPOINTS), informers.informer(SERVICES)
     slices = informers.informer(ENDPOINT_SLICES)
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
-    recorder = context.recorder(DESCRIPTOR)
+    reconciler = MirroringReconciler(
+        endpoints.lister,
+        services.lister,
+        own,
+        random=context.random,
+        maximum=options.mirroring_max_endpoints_per_subset,
+        recorder=context.recorder(DESCRIPTOR),
+    )
     return assemble(
         DESCRIPTOR,
         context,
-        MirroringReconciler(endpoints.lister, services.lister, own, random=context.random, recorder=recorder),
+        reconciler,
         [
             Watch(endpoints, _endpoints_keys(services.lister)),
             Watch(services, _service_keys, after_sync=True),
-            Watch(slices, own.keys),
+            Watch(slices, own.keys, options.mirroring_endpointslice_updates_batch_period),
         ],
         workers=options.mirroring_concurrent_service_endpoint_syncs,
         max_retries=MAX_RETRIES,

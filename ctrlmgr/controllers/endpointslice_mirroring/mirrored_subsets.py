@@ -4,7 +4,7 @@ Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirro
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
 - The division into subsets does not matter, because an address belongs to the set of all ports that it offers.
 - An address counts as not ready if, at the same port, it is ready in one subset and not ready in another.
-- Each set of ports has at most `MAX_ADDRESSES` addresses, ready addresses first; invalid IP addresses are left out.
+- Each set of ports has at most `maximum` addresses, ready addresses first; invalid IP addresses are left out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from ctrlmgr.api.core import IPV4, IPV6, EndpointAddress, EndpointSubset
 from ctrlmgr.api.core import EndpointPort as SubsetPort
 from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointPort
 from ctrlmgr.controllers.endpointslice.endpoint_groups import Group, PortSet, canonical_ip, identity, sorted_ports
-
-MAX_ADDRESSES = 1000
-"""The maximum number of mirrored addresses per set of ports (`--mirroring-max-endpoints-per-subset`)."""
 
 Host: TypeAlias = tuple[str, str]
 """The identity of an address: the IP address, and the uid of its target object."""
@@ -37,12 +34,12 @@ class _Offer(NamedTuple):
     ready: bool
 
 
-def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet, Group]]:
-    """Return the endpoints of each IP family grouped by their ports."""
+def mirrored_groups(subsets: Iterable[EndpointSubset], maximum: int) -> dict[str, dict[PortSet, Group]]:
+    """Return the endpoints of each IP family grouped by their ports; each set of ports has at most `maximum`."""
     found: dict[str, dict[PortSet, Group]] = {IPV4: {}, IPV6: {}}
     for subset in repack(subsets):
         ports = sorted_ports(map(_slice_port, subset.ports or ()))
-        for address, ready in islice(_valid(subset), MAX_ADDRESSES):
+        for address, ready in islice(_valid(subset), maximum):
             endpoint = _endpoint(address, ready=ready)
             groups = found[IPV6 if ":" in endpoint.addresses[0] else IPV4]
             group = groups.setdefault(frozenset(ports), Group(ports, {}))
@@ -57,17 +54,17 @@ class Skipped(NamedTuple):
     invalid: int
 
 
-def skipped_addresses(subsets: Iterable[EndpointSubset]) -> Skipped:
+def skipped_addresses(subsets: Iterable[EndpointSubset], maximum: int) -> Skipped:
     """Count the addresses that `mirrored_groups` leaves out; an address counts once for each set of ports."""
     subsets = list(subsets)
     everything = [address for subset in subsets for address in _all(subset)]
-    if len(everything) <= MAX_ADDRESSES and all(map(_is_valid, everything)):
+    if len(everything) <= maximum and all(map(_is_valid, everything)):
         return Skipped(0, 0)
     number = invalid = 0
     for addresses in map(_all, repack(subsets)):
         valid = 0
         for address in addresses:
-            if valid == MAX_ADDRESSES:
+            if valid == maximum:
                 break
             valid += _is_valid(address)
             invalid += not _is_valid(address)

@@ -8,7 +8,7 @@ from typing import Annotated
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.setting_declaration import Setting
-from ctrlmgr.settings.setting_types import DURATION
+from ctrlmgr.settings.setting_types import DURATION, SWITCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,15 @@ class Options:
             metavar="DURATION",
         ),
     ] = 15.0
+    enable_dynamic_provisioning: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether the controller asks the provisioner of a claim's StorageClass to create a volume.",
+            flag="--enable-dynamic-provisioning",
+            metavar="BOOL",
+        ),
+    ] = True
 
 
 DESCRIPTOR = ControllerDescriptor(

@@ -78,7 +78,7 @@ class VolumeBinder:
     """Reconciles claims and volumes, and provides the lookups that the decisions need."""
 
     def __init__(
-        self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
+        self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, options: Options
     ) -> None:
         """Create a reconciler that reads objects from these caches.
 
@@ -87,7 +87,8 @@ class VolumeBinder:
         self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
         self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
         self._recorder = recorder
-        self._period = period
+        self._period = options.pvclaimbinder_sync_period
+        self.provisions = options.enable_dynamic_provisioning
         self.wake: Callable[[Key], None] = lambda key: None
         """The type of a function that enqueues a key."""
 
@@ -237,9 +238,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     claims.add_index(_BY_VOLUME, volume_name)
     index_by_possible_claims(volumes)
     index_by_claim(pods)
-    period = options.pvclaimbinder_sync_period
     recorder = context.recorder(DESCRIPTOR)
-    binder = VolumeBinder(claims.lister, volumes.lister, classes.lister, pods.lister, recorder, period)
+    binder = VolumeBinder(claims.lister, volumes.lister, classes.lister, pods.lister, recorder, options)
     watches = [Watch(claims, binder.claim_keys), Watch(volumes, binder.volume_keys)]
     controller = assemble(DESCRIPTOR, context, binder, watches)
     binder.wake = controller.queue.add

@@ -63,6 +63,10 @@ class BinderLookups(Protocol):
     def default_class(self) -> str | None:
         """Return the name of the default storage class; None if no class is the default."""
 
+    @property
+    def provisions(self) -> bool:
+        """Whether the controller asks provisioners for volumes."""
+
     def waiting_pods(self, claim: Fields) -> list[str]:
         """Return the names of the pods that use a claim and are not scheduled yet."""
 
@@ -129,6 +133,8 @@ def _without_volume(claim: Fields, lookups: BinderLookups) -> Plan:
         return Plan(claim={**claim, "spec": {**claim["spec"], "storageClassName": name}})
     if delayed and annotation(claim, SELECTED_NODE) is None:
         return Plan(claim=_with_status(claim, PENDING, None), events=(_waits(lookups.waiting_pods(claim)),))
+    if class_of(claim) and not lookups.provisions:
+        return Plan(claim=_with_status(claim, PENDING, None))
     if class_of(claim):
         return _provision(claim, found)
     message = "no persistent volumes available for this claim and no storage class is set"

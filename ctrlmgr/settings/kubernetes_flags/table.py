@@ -119,20 +119,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--concurrent-service-syncs": _CLOUD_ONLY,
     "--configure-cloud-routes": _CLOUD_ONLY,
     "--enable-leader-migration": FixedFlag(("false",), "all controllers share one Lease"),
-    "--enable-dynamic-provisioning": FixedFlag(
-        _IS_TRUE, "claims always wait for the external provisioner of their StorageClass"
-    ),
     "--external-cloud-volume-plugin": _NO_CLOUD,
     "--flex-volume-plugin-dir": NoEffect("ctrlmgr runs no FlexVolume plugins"),
     "--kube-api-content-type": NoEffect("controllers call the API engine in their own process, without encoded bodies"),
     "--leader-elect-resource-lock": FixedFlag(("leases",), "leader election always uses a Lease"),
     "--leader-migration-config": RefusedFlag("all controllers share one Lease"),
     "--controller-shutdown-timeout": NoEffect("when the server stops, controllers finish their current work"),
-    "--max-endpoints-per-slice": FixedFlag(("100",), "a slice holds at most 100 endpoints"),
-    "--mirroring-endpointslice-updates-batch-period": FixedFlag(
-        ("0", "0s"), "changes of Endpoints are mirrored immediately"
-    ),
-    "--mirroring-max-endpoints-per-subset": FixedFlag(("1000",), "at most 1000 addresses of a subset are mirrored"),
     "--min-resync-period": _EVENT_DRIVEN,
     "--namespace-sync-period": _EVENT_DRIVEN,
     "--pv-recycler-increment-timeout-nfs": _NO_RECYCLER,

@@ -98,7 +98,8 @@ class EndpointsStage:
     this log.
     """
 
-    def __init__(self, kill_after: int = 0) -> None:
+    def __init__(self, kill_after: int = 0, *, slice_size: int = 100) -> None:
+        self._slice_size = slice_size
         self.clock = FakeClock()
         self.log = FragileLog(clock=self.clock, random=random.Random(0))
         self.log.kill_after = kill_after
@@ -128,7 +129,11 @@ class EndpointsStage:
             endpointslice.DESCRIPTOR,
             endpointslice_mirroring.DESCRIPTOR,
         )
-        self.controllers: list[Controller] = [each.build(context, each.options()) for each in descriptors]
+        slices = endpointslice.Options(max_endpoints_per_slice=self._slice_size)
+        options = {endpointslice.DESCRIPTOR.name: slices}
+        self.controllers: list[Controller] = [
+            each.build(context, options.get(each.name) or each.options()) for each in descriptors
+        ]
         self.queues = [DisorderedQueue(controller.name, clock=self.clock) for controller in self.controllers]
         for controller, queue in zip(self.controllers, self.queues, strict=True):
             controller.queue = queue

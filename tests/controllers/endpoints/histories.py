@@ -16,8 +16,7 @@ import logging
 import operator
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +26,6 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES, Resource
-from ctrlmgr.controllers.endpointslice import slice_packing as endpoint_slice_packing
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.testing.builders import (
     a_namespace,
@@ -331,26 +329,14 @@ class History:
             self.world.settle()
 
 
-@contextmanager
-def small_slices() -> Iterator[None]:
-    """Limit slices to `SLICE_SIZE` endpoints while the block runs."""
-    before = endpoint_slice_packing.MAX_ENDPOINTS
-    endpoint_slice_packing.MAX_ENDPOINTS = SLICE_SIZE
-    try:
-        yield
-    finally:
-        endpoint_slice_packing.MAX_ENDPOINTS = before
-
-
 def check_history(steps: Sequence[Step], kill_after: int = 0) -> EndpointsStage:
     """Run the steps, start a new process whenever one is killed, and check the final state."""
-    history = History(EndpointsStage(kill_after))
-    with small_slices():
-        for step in steps:
-            _survive(history, partial(history.take, step))
-        _survive(history, history.end)
-        history.world.log.kill_after = 0
-        check_end(history.world, SLICE_SIZE)
+    history = History(EndpointsStage(kill_after, slice_size=SLICE_SIZE))
+    for step in steps:
+        _survive(history, partial(history.take, step))
+    _survive(history, history.end)
+    history.world.log.kill_after = 0
+    check_end(history.world, SLICE_SIZE)
     return history.world
 
 

@@ -24,16 +24,21 @@ class SliceCluster(LogCluster):
     EndpointSlices.
     """
 
-    def __init__(self, *there: Object, log: MemoryEventLog | None = None, batch_period: float = 0.0) -> None:
+    def __init__(
+        self,
+        *there: Object,
+        log: MemoryEventLog | None = None,
+        options: endpointslice.Options | None = None,
+        mirroring: endpointslice_mirroring.Options | None = None,
+    ) -> None:
         """Start with these objects, or with the log of another cluster whose process has ended."""
         super().__init__(log)
         if log is None:
             self.put(a_namespace(), a_node("node-a", "zone-1"), a_node("node-b", "zone-2"))
         self.put(*there)
         context = self.context(ACTOR, random.Random(self.log.head().revision))
-        options = endpointslice.Options(endpointslice_updates_batch_period=batch_period)
-        self.slices = endpoint_slices_controller.build(context, options)
-        self.mirroring = mirroring_controller.build(context, endpointslice_mirroring.Options())
+        self.slices = endpoint_slices_controller.build(context, options or endpointslice.Options())
+        self.mirroring = mirroring_controller.build(context, mirroring or endpointslice_mirroring.Options())
         self.informers.sync()
         for controller in (self.slices, self.mirroring):
             controller.start()

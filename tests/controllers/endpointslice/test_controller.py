@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME
+from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
+from ctrlmgr.controllers.endpointslice import Options
 from ctrlmgr.controllers.endpointslice.controller import MAX_RETRIES
 from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER
 from ctrlmgr.testing.builders import a_namespace, a_node, a_pod, a_service, service_port
@@ -358,7 +359,7 @@ def test_the_trigger_time_is_the_creation_then_the_change_then_none() -> None:
 
 
 def test_changes_of_pods_are_batched_for_the_batch_period() -> None:
-    cluster = SliceCluster(a_service(), batch_period=0.5)
+    cluster = SliceCluster(a_service(), options=Options(endpointslice_updates_batch_period=0.5))
     cluster.settle()
     cluster.put(a_pod("p", ips=["10.0.0.1"]))
     assert cluster.settle() == []
@@ -369,6 +370,14 @@ def test_changes_of_pods_are_batched_for_the_batch_period() -> None:
     assert cluster.settle() == ["MODIFIED"]
     cluster.clock.step(0.5)
     assert cluster.settle() == []
+
+
+def test_a_slice_has_at_most_the_maximum_of_endpoints() -> None:
+    pods = [a_pod(f"p{number}", ips=[f"10.0.0.{number}"]) for number in range(1, 6)]
+    cluster = SliceCluster(a_service(), *pods, options=Options(max_endpoints_per_slice=2))
+    cluster.settle()
+    assert sorted(len(each.view(EndpointSlice).endpoints or ()) for each in cluster.found()) == [1, 2, 2]
+    assert len(cluster.addresses()) == 5
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,12 @@ def test_every_recorded_slice_equals_the_desired_one(path: Path, least: int) -> 
             recorded = at.slices(service.key, MANAGER)
             assert recorded, f"{where} has no recorded slices"
             ours = made(
-                desired_changes(service, pods, [], zone_of=ZONES.get, shares=lambda: None), appearance_of(service, None)
+                desired_changes(service, pods, [], zone_of=ZONES.get, shares=lambda: None, capacity=100),
+                appearance_of(service, None),
             )
             assert content(ours) == content(recorded), where
             assert {tuple(obj.labels.items()) for obj in ours} == {tuple(obj.labels.items()) for obj in recorded}, where
-            again = desired_changes(service, pods, recorded, zone_of=ZONES.get, shares=lambda: None)
+            again = desired_changes(service, pods, recorded, zone_of=ZONES.get, shares=lambda: None, capacity=100)
             assert not writes(again), f"{where} would be written again"
             compared += 1
     assert compared >= least
@@ -114,8 +115,8 @@ def test_every_recorded_mirror_equals_the_desired_one(path: Path, least: int) ->
             if service is None or service.view(Service).spec.selector is not None or SKIP_MIRROR in endpoints.labels:
                 assert not recorded, where
                 continue
-            ours = made(mirroring.desired_mirrors(endpoints, []), mirroring.appearance_of(endpoints))
+            ours = made(mirroring.desired_mirrors(endpoints, [], 1000), mirroring.appearance_of(endpoints))
             assert content(ours) == content(recorded), where
-            assert not writes(mirroring.desired_mirrors(endpoints, recorded)), f"{where} would be written again"
+            assert not writes(mirroring.desired_mirrors(endpoints, recorded, 1000)), f"{where} would be written again"
             compared += len(recorded)
     assert compared or least < 100, "the small recording has none"

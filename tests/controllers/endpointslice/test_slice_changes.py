@@ -40,7 +40,7 @@ LABELS = {
 
 def changes_of(service: Object, pods: Iterable[Object], existing: Iterable[Object] = ()) -> Changes:
     views = [pod.view(Pod) for pod in pods]
-    return desired_changes(service, views, existing, zone_of=ZONES.get, shares=lambda: SHARES)
+    return desired_changes(service, views, existing, zone_of=ZONES.get, shares=lambda: SHARES, capacity=100)
 
 
 def carried_out(

@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForZone
 from ctrlmgr.api.object import Object
+from ctrlmgr.controllers import endpointslice
 from ctrlmgr.controllers.endpointslice.endpoint_groups import Identity, identity
-from ctrlmgr.controllers.endpointslice.slice_packing import MAX_ENDPOINTS, Changes, Draft, is_same, pack, recycle
+from ctrlmgr.controllers.endpointslice.slice_packing import Changes, Draft, is_same, pack, recycle
 
 PORTS = [EndpointPort("http", "TCP", 80)]
 READY = EndpointConditions(ready=True, serving=True, terminating=False)
 NOT_READY = EndpointConditions(ready=False, serving=False, terminating=False)
+
+MAX_ENDPOINTS = endpointslice.Options().max_endpoints_per_slice
 
 
 def endpoint(number: int, conditions: EndpointConditions = READY) -> Endpoint:
@@ -45,7 +48,10 @@ def a_slice(name: str, numbers: Iterable[int]) -> Object:
 
 
 def packed(
-    existing: Sequence[Iterable[int]], endpoints: Iterable[Endpoint], *, labelled: bool | set[str] = True
+    existing: Sequence[Iterable[int]],
+    endpoints: Iterable[Endpoint],
+    *,
+    labelled: bool | set[str] = True,
 ) -> Changes:
     """Divide endpoints among slices named a, b, c, …; all slices, or only the named slices, have correct labels."""
     slices = [a_slice(chr(ord("a") + at), numbers) for at, numbers in enumerate(existing)]
@@ -53,7 +59,7 @@ def packed(
     def is_labelled(draft: Draft) -> bool:
         return labelled if isinstance(labelled, bool) else outlined(draft)[0] in labelled
 
-    return pack(map(Draft.of, slices), wanted(endpoints), lambda: Draft("IPv4", PORTS, []), is_labelled)
+    return pack(map(Draft.of, slices), wanted(endpoints), lambda: Draft("IPv4", PORTS, []), is_labelled, MAX_ENDPOINTS)
 
 
 def outline(changes: Changes) -> dict[str, list[tuple[str, int]]]:
@@ -149,7 +155,13 @@ def test_a_slice_with_changed_labels_gets_new_endpoints() -> None:
 def test_slices_of_the_cache_are_not_mutated() -> None:
     there = a_slice("a", range(3))
     before = list(there.view(EndpointSlice).endpoints or ())
-    pack([Draft.of(there)], wanted(map(endpoint, range(2, 9))), lambda: Draft("IPv4", PORTS, []), lambda _: False)
+    pack(
+        [Draft.of(there)],
+        wanted(map(endpoint, range(2, 9))),
+        lambda: Draft("IPv4", PORTS, []),
+        lambda _: False,
+        MAX_ENDPOINTS,
+    )
     assert there.view(EndpointSlice).endpoints == before
 
 
@@ -234,7 +246,7 @@ def test_every_endpoint_is_in_one_slice_within_the_maximum(existing: list[range]
 def test_packing_again_changes_nothing(existing: list[range], asked: list[range]) -> None:
     endpoints = [endpoint(number) for number in sorted(set().union(*asked))]
     changes = packed(existing, endpoints)
-    again = pack(changes, wanted(endpoints), lambda: Draft("IPv4", PORTS, []), lambda _: True)
+    again = pack(changes, wanted(endpoints), lambda: Draft("IPv4", PORTS, []), lambda _: True, MAX_ENDPOINTS)
     assert outline(again) == {}
 
 

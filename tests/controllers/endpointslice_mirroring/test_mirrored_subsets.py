@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.api.core import EndpointAddress, EndpointPort, EndpointSubset
-from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import MAX_ADDRESSES, mirrored_groups, repack
+from ctrlmgr.controllers import endpointslice_mirroring
+from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import mirrored_groups, repack
+
+MAX_ADDRESSES = endpointslice_mirroring.Options().mirroring_max_endpoints_per_subset
 
 
 def subset(ready: str = "", not_ready: str = "", ports: str = "") -> EndpointSubset:
@@ -71,7 +74,7 @@ def test_repacking_again_changes_nothing(subsets: list[EndpointSubset]) -> None:
 
 
 def groups(*subsets: dict[str, Any]) -> dict[str, list[tuple[list[str], list[Any]]]]:
-    found = mirrored_groups(msgspec.convert(subsets, list[EndpointSubset]))
+    found = mirrored_groups(msgspec.convert(subsets, list[EndpointSubset]), MAX_ADDRESSES)
     return {
         address_type: [
             ([f"{port.name}:{port.port}" for port in group.ports], msgspec.to_builtins([*group.endpoints.values()]))

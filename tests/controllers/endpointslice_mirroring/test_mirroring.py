@@ -15,6 +15,7 @@ from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
 from ctrlmgr.controllers.endpoints.controller import LEADER
+from ctrlmgr.controllers.endpointslice_mirroring import Options
 from ctrlmgr.controllers.endpointslice_mirroring.controller import MANAGER, desired_mirrors
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
 from tests.controllers.endpointslice.cluster import SliceCluster
@@ -54,6 +55,27 @@ def test_a_mirror_has_the_bytes_of_go() -> None:
         b'{"addresses":["203.0.113.1"],"conditions":{"ready":true}}],'
         b'"ports":[{"name":"http","protocol":"TCP","port":80}]}'
     )
+
+
+def test_at_most_the_maximum_of_addresses_is_mirrored() -> None:
+    endpoints_of_two = by_hand("203.0.113.1", "203.0.113.2")
+    cluster = SliceCluster(SERVICE, endpoints_of_two, mirroring=Options(mirroring_max_endpoints_per_subset=1))
+    cluster.settle()
+    assert cluster.addresses() == ["203.0.113.1"]
+
+
+def test_an_edited_mirror_is_corrected_after_the_batch_period() -> None:
+    options = Options(mirroring_endpointslice_updates_batch_period=0.5)
+    cluster = SliceCluster(SERVICE, by_hand(), mirroring=options)
+    assert cluster.settle() == ["ADDED"]
+    cluster.clock.step(0.5)
+    assert cluster.settle() == []
+    [mirror] = cluster.found()
+    cluster.put(Object.from_dict({**mirror.to_dict(), "endpoints": []}))
+    assert cluster.settle() == []
+    cluster.clock.step(0.5)
+    assert cluster.settle() == ["MODIFIED"]
+    assert cluster.addresses() == ["203.0.113.1"]
 
 
 def test_mirrors_follow_their_endpoints() -> None:
@@ -199,7 +221,7 @@ def test_mirrors_of_earlier_endpoints_are_reused_and_duplicates_deleted() -> Non
 
 
 def test_slices_of_an_unknown_address_family_are_deleted() -> None:
-    [draft] = desired_mirrors(by_hand(), []).create
+    [draft] = desired_mirrors(by_hand(), [], 1000).create
     assert draft.address_type == "IPv4"
     cluster = SliceCluster(SERVICE, by_hand())
     cluster.settle()

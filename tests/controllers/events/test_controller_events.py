@@ -14,7 +14,7 @@ from ctrlmgr.client import LogClient
 from ctrlmgr.controllers import endpoints as keeper
 from ctrlmgr.controllers import endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import MAX_ADDRESSES, skipped_addresses
+from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import skipped_addresses
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder, Silent, reference_to
 from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
 from ctrlmgr.eventlog import Author, EventType, Proposal
@@ -25,6 +25,7 @@ from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
 from tests.controllers.stage_context import HandContext
 
+MAX_ADDRESSES = endpointslice_mirroring.Options().mirroring_max_endpoints_per_subset
 MANY = MAX_ADDRESSES + 7
 
 
@@ -186,7 +187,7 @@ def a_subset(ready: int = 0, not_ready: int = 0, wrong: int = 0, port: int = 1) 
     ],
 )
 def test_the_event_counts_unmirrored_addresses(subsets: list[EndpointSubset], skipped: tuple[int, int]) -> None:
-    assert skipped_addresses(subsets) == skipped
+    assert skipped_addresses(subsets, MAX_ADDRESSES) == skipped
 
 
 def test_a_reported_message_becomes_an_event() -> None:

@@ -18,13 +18,14 @@ NFS = {"nfs": {"path": "/v", "server": "192.0.2.1"}}
 class Scene:
     """A cluster with the namespace `a` and the volume binder."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
         self.stage = WorkedStage(self._build)
         self.stage.namespace("a")
 
     def _build(self, stage: WorkedStage) -> Any:
         self.context = StageContext(stage)
-        return build(self.context, Options())
+        return build(self.context, self._options)
 
     def volume(self, name: str, size: str = "1Gi", source: Thing = NFS, **spec: Any) -> None:
         given = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c"}
@@ -245,3 +246,13 @@ def test_a_claim_without_a_class_gets_the_default_class(scene: Scene) -> None:
     scene.stage.pass_by(15)
     assert scene.asked("one")["spec"]["storageClassName"] == "d"
     assert scene.asked("none")["spec"]["storageClassName"] == ""
+
+
+def test_without_dynamic_provisioning_no_provisioner_is_asked() -> None:
+    scene = Scene(Options(enable_dynamic_provisioning=False))
+    scene.storage_class("ext", "ext.example.com/p")
+    scene.claim("one", storageClassName="ext")
+    scene.claim("two", storageClassName="no-such-class")
+    assert [scene.asked(each)["metadata"].get("annotations") for each in ("one", "two")] == [None, None]
+    assert [scene.asked(each)["status"]["phase"] for each in ("one", "two")] == ["Pending", "Pending"]
+    assert scene.told() == []
