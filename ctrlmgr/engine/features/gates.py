@@ -22,6 +22,7 @@ READ: Final = (
     "CrossNamespaceVolumeDataSource",
     "DRAConsumableCapacity",
     "DRADeviceBindingConditions",
+    "DRADeviceTaintRules",
     "DRADeviceTaints",
     "DRAExtendedResource",
     "DRAListTypeAttributes",

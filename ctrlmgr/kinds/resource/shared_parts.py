@@ -151,10 +151,12 @@ def _identifier(name: str, path: Path) -> list[FieldError]:
     return errors
 
 
-def validate_taint(taint: Fields, path: Path) -> list[FieldError]:
-    """Validate a taint of a device."""
+def validate_taint(taint: Fields, path: Path, *, with_effect: bool = True) -> list[FieldError]:
+    """Validate a taint of a device, by default including its effect."""
     errors = validate_label_name(taint.get("key") or "", path.child("key"))
     errors += each_problem(name_formats.label_value, taint.get("value") or "", path.child("value"))
+    if not with_effect:
+        return errors
     effect, below = taint.get("effect") or "", path.child("effect")
     return errors + (_validate_effect(effect, below) if effect else [required(below)])
 
