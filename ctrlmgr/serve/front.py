@@ -137,6 +137,7 @@ class Front:
             aggregator=aggregator,
             filters=filters if filters.is_active else None,
             deadlines=RequestDeadlines(self._settings.request_timeout),
+            watch_grace=self._settings.shutdown_watch_termination_grace_period,
         )
         return HttpServer(
             app,

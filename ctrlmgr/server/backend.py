@@ -107,19 +107,20 @@ class Backend:
         self.last_used = LastUsedWriter(self.engine, self._driver, clock=clock)
         """Records the day on which the token of a Secret was last used, on the Secret."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._watches = Watches(
+            self._hub,
+            cacher,
+            event_log,
+            self._readers,
+            self._driver,
+            clock=clock,
+            random=random,
+            shortest=shortest_watch,
+        )
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(
-                self._hub,
-                cacher,
-                event_log,
-                self._readers,
-                self._driver,
-                clock=clock,
-                random=random,
-                shortest=shortest_watch,
-            ),
+            self._watches,
             Presentations(shown_at or clock),
             Sender(self.workers),
             reviews,
@@ -200,3 +201,9 @@ class Backend:
         """End all watches and connections to containers; new watches and connections end immediately."""
         self._hub.close(parting)
         self.api.close()
+
+    async def end_watches_within(self, grace: float) -> None:
+        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+        self._watches.pace.begin(grace)
+        self._hub.close()
+        await self._watches.pace.all_ended()

@@ -63,6 +63,7 @@ class App:
         aggregator: Aggregator | None = None,
         filters: OuterFilters | None = None,
         deadlines: RequestDeadlines | None = None,
+        watch_grace: float = 0.0,
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
@@ -71,9 +72,11 @@ class App:
         `random` generates request ids, `limits` limits concurrent requests, and `auditing` records audit events. If
         `ends_watches` is set, a watch ends when its user loses the permission to start it. `aggregator` handles
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
-        authentication. `deadlines` limits the time of requests, by default to a minute.
+        authentication. `deadlines` limits the time of requests, by default to a minute. When the server stops, watches
+        end evenly within `watch_grace` seconds, or at once if it is 0.
         """
         self._filters = filters
+        self._watch_grace = watch_grace
         self._deadlines = deadlines or RequestDeadlines()
         self._aggregator = aggregator
         self._backend = backend
@@ -149,11 +152,16 @@ class App:
     async def drain(self) -> None:
         """End all watches and connections to containers, because the server is stopping.
 
-        If the filters refuse new requests from now on, the running requests end first.
+        If the filters refuse new requests from now on, the running requests end first. Watches end within their grace
+        period, if they have one.
         """
-        if self._filters is not None and self._filters.refuses_at_the_end:
-            self._filters.stop()
-            await self._chain.running.ended(self._deadlines.longest)
+        async with asyncio.TaskGroup() as ending:
+            if self._filters is not None and self._filters.refuses_at_the_end:
+                self._filters.stop()
+                ending.create_task(self._chain.running.ended(self._deadlines.longest), name="running requests")
+            if self._watch_grace:
+                self._chain.refuses_watches = True
+                ending.create_task(self._backend.end_watches_within(self._watch_grace), name="watches")
         self._backend.end_watches()
         if self._aggregator is not None:
             self._aggregator.drain()

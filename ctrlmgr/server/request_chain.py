@@ -4,6 +4,7 @@
 |---|---|---|
 | outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204, 429 |
 | request info | the resource and the verb, whether or not the resource exists | 500 |
+| watch termination | whether a stopping server refuses the watch | 503 |
 | deadline | the maximum duration of the request (`request_deadlines`) | 400, 504 |
 | authentication | the sender | 401 |
 | tracing | the span of the request, if tracing is on | |
@@ -44,7 +45,7 @@ from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_us
 from ctrlmgr.engine.api_errors import forbidden, not_found
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.errors import BadRequest
+from ctrlmgr.errors import BadRequest, ServiceUnavailable
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
@@ -57,13 +58,19 @@ from ctrlmgr.server.filters.request_deadlines import RequestDeadlines, answer_in
 from ctrlmgr.server.filters.request_spans import begin_request_span
 from ctrlmgr.server.filters.running_requests import RunningRequests
 from ctrlmgr.server.pages.nonresource_pages import Pages
-from ctrlmgr.server.presenting.responses import Response, text, warnings
+from ctrlmgr.server.presenting.responses import NO_SNIFFING, Response, refused, text, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.resource_endpoints import Place
 from ctrlmgr.server.resource_handler import Call
 from ctrlmgr.tracing import spans
 
 log = structlog.get_logger(__name__)
+
+_STOPPING = refused(ServiceUnavailable("apiserver is shutting down"))
+_WATCH_REFUSED = _STOPPING._replace(
+    body=_STOPPING.body + b"\n", headers=(*_STOPPING.headers, NO_SNIFFING, (b"retry-after", b"1"))
+)
+"""The response to a new watch while watches end within a grace period (apiserver `pkg/server/filters/waitgroup.go`)."""
 
 _UPGRADING = frozenset({"attach", "exec", "portforward"})
 """Subresources of pods that require the verb create for any method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
@@ -112,6 +119,9 @@ class ChainBackend(Protocol):
     def end_watches(self) -> None:
         """End all watches; watches that start later end immediately."""
 
+    async def end_watches_within(self, grace: float) -> None:
+        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+
 
 class Chain:
     """The handler chain of a server. Used on the event loop's thread only."""
@@ -138,6 +148,8 @@ class Chain:
         self._deadlines = deadlines
         self.running = RunningRequests()
         """The requests that are not long-running, for which a stopping server may wait."""
+        self.refuses_watches = False
+        """Whether new watches are refused, because the server ends its watches within a grace period."""
         self._auditing = auditing
         self._aggregator = aggregator
         self._backend = backend
@@ -158,6 +170,9 @@ class Chain:
             await request.respond(_undecided(request.uri, problem))
             return
         attributes = place.attributes(request.method, request.query)
+        if self.refuses_watches and attributes.verb == "watch":
+            await request.respond(_WATCH_REFUSED)
+            return
         try:
             seconds = self._deadlines.seconds(request, attributes)
         except BadRequest:

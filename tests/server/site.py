@@ -78,6 +78,7 @@ def make(
     kubelets: Make | None = None,
     filters: OuterFilters | None = None,
     shortest_watch: float = SHORTEST_WATCH,
+    watch_grace: float = 0.0,
 ) -> ApplicationAndLog:
     """Create an application on `log`, by default on a new log in memory; `access` is the authenticator and the
     authorizer.
@@ -114,6 +115,7 @@ def make(
         ends_watches=ends_watches,
         aggregator=passing_on,
         filters=filters,
+        watch_grace=watch_grace,
     )
     return ApplicationAndLog(app, log, backend, fairness)
 

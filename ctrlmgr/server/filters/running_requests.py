@@ -16,26 +16,27 @@ from contextlib import suppress
 class RunningRequests:
     """The running requests; a context manager, entered once by each request. Used on the event loop's thread only."""
 
-    __slots__ = ("_count", "_none_left")
+    __slots__ = ("_none_left", "count")
 
     def __init__(self) -> None:
         """Create an instance that counts no request yet."""
-        self._count = 0
+        self.count = 0
+        """The number of running requests."""
         self._none_left: asyncio.Event | None = None  # set when no request runs; None while no caller waits
 
     def __enter__(self) -> None:
         """Count a request."""
-        self._count += 1
+        self.count += 1
 
     def __exit__(self, *error: object) -> None:
         """Count a request no longer."""
-        self._count -= 1
-        if not self._count and self._none_left is not None:
+        self.count -= 1
+        if not self.count and self._none_left is not None:
             self._none_left.set()
 
     async def ended(self, patience: float) -> None:
         """Wait until no request runs, but at most `patience` seconds."""
-        if not self._count:
+        if not self.count:
             return
         self._none_left = asyncio.Event()
         with suppress(TimeoutError):

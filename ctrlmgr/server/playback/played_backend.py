@@ -92,6 +92,10 @@ class PlayedBackend:
         for era in self._eras:
             era.end(DisconnectReason.CLOSING, stops=False)
 
+    async def end_watches_within(self, grace: float) -> None:
+        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+        await asyncio.gather(*(era.backend.end_watches_within(grace) for era in self._eras))
+
 
 class _BackendLifetime:
     """A backend, from its start until it is no longer needed."""

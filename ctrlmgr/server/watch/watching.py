@@ -7,7 +7,8 @@ Guarantees (W1 to W13, the reliability of a watch; the docstring of `hub` contai
   ends with an ERROR event if the log is reset to an earlier revision.
 - A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until a client that does not read is
   disconnected, only its connection uses resources.
-- A stream always ends with a final chunk: at its timeout, after an ERROR, and when the server stops.
+- A stream always ends with a final chunk: at its timeout, after an ERROR, and when the server stops. Watches of a
+  stopping server may end one after another (`termination_pace`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub
+from ctrlmgr.server.watch.termination_pace import TerminationPace
 from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 from ctrlmgr.server.workers import Workers
 
@@ -85,6 +87,8 @@ class Watches:
         self._workers = workers
         self._clock = clock
         self._random = random
+        self.pace = TerminationPace(clock)
+        """The pace at which watches end while the server stops."""
 
     async def serve(
         self,
@@ -109,11 +113,12 @@ class Watches:
             bookmarks_from=now if options.allow_watch_bookmarks else None,
             metrics=metrics,
         )
-        with metrics.long_running.track_inprogress():
+        with metrics.long_running.track_inprogress(), self.pace.counting():
             try:
                 await self._show_initial(watcher, start)
                 begun()
                 await self._follow(watcher)
+                await self.pace.turn()
                 stream.end()
             except Disconnected:
                 if stream.cut_off:
