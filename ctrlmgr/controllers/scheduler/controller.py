@@ -3,7 +3,8 @@
 Guarantees:
 - The scheduler decides about one pod at a time; each decision takes all earlier decisions into account. The pod with
   the highest priority is scheduled first. Bindings are written concurrently with later decisions, which already count
-  the bound pods on their nodes.
+  the bound pods on their nodes. The claims of a pod are written in the same way, before its binding: decisions count
+  the volumes and devices from the time when the pod's node is chosen.
 - If a node is found, the pod is bound through `pods/NAME/binding`. If no node is found, the condition PodScheduled and
   an Event contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a
   condition on them.
@@ -31,18 +32,18 @@ from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.controllers.persistentvolume_binder.volume_index import index_by_possible_claims
+from ctrlmgr.controllers.persistentvolume_binder.volume_index import claim_reference, index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
+from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.preemption_writes import PreemptionWrites, scheduler_of
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
-from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent, Entry, Waiting
+from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, Waiting
 from ctrlmgr.controllers.workloads.status_conditions import condition_of
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.errors import CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
@@ -53,8 +54,6 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
 from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
 from ctrlmgr.scheduling.profile import Profile
-from ctrlmgr.scheduling.structured.pools import NodePlace
-from ctrlmgr.scheduling.volume_binding import allotted
 
 log = structlog.get_logger(__name__)
 
@@ -72,12 +71,11 @@ _CUT: Final = " ..."
 """The ending of a message that was truncated."""
 
 
-class _Chosen(NamedTuple):
-    """A pod to bind and its node; the model of the cluster already counts the pod on that node."""
+class _Awaiting(NamedTuple):
+    """A pod that waits for its volumes, and its binding."""
 
-    entry: Entry
-    pod: Object
-    node: str
+    volumes: AwaitedVolumes
+    binding: Binding
 
 
 class Scheduler:
@@ -112,7 +110,10 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._start = 0
-        self._awaited: dict[Key, AwaitedVolumes] = {}
+        self._bindings = BindingWrites(surroundings, clock, random)
+        self._awaited: dict[Key, _Awaiting] = {}
+        # The pods that wait for the volume of a claim.
+        self._awaiting: dict[Key, set[Key]] = {}
         # Held during a decision; guards the model of the cluster, the waiting pods and the random source.
         self._deciding = Lock()
 
@@ -120,6 +121,8 @@ class Scheduler:
         """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
         self.waiting = self._queue()
         self._awaited.clear()
+        self._awaiting.clear()
+        self._surroundings.assumed.clear()
         self.world.restart()
         self._surroundings.devices.follow()
         for lister in self._watched:
@@ -151,27 +154,37 @@ class Scheduler:
             if self.waiting.must_wait(key, now):
                 return Result(requeue_after=0.0)
             decided = self._decide(self.waiting.take(key), client)
-        if isinstance(decided, _Chosen):
-            self._bind(decided, client)
-            return None
-        return Result(requeue_after=decided)
+        if isinstance(decided, Binding):
+            decided = self._bind(decided, client)
+        return Result(requeue_after=decided) if decided is not None else None
 
     def _catch_up(self) -> None:
         now = self._clock.monotonic()
         for seen in self.world.catch_up():
             if seen.gone is not None:
                 self.waiting.forget(seen.gone)
-                self._awaited.pop(seen.gone, None)
+                self._stop_awaiting(seen.gone)
             if seen.waiting is not None:
                 self._offer(seen.waiting, seen.revision)
-            if seen.claim is not None:
-                self._surroundings.devices.note(seen.claim.object, is_deleted=seen.claim.new is None)
-            if seen.happening is ClusterEvent.DEVICES:
-                for pod in [*self.waiting.gated.values()]:
-                    self._offer(pod, seen.revision)
+            if seen.change is not None:
+                self._note(seen.change, now)
             if seen.happening is not None:
                 for key, seconds in self.waiting.happened(seen.happening, now):
                     self.wake(key, seconds, (seen.revision,))
+
+    def _note(self, change: Change, now: float) -> None:
+        """Process a change of a claim, a volume, or an object that describes devices."""
+        obj = change.object
+        if obj.resource in (CLAIMS, VOLUMES):
+            claim = obj.key if obj.resource == CLAIMS else claim_reference(obj)
+            for key in self._awaiting.get(claim, ()) if claim is not None else ():
+                self.waiting.volume_changed(key, now)
+                self.wake(key, 0.0, (change.revision,))
+        if obj.resource.group == RESOURCE_CLAIMS.group:
+            self._surroundings.devices.note(obj, is_deleted=change.new is None)
+        if obj.resource == RESOURCE_CLAIMS:
+            for pod in self.waiting.gated_by(obj):
+                self._offer(pod, change.revision)
 
     def _offer(self, pod: PodInfo, revision: Revision) -> None:
         """Queue a pod, unless it has scheduling gates or a missing resource claim."""
@@ -181,7 +194,7 @@ class Scheduler:
         elif lacks:
             log.debug("queueing pod failed", pod=str(pod.key), reason=lacks)
 
-    def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
+    def _decide(self, entry: Entry, client: EngineClient) -> Binding | float | None:
         """Find a node for a pod, and bind the pod to it.
 
         Return the pod's node, or the seconds until the retry; None means no retry.
@@ -190,22 +203,13 @@ class Scheduler:
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
             return None
-        awaited = self._awaited.pop(entry.pod.key, None)
+        awaited = self._stop_awaiting(entry.pod.key)
         if awaited is not None:
-            return self._bound_volumes(entry, pod, awaited, client)
+            return self._bound_volumes(awaited, client)
         decision = self.decision(entry.pod)
         self._start = decision.next_start
         if decision.best:
-            node = self._random.choice(decision.best)
-            if entry.pod.claims and (claims := self._claim_volumes(entry, node, client)) is not None:
-                self.world.assume(entry.pod, node)
-                seconds = self._profiles[scheduler_of(pod)].bind_timeout
-                return self._await(entry, AwaitedVolumes(node, self._clock.monotonic() + seconds, claims))
-            if entry.pod.view.spec.resource_claims:
-                self._reserve_devices(entry, node, client)
-            self.world.assume(entry.pod, node)
-            self.waiting.forget(entry.pod.key)
-            return _Chosen(entry, pod, node)
+            return self._reserve(entry, pod, self._random.choice(decision.best))
         try:
             self._refuse(pod, decision, client)
         except CtrlmgrError:
@@ -213,28 +217,44 @@ class Scheduler:
             raise
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
-    def _await(self, entry: Entry, awaited: AwaitedVolumes) -> float:
-        now = self._clock.monotonic()
-        self._awaited[entry.pod.key] = awaited
-        return self.waiting.await_volumes(entry, awaited.until - now, now)
+    def _reserve(self, entry: Entry, pod: Object, node: str) -> Binding:
+        try:
+            binding = self._bindings.reserve(entry, pod, node, self.world.cluster.nodes[node].labels)
+        except CtrlmgrError:
+            self.waiting.retry(entry, self._clock.monotonic())
+            raise
+        self.world.assume(entry.pod, node)
+        self.waiting.forget(entry.pod.key)
+        return binding
 
-    def _bound_volumes(
-        self, entry: Entry, pod: Object, awaited: AwaitedVolumes, client: EngineClient
-    ) -> _Chosen | float | None:
-        """Bind a pod that was assigned to a node before, if its volumes are bound now."""
-        node = self.world.cluster.nodes.get(awaited.node)
+    def _await(self, awaited: _Awaiting) -> float:
+        entry, now = awaited.binding.entry, self._clock.monotonic()
+        self._awaited[entry.pod.key] = awaited
+        for claim in awaited.binding.claims:
+            self._awaiting.setdefault(claim, set()).add(entry.pod.key)
+        return self.waiting.await_volumes(entry, awaited.volumes.until - now, now)
+
+    def _stop_awaiting(self, key: Key) -> _Awaiting | None:
+        awaited = self._awaited.pop(key, None)
+        for claim in awaited.binding.claims if awaited is not None else ():
+            self._awaiting[claim].discard(key)
+            if not self._awaiting[claim]:
+                del self._awaiting[claim]
+        return awaited
+
+    def _bound_volumes(self, awaited: _Awaiting, client: EngineClient) -> Binding | float | None:
+        """Return the binding of a pod that was assigned to a node before, if its volumes are bound now."""
+        entry, node = awaited.binding.entry, self.world.cluster.nodes.get(awaited.binding.node)
         labels = node.labels if node is not None else None
-        found = progress(awaited, self._surroundings.volumes(entry.pod), labels, self._clock.monotonic())
+        found = progress(awaited.volumes, self._surroundings.volumes(entry.pod), labels, self._clock.monotonic())
         if not found.is_bound and not found.problem:
-            return self._await(entry, awaited)
+            return self._await(awaited)
         if found.is_bound:
-            if entry.pod.view.spec.resource_claims:
-                self._reserve_devices(entry, awaited.node, client)
             self.waiting.forget(entry.pod.key)
-            return _Chosen(entry, pod, awaited.node)
-        self.world.withdraw(entry.pod.key)
+            return awaited.binding.written()
+        self._withdraw(awaited.binding, client)
         plugins = frozenset(["VolumeBinding"])
-        self._refuse(pod, Decision(message=found.problem, plugins=plugins, reason=FAILED), client)
+        self._refuse(awaited.binding.pod, Decision(message=found.problem, plugins=plugins, reason=FAILED), client)
         return self.waiting.retry(entry, self._clock.monotonic())
 
     def decision(self, pod: PodInfo) -> Decision:
@@ -253,50 +273,42 @@ class Scheduler:
             offset=self._random.randrange(nodes) if nodes else 0,
         )
 
-    def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> frozenset[Key] | None:
-        """Bind the pod's delayed claims to volumes of its node, or request their provisioning.
+    def _bind(self, binding: Binding, client: EngineClient) -> float | None:
+        """Write what a pod reserved, and bind the pod; return the seconds until its volumes are checked, if it waits.
 
-        Return the claims whose volumes are provisioned; None if all claims are bound already.
+        The caller must not hold the lock.
         """
-        delayed = self._surroundings.volumes(entry.pod).delayed
-        if not delayed:
-            return None
-        desired = allotted(delayed, node, self.world.cluster.nodes[node].labels) or {}
+        entry, pod, node = binding.entry, binding.pod, binding.node
         try:
-            for key, volume in desired.items():
-                self._surroundings.claim(key, volume, node, client)
-        except CtrlmgrError:
-            self.waiting.retry(entry, self._clock.monotonic())
-            raise
-        return frozenset(key for key, volume in desired.items() if not volume)
-
-    def _reserve_devices(self, entry: Entry, node: str, client: EngineClient) -> None:
-        """Allocate the pod's resource claims for its node, and reserve them for the pod."""
-        devices, place = self._surroundings.devices, self.world.cluster.nodes[node]
-        now = format_time_seconds(self._clock.now())
-        try:
-            found = devices.of(entry.pod)
-            devices.reserve(entry.pod, NodePlace(node, place.labels), found, client, now, lambda: new_uid(self._random))
-        except CtrlmgrError:
-            self.world.withdraw(entry.pod.key)
-            self.waiting.retry(entry, self._clock.monotonic())
-            raise
-
-    def _bind(self, chosen: _Chosen, client: EngineClient) -> None:
-        entry, pod, node = chosen
-        try:
+            if binding.has_writes:
+                self._bindings.write(binding, client, self._deciding)
+            if binding.provisioned is not None:
+                with self._deciding:
+                    self._catch_up()
+                    seconds = self._profiles[scheduler_of(pod)].bind_timeout
+                    until = self._clock.monotonic() + seconds
+                    awaited = _Awaiting(AwaitedVolumes(node, until, binding.provisioned), binding)
+                    found = self._bound_volumes(awaited, client)
+                if not isinstance(found, Binding):
+                    return found
             client.bind(pod, node)
-        except NotFound:
+        except CtrlmgrError as error:
             with self._deciding:
-                self.world.withdraw(entry.pod.key)
-            return
-        except CtrlmgrError:
-            with self._deciding:
-                self.world.withdraw(entry.pod.key)
+                self._withdraw(binding, client)
+                if isinstance(error, NotFound):
+                    return None
                 self.waiting.retry(entry, self._clock.monotonic())
             raise
+        if binding.has_reservations:
+            with self._deciding:
+                self._bindings.forget(binding)
         message = f"Successfully assigned {pod.key} to {node}"
         self._recorders[scheduler_of(pod)].event(pod, NORMAL, "Scheduled", message, action="Binding")
+        return None
+
+    def _withdraw(self, binding: Binding, client: EngineClient) -> None:
+        self.world.withdraw(binding.entry.pod.key)
+        self._bindings.release(binding, client)
 
     # Methods that handle a pod for which no node is suitable.
 

@@ -5,18 +5,18 @@ Guarantees: each call reads the current state of the caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
-from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import possible_volumes
 from ctrlmgr.controllers.persistentvolume_binder.volume_matching import candidates, requested_storage
+from ctrlmgr.controllers.scheduler.assumed_objects import AssumedObjects
 from ctrlmgr.controllers.scheduler.attached_volumes import AttachedVolumes
 from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
 from ctrlmgr.informer import Lister
@@ -116,6 +116,7 @@ class DecisionInputs:
         self._volumes = listing(VOLUMES)
         self._classes = listing(CLASSES)
         self.devices = DeviceClaims(listing)
+        self.assumed = AssumedObjects()
         self._attached = AttachedVolumes(listing)
         self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
 
@@ -162,7 +163,7 @@ class DecisionInputs:
             problem = self._volume(Key(pod.namespace, name), selectors, delayed)
             if problem:
                 return Volumes(problem=problem)
-        claims = [each for name in pod.claims if (each := self._claims.get(Key(pod.namespace, name))) is not None]
+        claims = [each for name in pod.claims if (each := self._claim(Key(pod.namespace, name))) is not None]
         once = frozenset(each.name for each in claims if _ONCE in (each.view(_Claim).spec.access_modes or ()))
         return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed), self._attached.limits(pod))
 
@@ -173,7 +174,7 @@ class DecisionInputs:
         return tuple(zone for each in found if each is not None for zone in zones_of(each.labels))
 
     def _volume(self, key: Key, selectors: list[NodeSelector], delayed: list[Delayed]) -> str:
-        claim = self._claims.get(key)
+        claim = self._claim(key)
         if claim is None:
             return f'persistentvolumeclaim "{key.name}" not found'
         if claim.is_terminating:
@@ -193,21 +194,30 @@ class DecisionInputs:
             selectors.append(affinity.required)
         return ""
 
-    def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
-        """Reserve a volume for a claim, or request provisioning for a node if the volume is "".
+    def _claim(self, key: Key) -> Object | None:
+        return self.assumed.newest(self._claims.get(key))
 
-        Raises the errors of `client` if the write fails.
+    def assume(self, desired: Mapping[Key, str], node: str) -> list[Object]:
+        """Return the writes that bind claims to volumes, or request provisioning for a node; assume them from now on.
+
+        The volume "" of a claim means that its volume must be provisioned. A PersistentVolume in the result is to be
+        updated. A claim in the result is to be annotated with the selected node.
         """
-        claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
-        if claim is None:
-            return
-        if found is not None:
-            fields = found.to_dict()
-            desired = reserved(fields, claim.to_dict())
-            if desired != fields:
-                client.update(Object.from_dict(dict(desired)))
-        elif not volume and claim.annotations.get(SELECTED_NODE) != node:
-            client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
+        writes = []
+        for key, volume in desired.items():
+            claim = self._claim(key)
+            found = self.assumed.newest(self._volumes.get(Key("", volume))) if volume else None
+            if claim is None:
+                continue
+            if found is not None:
+                fields = found.to_dict()
+                changed = reserved(fields, claim.to_dict())
+                writes += [Object.from_dict(dict(changed))] if changed != fields else []
+            elif not volume and claim.annotations.get(SELECTED_NODE) != node:
+                writes.append(claim.with_metadata(annotations={**claim.annotations, SELECTED_NODE: node}))
+        for each in writes:
+            self.assumed.put(each)
+        return writes
 
     def _delayed(self, claim: Object) -> Delayed | None:
         """Return the possible volumes of a claim that waits for its first pod; None if the claim does not wait."""
@@ -217,7 +227,8 @@ class DecisionInputs:
         if found is None or found.view(_Class).volume_binding_mode != "WaitForFirstConsumer":
             return None
         view = found.view(_Class)
-        volumes = {each.name: each for each in possible_volumes(self._volumes, fields)}
+        found_volumes = (self.assumed.newest(each) for each in possible_volumes(self._volumes, fields))
+        volumes = {each.name: each for each in found_volumes if each is not None}
         matching = candidates(fields, (each.to_dict() for each in volumes.values()))
         return Delayed(
             claim.key,

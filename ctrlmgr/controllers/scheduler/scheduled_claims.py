@@ -14,22 +14,23 @@ Extended resources of device classes are not allocated by this module, and bindi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-import msgspec
+import structlog
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient
-from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.controllers.scheduler.claim_allocations import AllocatedDevices, ClaimFields, classes_of
+from ctrlmgr.errors import Conflict, CtrlmgrError
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.dynamic_resources import IN_USE, NO_DEVICES, Allocated, Allocating, Devices, SliceIndex
-from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.scheduling_view import PodClaimView
-from ctrlmgr.scheduling.structured.allocator import Claim, UsedDevices
-from ctrlmgr.scheduling.structured.pools import DeviceID, Fields, NodePlace, Slice
+from ctrlmgr.scheduling.structured.allocator import Claim
+from ctrlmgr.scheduling.structured.pools import Fields, NodePlace, Slice
 from ctrlmgr.scheduling.structured.results import allocations
+
+log = structlog.get_logger(__name__)
 
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "deviceclasses")
@@ -40,70 +41,11 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of claims that are allocated."""
 
 
-class _Exactly(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    device_class_name: str = ""
+class Reservation(NamedTuple):
+    """A claim to reserve for a pod, and its new allocation; None if the claim is allocated already."""
 
-
-class _Alternative(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    device_class_name: str = ""
-
-
-class _Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    exactly: _Exactly | None = None
-    first_available: list[_Alternative] | None = None
-
-
-class _DeviceClaim(msgspec.Struct, frozen=True, gc=False):
-    requests: list[_Request] | None = None
-
-
-class _ClaimSpec(msgspec.Struct, frozen=True, gc=False):
-    devices: _DeviceClaim = _DeviceClaim()
-
-
-class _Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-    admin_access: bool = False
-    share_id: str | None = msgspec.field(default=None, name="shareID")
-    consumed_capacity: dict[str, str] | None = None
-
-    @property
-    def id(self) -> DeviceID:
-        return DeviceID(self.driver, self.pool, self.device)
-
-
-class _Results(msgspec.Struct, frozen=True, gc=False):
-    results: list[_Result] | None = None
-
-
-class _Allocation(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    node_selector: NodeSelector | None = None
-    devices: _Results = _Results()
-
-
-class _Consumer(msgspec.Struct, frozen=True, gc=False):
-    uid: str = ""
-
-
-class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    allocation: _Allocation | None = None
-    reserved_for: list[_Consumer] | None = None
-
-
-class _Claim(msgspec.Struct, frozen=True, gc=False):
-    spec: _ClaimSpec = _ClaimSpec()
-    status: _ClaimStatus = _ClaimStatus()
-
-    @property
-    def results(self) -> Sequence[_Result]:
-        """The allocated devices, except those with admin access, which do not make a device unavailable."""
-        allocation = self.status.allocation
-        found = (allocation.devices.results or ()) if allocation is not None else ()
-        return [each for each in found if not each.admin_access]
+    claim: Object
+    allocation: dict[str, Any] | None = None
 
 
 class _MissingError(Exception):
@@ -118,43 +60,6 @@ class Listed(Protocol):
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace; None means all namespaces."""
-
-
-class AllocatedDevices:
-    """The devices that are allocated to claims; this state is updated with each change of a claim."""
-
-    def __init__(self) -> None:
-        """Create the state without any claims."""
-        self.taken = UsedDevices()
-        # The last known state of each claim.
-        self._known: dict[Key, Object] = {}
-
-    def newest(self, claim: Object) -> Object:
-        """Return the newest known state of a claim, given its state in a cache."""
-        known = self._known.get(claim.key)
-        return known if known is not None and known.uid == claim.uid and known.revision > claim.revision else claim
-
-    def put(self, claim: Object) -> None:
-        """Replace the recorded state of a claim, unless a newer state is known."""
-        known = self._known.get(claim.key)
-        if known is not None and known.uid == claim.uid and known.revision >= claim.revision:
-            return
-        self.drop(claim.key)
-        self._known[claim.key] = claim
-        for each in claim.view(_Claim).results:
-            self.taken.add(each.id, _portions(each), 1)
-
-    def drop(self, key: Key) -> None:
-        """Remove a claim and its devices from the state."""
-        known = self._known.pop(key, None)
-        for each in known.view(_Claim).results if known is not None else ():
-            self.taken.add(each.id, _portions(each), -1)
-
-
-def _portions(result: _Result) -> dict[str, int] | None:
-    if result.share_id is None:
-        return None
-    return {name: parse(amount) for name, amount in (result.consumed_capacity or {}).items()}
 
 
 class DeviceClaims:
@@ -203,39 +108,64 @@ class DeviceClaims:
             claims = [*self._of(pod)]
         except _MissingError as missing:
             return Devices(problem=str(missing))
-        problem = next(filter(None, (self._problem(each.view(_Claim), pod) for each in claims)), "")
+        problem = next(filter(None, (self._problem(each, pod) for each in claims)), "")
         if problem:
             return Devices(problem=problem)
-        waiting = [_claim_of(each) for each in claims if each.view(_Claim).status.allocation is None]
-        found = tuple(_allocated(each, pod) for each in claims if each.view(_Claim).status.allocation is not None)
+        waiting = [_claim_of(each) for each in claims if each.view(ClaimFields).status.allocation is None]
+        found = tuple(_allocated(each, pod) for each in claims if each.view(ClaimFields).status.allocation is not None)
         return Devices(found, self._allocating(waiting) if waiting else None)
 
     def reserve(
-        self, pod: PodInfo, node: NodePlace, devices: Devices, client: EngineClient, now: str, new_id: Callable[[], str]
-    ) -> None:
-        """Allocate the pod's claims for a node with the devices that were chosen, and reserve these claims.
+        self, pod: PodInfo, node: NodePlace, devices: Devices, new_id: Callable[[], str]
+    ) -> tuple[Reservation, ...]:
+        """Return the writes that allocate the pod's claims for a node and reserve them; count their devices from now.
 
-        `now` is RFC 3339. Raises `Conflict` if a claim is unusable, and the errors of `client` if a write fails.
+        Raises `Conflict` if a claim is unusable.
         """
         try:
             claims = [*self._of(pod)]
         except _MissingError as problem:
             raise Conflict(str(problem)) from problem
         results = self._results(node, devices, new_id)
-        for claim in claims:
-            result = results.get(str(claim.key))
-            if result is not None or not _is_reserved(claim.view(_Claim), pod):
-                self._written(_reserve(claim, pod, result, client, now))
+        found = [Reservation(each, results.get(str(each.key))) for each in claims]
+        for each in found:
+            if each.allocation is not None and self._allocated is not None:
+                self._allocated.assume(_with_allocation(each.claim, each.allocation))
+        return tuple(each for each in found if each.allocation or not _is_reserved(each.claim.view(ClaimFields), pod))
+
+    def settle(self, reservations: Sequence[Reservation], written: Sequence[Object]) -> None:
+        """Record the claims that were written, and stop to count the devices of other reservations."""
+        for each in written:
+            self._written(each)
+        for reserved in reservations:
+            if self._allocated is not None:
+                self._allocated.settle(reserved.claim.key)
 
     def deallocate(self, key: Key, client: EngineClient) -> None:
         """Remove the allocation of a claim; raises the errors of `client` if the write fails."""
         claim = self._newest(self._claims.get(key))
-        if claim is None or claim.view(_Claim).status.allocation is None:
+        if claim is None or claim.view(ClaimFields).status.allocation is None:
             return
         status = {**claim.to_dict()["status"]}
         for each in ("reservedFor", "allocation", "devices"):
             status.pop(each, None)
         self._written(client.update(claim.with_field("status", status), "status"))
+
+    def unreserve(self, pod: PodInfo, client: EngineClient) -> None:
+        """Remove the pod from the claims that are reserved for it (`Unreserve`); a failed write is not retried."""
+        try:
+            claims = [*self._of(pod)]
+        except _MissingError:
+            return
+        entry = {"$patch": "delete", "uid": pod.uid}
+        for claim in claims:
+            if claim.view(ClaimFields).status.allocation is None or not _is_reserved(claim.view(ClaimFields), pod):
+                continue
+            try:
+                patch = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [entry]}}
+                self._written(client.patch(claim, patch, "status"))
+            except CtrlmgrError as error:
+                log.info("removing reservation failed", claim=str(claim.key), error=str(error))
 
     def _results(self, node: NodePlace, devices: Devices, new_id: Callable[[], str]) -> dict[str, dict[str, Any]]:
         """Return the possible allocations of devices on a node, by claim."""
@@ -270,12 +200,15 @@ class DeviceClaims:
         found = self._classes.get(Key("", name))
         return None if found is None else found.to_dict()
 
-    def _problem(self, claim: _Claim, pod: PodInfo) -> str:
+    def _problem(self, obj: Object, pod: PodInfo) -> str:
+        claim = obj.view(ClaimFields)
         status = claim.status
         if status.allocation is not None:
             is_full = len(status.reserved_for or ()) >= MOST_CONSUMERS
             return IN_USE if is_full and not _is_reserved(claim, pod) else ""
-        for name, class_ in _classes_of(claim):
+        if self._allocated is not None and self._allocated.is_pending(obj):
+            return f"resource claim {obj.key} is in the process of being allocated"
+        for name, class_ in classes_of(claim):
             if self._classes.get(Key("", class_)) is None:
                 return f"request {name}: device class {class_} does not exist"
         return ""
@@ -305,26 +238,42 @@ def _claim_of(claim: Object) -> Claim:
 
 
 def _allocated(claim: Object, pod: PodInfo) -> Allocated:
-    status = claim.view(_Claim).status
+    status = claim.view(ClaimFields).status
     selector = status.allocation.node_selector if status.allocation is not None else None
     return Allocated(claim.key, selector, all(each.uid == pod.uid for each in status.reserved_for or ()))
 
 
-def _reserve(claim: Object, pod: PodInfo, result: dict[str, Any] | None, client: EngineClient, now: str) -> Object:
+def write_reservation(reservation: Reservation, pod: PodInfo, client: EngineClient, now: str) -> Object:
     """Write a claim with its new allocation, if there is a new allocation, and with the pod as a user.
 
-    Return the stored claim.
+    `now` is RFC 3339. Return the stored claim. Raises the errors of `client` if a write fails.
     """
-    if result is not None and FINALIZER not in (claim.metadata.finalizers or ()):
-        claim = client.update(claim.with_metadata(finalizers=[*(claim.metadata.finalizers or ()), FINALIZER]))
-    status = {**(claim.to_dict().get("status") or {})}
-    if result is not None:
-        status["allocation"] = {"allocationTimestamp": now, **result}
-    elif "allocation" not in status:
-        raise NotFound(f"claim {claim.key} got deallocated elsewhere in the meantime")
+    claim = reservation.claim
     consumer = {"resource": "pods", "name": pod.key.name, "uid": pod.uid}
+    if reservation.allocation is not None:
+        return _with_consumer(_allocated_claim(claim, reservation.allocation, client, now), consumer, client)
+    try:
+        return _with_consumer(claim, consumer, client)
+    except Conflict:  # Another pod reserved the claim meanwhile; this patch applies to every revision.
+        patch = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [consumer]}}
+        return client.patch(claim, patch, "status")
+
+
+def _allocated_claim(claim: Object, allocation: dict[str, Any], client: EngineClient, now: str) -> Object:
+    """Return a claim with an allocation in its status, which is not written yet; add the finalizer, if it lacks it."""
+    if FINALIZER not in (claim.metadata.finalizers or ()):
+        claim = client.update(claim.with_metadata(finalizers=[*(claim.metadata.finalizers or ()), FINALIZER]))
+    return _with_allocation(claim, {"allocationTimestamp": now, **allocation})
+
+
+def _with_consumer(claim: Object, consumer: dict[str, Any], client: EngineClient) -> Object:
+    status = {**(claim.to_dict().get("status") or {})}
     status["reservedFor"] = [*(status.get("reservedFor") or ()), consumer]
     return client.update(claim.with_field("status", status), "status")
+
+
+def _with_allocation(claim: Object, allocation: dict[str, Any]) -> Object:
+    return claim.with_field("status", {**(claim.to_dict().get("status") or {}), "allocation": allocation})
 
 
 def _name(pod: PodInfo, reference: PodClaimView) -> str | None:
@@ -341,14 +290,5 @@ def _is_of(claim: Object, pod: PodInfo) -> bool:
     return any(each.controller and each.uid == pod.uid for each in claim.metadata.owner_references or ())
 
 
-def _is_reserved(claim: _Claim, pod: PodInfo) -> bool:
+def _is_reserved(claim: ClaimFields, pod: PodInfo) -> bool:
     return any(each.uid == pod.uid for each in claim.status.reserved_for or ())
-
-
-def _classes_of(claim: _Claim) -> Iterator[tuple[str, str]]:
-    """Yield the requests of a claim, each with the name of its device class."""
-    for request in claim.spec.devices.requests or ():
-        if request.exactly is not None:
-            yield request.name, request.exactly.device_class_name
-        for each in request.first_available or ():
-            yield f"{request.name}/{each.name}", each.device_class_name

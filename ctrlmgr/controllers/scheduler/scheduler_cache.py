@@ -36,8 +36,8 @@ class ChangeEffect(NamedTuple):
     waiting: PodInfo | None = None
     gone: Key | None = None
     """The key of a pod that no longer waits to be scheduled."""
-    claim: Change | None = None
-    """A change of a resource claim or of an object that describes devices."""
+    change: Change | None = None
+    """The change of an object that is neither a pod nor a node nor a namespace."""
     revision: int = 0
 
 
@@ -82,7 +82,7 @@ class SchedulerCache:
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
             elif resource.group == RESOURCE_CLAIMS.group:
-                seen = ChangeEffect(ClusterEvent.DEVICES, claim=change)
+                seen = ChangeEffect(ClusterEvent.DEVICES, change=change)
             else:
                 seen = _storage(change)
             if seen is not _NOTHING:
@@ -185,8 +185,8 @@ def _storage(change: Change) -> ChangeEffect:
     """Return the effect of a change of a volume, a claim, a class, a CSINode or a VolumeAttachment."""
     resource = change.object.resource
     if resource == VOLUME_ATTACHMENTS:
-        return ChangeEffect(ClusterEvent.VOLUME_LIMIT) if change.new is None else _NOTHING
-    return ChangeEffect(ClusterEvent.VOLUME_LIMIT if resource == CSI_NODES else ClusterEvent.VOLUME)
+        return ChangeEffect(ClusterEvent.VOLUME_LIMIT, change=change) if change.new is None else _NOTHING
+    return ChangeEffect(ClusterEvent.VOLUME_LIMIT if resource == CSI_NODES else ClusterEvent.VOLUME, change=change)
 
 
 def _revision(change: Change) -> int:

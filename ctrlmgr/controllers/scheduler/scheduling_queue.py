@@ -20,6 +20,7 @@ from enum import Enum
 from heapq import heappop, heappush
 from typing import Final
 
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.cluster_model import PodInfo
 
@@ -176,12 +177,30 @@ class Waiting:
         return PATIENCE
 
     def await_volumes(self, entry: Entry, seconds: float, now: float) -> float:
-        """Queue a pod until a volume changes, but for at most `seconds`; return the seconds until its next attempt."""
-        self.failed(entry, frozenset(["VolumeBinding"]), now)
+        """Queue a pod until `volume_changed` is called, but for at most `seconds`; return `seconds`."""
+        self.entries[entry.pod.key] = entry
+        self._parked.pop(entry.pod.key, None)
+        entry.is_active = False
         entry.attempts -= 1
         entry.not_before = now
         entry.patience_ends = now + seconds
-        return 0.0 if entry.is_active else seconds
+        return seconds
+
+    def volume_changed(self, key: Key, now: float) -> None:
+        """Try a pod again now, because one of the volumes for which it waits may be bound."""
+        entry = self.entries.get(key)
+        if entry is not None and not entry.is_active:
+            entry.not_before = now
+            self._activate(entry)
+
+    def gated_by(self, claim: Object) -> list[PodInfo]:
+        """Return the pods that are not queued and that may lack this resource claim."""
+        owner = next((each for each in claim.metadata.owner_references or () if each.controller), None)
+        if owner is not None and owner.kind == "Pod":
+            pod = self.gated.get(Key(claim.namespace, owner.name))
+            return [] if pod is None else [pod]
+        pods = (each for each in self.gated.values() if each.namespace == claim.namespace)
+        return [each for each in pods if each.view.spec.resource_claims]
 
     def retry(self, entry: Entry, now: float) -> float:
         """Queue a pod again after an error; return the seconds until its next attempt."""
