@@ -49,6 +49,7 @@ _SECTIONS_OF_CONTROLLERS = ("controllers", "leader_election", "log")
 _USED_BY_CONTROLLERS = (
     "service_accounts.private_key_file",
     "authentication.client_ca_file",
+    "authorization.always_allow_paths",
     "server.listen",
     "server.feature_gates",
     "tls.cert_file",

@@ -94,11 +94,12 @@ class HttpServer:
         listens_until_drained: bool = False,
         housekeeping: Sequence[Callable[[], object]] = (),
         bounds: Bounds = DEFAULT,
+        shares_port: bool = False,
     ) -> None:
         """Bind to `address` (host and port; 0 for any free port); raises `SettingsError` if the address is unavailable.
 
         `housekeeping` functions are called about once a second on the event loop, for example to check files for
-        changes.
+        changes. If `shares_port` is set, other processes of the same user may listen on the same port.
         """
         self._app = app
         self._clock = clock
@@ -107,7 +108,7 @@ class HttpServer:
         self._listens_until_drained = listens_until_drained
         self._housekeeping = housekeeping
         self._bounds = bounds
-        self._socket = _bind(*address)
+        self._socket = _bind(*address, shares_port=shares_port)
 
     @property
     def url(self) -> str:
@@ -200,7 +201,7 @@ class HttpServer:
         return b"date", formatdate(self._clock.now() / 1_000_000, usegmt=True).encode()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, shares_port: bool) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -208,6 +209,7 @@ def _bind(host: str, port: int) -> socket.socket:
         raise SettingsError(f"server.listen: {host} is not an address of this machine: {error.strerror}") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted connections inherit these options
         for option, value in _PROBING.items():
             listening.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -79,7 +79,7 @@ from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
-from ctrlmgr.server.pages.health import PING
+from ctrlmgr.server.pages.health import PING, after_grace
 from ctrlmgr.server.pages.zpages import zpages
 from ctrlmgr.settings import Settings, flags, keys, plain_value
 from ctrlmgr.settings.server_settings import ServerSettings
@@ -139,7 +139,8 @@ class Application(ServingProcess):
         checks = self._checks(probe, informers, controllers)
         self._ready = checks
         self._alive_checks = self._alive(leadership, controllers)
-        health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
+        live = [PING, *after_grace(self._bootstrapped(), settings.server.livez_grace_period, clock)]
+        health = [Health("healthz", self._alive_checks), Health("livez", live), Health("readyz", checks)]
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url, keys=settings.database.encryption_provider_config)
         own = {each.name for app in apps for each in app.controllers}
@@ -422,6 +423,8 @@ def _noted(settings: Settings) -> dict[str, str]:
 
 def _external(settings: Settings, port: int) -> str:
     """Return the URL at which other processes reach this server."""
+    if host := settings.server.external_hostname:
+        return f"https://{host}" if host.rpartition(":")[2].isdecimal() else f"https://{host}:{port}"
     address = advertised_address(settings)
     return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 

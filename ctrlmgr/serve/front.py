@@ -146,6 +146,7 @@ class Front:
             tls=self.serving.context,
             delay=delay,
             listens_until_drained=self._settings.shutdown_send_retry_after,
+            shares_port=self._settings.permit_port_sharing,
             bounds=replace(DEFAULT, streams=self._settings.http2_max_streams_per_connection),
             housekeeping=[self.serving.reload, self.front_proxy.reload, *self.authentication.reloads, *housekeeping],
         )
@@ -197,6 +198,8 @@ def certificate_names(settings: Settings) -> list[str]:
     first_addresses = [str(ipaddress.ip_network(each)[1]) for each in settings.service.cluster_ip_range.split(",")]
     names = [*_LOCAL_NAMES, advertised_address(settings), *_SERVICE_NAMES, *first_addresses]
     names += [socket.gethostname(), *settings.server.certificate_names]
+    if settings.server.external_hostname:
+        names.append(public_host(f"https://{settings.server.external_hostname}"))
     if settings.server.public_url:
         names.append(public_host(settings.server.public_url))
     if not _is_any(host):

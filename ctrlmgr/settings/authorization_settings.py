@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from ctrlmgr.settings.setting_declaration import Setting
-from ctrlmgr.settings.setting_types import DURATION, LIST, SWITCH, TEXT, Kind, one_of
+from ctrlmgr.settings.setting_types import DURATION, LIST, NAMES, SWITCH, TEXT, Kind, one_of
 
 CONFIGURED_TYPES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
 """The authorizers that the file in `config` can name."""
@@ -47,6 +47,16 @@ class AuthorizationSettings:
             metavar="LIST",
         ),
     ] = ("Node", "RBAC")
+    always_allow_paths: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Paths of the pages of a process that runs only controllers (`serve --kubeconfig`) that any client may "
+            "read. A path that ends with * stands for all paths with this prefix.",
+            flag="--authorization-always-allow-paths",
+            metavar="PATH",
+        ),
+    ] = ("/healthz", "/readyz", "/livez")
     end_watches: Annotated[
         bool,
         SWITCH,

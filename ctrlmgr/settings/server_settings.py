@@ -89,6 +89,17 @@ class ServerSettings:
             metavar="URL",
         ),
     ] = ""
+    external_hostname: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The host, with a port if it differs from the server's, in URLs that the server gives to clients, such as "
+            "the jwks_uri of its service account issuer. The host is also in the serving certificate. Empty: the "
+            "advertised address.",
+            flag="--external-hostname",
+            metavar="HOST[:PORT]",
+        ),
+    ] = ""
     certificate_names: Annotated[
         tuple[str, ...],
         NAMES,
@@ -125,6 +136,26 @@ class ServerSettings:
             metavar="DURATION",
         ),
     ] = 0.0
+    livez_grace_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long after its start the server answers /livez as if its start hooks had finished. Later, /livez "
+            "fails until they have finished.",
+            flag="--livez-grace-period",
+            metavar="DURATION",
+        ),
+    ] = 0.0
+    permit_port_sharing: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether another process of the same user may listen on the same port (SO_REUSEPORT). The kernel "
+            "distributes connections among the processes.",
+            flag="--permit-port-sharing",
+            metavar="BOOL",
+        ),
+    ] = False
     request_timeout: Annotated[
         float,
         DURATION,

@@ -202,15 +202,17 @@ def test_serve_runs_controllers_with_flags_of_earlier_releases(tmp_path: Path) -
         port = free_port()
         older = ["--port=0", "--address=127.0.0.1", "--cloud-provider=external", "--logtostderr=true"]
         command = [f"--kubeconfig={server.kubeconfig}", f"--secure-port={port}", "--leader-elect=false"]
+        command.append("--authorization-always-allow-paths=/readyz,/met*")
         with controllers([*command, *older, *REMOVED]) as said:
             until(lambda: status(port, "/readyz") == (200, "ok"))
+            assert status(port, "/metrics")[0] == 200
         assert warned(said) >= {"--address", *(flag.partition("=")[0] for flag in REMOVED)}
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--egress-selector-config-file=e.yaml"], "--egress-selector-config-file is not supported: the server "),
+        (["--egress-selector-config-file=e.yaml"], "--egress-selector-config-file=e.yaml: the server "),
         (["--feature-gates=Nope=true"], "--feature-gates: unrecognized feature gate: Nope"),
         (["--leader-elect-resource-lock=endpoints"], "--leader-elect-resource-lock=endpoints: "),
         (["--use-service-account-credentials=false"], "--use-service-account-credentials=false needs --kubeconfig: "),

@@ -328,6 +328,14 @@ def test_the_port_is_released_by_stop() -> None:
     server(("127.0.0.1", port)).close()
 
 
+def test_servers_with_a_shared_port_listen_together() -> None:
+    first = HttpServer(make().app, ("127.0.0.1", 0), clock=SystemClock(), shares_port=True)
+    second = HttpServer(make().app, ("127.0.0.1", first.port), clock=SystemClock(), shares_port=True)
+    assert first.url == second.url
+    first.close()
+    second.close()
+
+
 def test_a_running_request_is_answered_before_the_server_stops() -> None:
     stop = threading.Event()
 

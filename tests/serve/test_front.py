@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.serve.front import reachable
+from ctrlmgr.serve.front import certificate_names, reachable
+from ctrlmgr.settings import load
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,9 @@ from ctrlmgr.serve.front import reachable
 )
 def test_a_wildcard_address_is_replaced_for_connections(url: str, advertised: str, wanted: str) -> None:
     assert reachable(url, advertised) == wanted
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "api.example.com:8443"])
+def test_the_external_hostname_is_in_the_certificate(host: str) -> None:
+    settings = load({"server.external_hostname": host}, {}).settings
+    assert "api.example.com" in certificate_names(settings)

@@ -73,6 +73,11 @@ def test_a_fixed_flag_accepts_only_its_value() -> None:
         translate({"--cloud-provider": "gce"})
 
 
+@pytest.mark.parametrize("flag", ["--cloud-config", "--disabled-metrics", "--egress-selector-config-file"])
+def test_an_empty_value_asks_for_nothing(flag: str) -> None:
+    assert translate({flag: ""}) == ({}, ())
+
+
 def test_a_refused_flag_contains_advice() -> None:
-    with pytest.raises(SettingsError, match="--external-hostname is not supported: use --public-url"):
-        translate({"--external-hostname": "api.example.com"})
+    with pytest.raises(SettingsError, match="--admission-control is not supported: use --enable-admission-plugins"):
+        translate({"--admission-control": "NodeRestriction"})

@@ -310,6 +310,7 @@ class RemoteProcess:
         """
         options.timing.check()
         switch(chosen_gates(settings.server.feature_gates))
+        self._open_paths = settings.authorization.always_allow_paths
         self._chosen = chosen
         self._options = options
         self._clock = clock
@@ -356,6 +357,7 @@ class RemoteProcess:
             ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
             tls=self._options.serving.context(address[0], self._clock) if self._options.serving else None,
             reviews=AccessReviews(self._parts.api),
+            open_paths=self._open_paths,
         )
         log.info("serving status pages", address=address[0], port=pages.port)
         return pages

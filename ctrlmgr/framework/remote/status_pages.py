@@ -3,7 +3,7 @@
 Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
 return an error if leadership could not be renewed or released in time; `/readyz` returns an error until the caches have
 synced. The pages are read-only and contain no secrets. With TLS, the API server authenticates and authorizes the
-callers of pages other than the health checks, as kube-controller-manager does.
+callers of pages other than those that any client may read, as kube-controller-manager does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,9 @@ Problem = Callable[[], str | None]
 """A function that returns the problem, None if the process is healthy."""
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_PATHS: Final = ("/healthz", "/readyz", "/livez")
+"""The paths that any client may read by default."""
+
 _PATIENCE: Final = 5.0
 """Seconds for which the server waits for the next bytes of a client; the server serves one client at a time."""
 
@@ -84,10 +87,11 @@ class StatusPages:
         ready: Problem,
         tls: ssl.SSLContext | None = None,
         reviews: AccessReviews | None = None,
+        open_paths: Collection[str] = OPEN_PATHS,
     ) -> None:
         """Bind the address immediately; raises `SettingsError` if the address is unavailable.
 
-        With `tls`, `reviews` authorizes the users that read the metrics.
+        With `tls`, `reviews` authorizes the users that read other paths than `open_paths`.
         """
         checks: dict[str, Problem] = {"/healthz": alive, "/livez": alive, "/readyz": ready}
 
@@ -96,11 +100,12 @@ class StatusPages:
 
             def do_GET(self) -> None:  # The standard library calls the method by this name.
                 path = self.path.partition("?")[0]
-                if path in checks:
+                checked = tls is not None and not _is_open(path, open_paths)
+                if checked and reviews is not None and (code := _refusal(self, reviews, path)):
+                    self._answer(code, b"Unauthorized\n" if code == 401 else b"Forbidden\n")
+                elif path in checks:
                     problem = checks[path]()
                     self._answer(200 if problem is None else 503, (problem or "ok").encode())
-                elif tls is not None and reviews is not None and (code := _refusal(self, reviews, path)):
-                    self._answer(code, b"Unauthorized\n" if code == 401 else b"Forbidden\n")
                 elif path == "/metrics":
                     self._answer(200, generate_latest(REGISTRY))
                 else:
@@ -136,6 +141,11 @@ class StatusPages:
         self._server.shutdown()
         thread.join()
         self._server.server_close()
+
+
+def _is_open(path: str, open_paths: Collection[str]) -> bool:
+    """Return whether any client may read a path: one of `open_paths`, or one with a prefix that ends with `*`."""
+    return any(path.startswith(each[:-1]) if each.endswith("*") else path == each for each in open_paths)
 
 
 def _refusal(request: BaseHTTPRequestHandler, reviews: AccessReviews, path: str) -> int:

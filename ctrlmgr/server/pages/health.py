@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -39,6 +40,16 @@ class Check(NamedTuple):
 
 PING = Check("ping", lambda: None)
 """A health check that always passes, because the process responds."""
+
+
+def after_grace(checks: Iterable[Check], seconds: float, clock: Clock) -> list[Check]:
+    """Return these checks, which now pass for the given time regardless of their problems (`delayedHealthCheck`)."""
+    ends_at = clock.monotonic() + seconds
+
+    def later(problem: Callable[[], str | None]) -> str | None:
+        return None if clock.monotonic() < ends_at else problem()
+
+    return [Check(each.name, partial(later, each.problem)) for each in checks]
 
 
 @dataclass(slots=True)

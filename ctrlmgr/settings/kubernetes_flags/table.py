@@ -7,10 +7,12 @@ from typing import Final
 
 from ctrlmgr.settings.kubernetes_flags.meanings import FixedFlag, Meaning, NoEffect, RefusedFlag, Sets
 
+_IS_TRUE: Final = ("true", "")
+_UNSET: Final = ("",)
 _NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
 _NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not scrub volumes with the policy Recycle")
-_NO_CLOUD: Final = RefusedFlag("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
-_NO_METRIC_FILTER: Final = RefusedFlag("drop series or labels by relabelling in the scrape configuration")
+_NO_CLOUD: Final = FixedFlag(_UNSET, "ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
+_NO_METRIC_FILTER: Final = FixedFlag(_UNSET, "drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
 _ONE_PROCESS: Final = NoEffect("the API server of this process, or of --kubeconfig, reviews the callers")
 _NO_PEERS: Final = RefusedFlag("all servers of an event log serve the same kinds, so no server forwards requests")
@@ -18,7 +20,6 @@ _NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; th
 _CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has none")
 _EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log and do not poll")
 _THIS_VERSION: Final = FixedFlag(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
-_IS_TRUE: Final = ("true", "")
 
 
 def _verbosity(text: str) -> str:
@@ -58,25 +59,20 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--log-text-split-stream": _LOGS_AT_ONCE,
     "--logging-format": Sets("log.format", _log_format),
     "--min-compatibility-version": _THIS_VERSION,
-    "--permit-address-sharing": FixedFlag(
-        ("false",), "only one process can listen on an address; use --listen with another port"
-    ),
-    "--permit-port-sharing": FixedFlag(
-        ("false",), "only one process can listen on a port; use --listen with another port"
-    ),
+    "--permit-address-sharing": FixedFlag(("true", "false"), "it must be true or false"),
     "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
-    "--tls-curve-preferences": RefusedFlag("OpenSSL chooses the curves of TLS connections"),
+    "--tls-curve-preferences": FixedFlag(_UNSET, "OpenSSL chooses the curves of TLS connections"),
     "--v": Sets("log.level", _verbosity),
-    "--vmodule": RefusedFlag("use --log-level debug, and filter the log lines by the field logger"),
+    "--vmodule": FixedFlag(_UNSET, "use --log-level debug, and filter the log lines by the field logger"),
     # kube-apiserver
     "--admission-control": RefusedFlag("use --enable-admission-plugins and --disable-admission-plugins"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
     "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
     "--coordinated-leadership-retry-period": _NO_CANDIDATES,
-    "--debug-socket-path": RefusedFlag("use the paths /debug/profile and /debug/threads of the server"),
+    "--debug-socket-path": FixedFlag(_UNSET, "use the paths /debug/profile and /debug/threads of the server"),
     "--delete-collection-workers": NoEffect("the objects of a collection are deleted one after another"),
-    "--egress-selector-config-file": RefusedFlag(
-        "the server connects directly; configure routes in the network of the host"
+    "--egress-selector-config-file": FixedFlag(
+        _UNSET, "the server connects directly; configure routes in the network of the host"
     ),
     "--emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--enable-logs-handler": FixedFlag(("false",), "/logs is not served; read the output of the process"),
@@ -90,16 +86,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--etcd-readycheck-timeout": _NO_ETCD,
     "--etcd-servers": _NO_ETCD,
     "--etcd-servers-overrides": _NO_ETCD,
-    "--external-hostname": RefusedFlag("use --public-url https://HOST:PORT"),
-    "--livez-grace-period": FixedFlag(("0", "0s"), "/livez succeeds from the start, without a grace period"),
     "--lease-reuse-duration-seconds": _NO_ETCD,
-    "--max-connection-bytes-per-sec": RefusedFlag("limit data rates in a proxy in front of the server"),
+    "--max-connection-bytes-per-sec": FixedFlag(("0",), "limit data rates in a proxy in front of the server"),
     "--peer-advertise-ip": _NO_PEERS,
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
     "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
     "--runtime-config-emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
-    "--service-account-signing-endpoint": RefusedFlag("use --service-account-signing-key-file"),
+    "--service-account-signing-endpoint": FixedFlag(_UNSET, "use --service-account-signing-key-file"),
     "--storage-backend": FixedFlag(("", "etcd3"), "the event log is the store, and --database names it"),
     "--storage-initialization-timeout": _NO_ETCD,
     "--storage-media-type": NoEffect("the event log stores objects as JSON"),
@@ -109,9 +103,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--authentication-kubeconfig": _ONE_PROCESS,
     "--authentication-skip-lookup": _ONE_PROCESS,
     "--authentication-tolerate-lookup-failure": _ONE_PROCESS,
-    "--authorization-always-allow-paths": FixedFlag(
-        ("/healthz,/readyz,/livez", "/healthz", "/healthz,/livez,/readyz"), "write a ClusterRole with nonResourceURLs"
-    ),
     "--authorization-kubeconfig": _ONE_PROCESS,
     "--cloud-config": _NO_CLOUD,
     "--cloud-provider": FixedFlag(("", "external"), "ctrlmgr has no cloud controllers; use external"),
@@ -121,9 +112,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--enable-leader-migration": FixedFlag(("false",), "all controllers share one Lease"),
     "--external-cloud-volume-plugin": _NO_CLOUD,
     "--flex-volume-plugin-dir": NoEffect("ctrlmgr runs no FlexVolume plugins"),
-    "--kube-api-content-type": NoEffect("controllers call the API engine in their own process, without encoded bodies"),
+    "--kube-api-content-type": NoEffect("controllers send and receive JSON"),
     "--leader-elect-resource-lock": FixedFlag(("leases",), "leader election always uses a Lease"),
-    "--leader-migration-config": RefusedFlag("all controllers share one Lease"),
+    "--leader-migration-config": FixedFlag(_UNSET, "all controllers share one Lease"),
     "--controller-shutdown-timeout": NoEffect("when the server stops, controllers finish their current work"),
     "--min-resync-period": _EVENT_DRIVEN,
     "--namespace-sync-period": _EVENT_DRIVEN,
@@ -134,7 +125,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
     "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
     "--route-reconciliation-period": _CLOUD_ONLY,
-    "--unsupported-kube-api-over-localhost": RefusedFlag("ctrlmgr calls the API server at the address in --kubeconfig"),
+    "--unsupported-kube-api-over-localhost": FixedFlag(
+        ("false",), "ctrlmgr calls the API server at the address in --kubeconfig"
+    ),
     # flags that Kubernetes has removed
     "--address": NoEffect("Kubernetes removed this flag; use --listen"),
     "--port": FixedFlag(("0",), "plain HTTP is not served; use --listen"),

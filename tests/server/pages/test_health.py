@@ -7,7 +7,7 @@ import random
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog import Head
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.server.pages.health import PING, Check, Health, LogProbe
+from ctrlmgr.server.pages.health import PING, Check, Health, LogProbe, after_grace
 from ctrlmgr.testing import FakeClock
 
 BROKEN = Check("caches", lambda: "pods have not synced")
@@ -43,6 +43,14 @@ def test_a_single_check_returns_its_reason() -> None:
     assert SICK.report_one("caches") == (False, "internal server error: pods have not synced\n")
     assert SICK.report_one("ping") == (True, "ok")
     assert SICK.report_one("etcd") is None
+
+
+def test_a_check_with_a_grace_period_passes_until_the_period_ends() -> None:
+    clock = FakeClock()
+    checks = after_grace([BROKEN], 10.0, clock)
+    assert Health("livez", checks).report(verbose=False) == (True, "ok")
+    clock.step(10.0)
+    assert Health("livez", checks).report_one("caches") == (False, "internal server error: pods have not synced\n")
 
 
 class UnreachableLog(MemoryEventLog):
