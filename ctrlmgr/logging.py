@@ -14,7 +14,10 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, TextIO, TypeAlias
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -29,11 +32,43 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 """Control characters, line separators, and characters that change the text's direction (Unicode's `Bidi_Control`)."""
 
 
-def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
+class _NamedLogger(structlog.WriteLogger):
+    """A logger that knows the name of the module that logs."""
+
+    def __init__(self, stream: TextIO, module: str = "") -> None:
+        super().__init__(stream)
+        self.module = module
+
+
+_Maker: TypeAlias = Callable[..., structlog.typing.FilteringBoundLogger]
+
+
+class _LevelsByModule:
+    """Creates the loggers of modules whose level differs from the level of all others."""
+
+    def __init__(self, default: int, modules: Sequence[tuple[str, str]]) -> None:
+        self._default: _Maker = structlog.make_filtering_bound_logger(default)
+        levels = {name.lower(): number for name, number in logging.getLevelNamesMapping().items()}
+        self._modules: list[tuple[str, _Maker]] = [
+            (name, structlog.make_filtering_bound_logger(levels[level])) for name, level in modules
+        ]
+
+    def __call__(self, logger: _NamedLogger, **state: Any) -> structlog.typing.FilteringBoundLogger:
+        """Return a logger with the level of the first pattern that matches the module of `logger`."""
+        names = (logger.module, logger.module.rpartition(".")[2])
+        fitting = (made for pattern, made in self._modules if any(fnmatchcase(name, pattern) for name in names))
+        return next(fitting, self._default)(logger, **state)
+
+
+def configure(
+    *, level: str, format: str, modules: Sequence[tuple[str, str]] = (), stream: TextIO | None = None
+) -> None:
     """Configure structlog for the process.
 
-    `level` and `format` are values of the settings section `[log]`, and `stream` is stderr by default. Warnings and
-    errors of libraries that use the standard library's logging (APScheduler, alembic) are written in the same format.
+    `level` and `format` are values of the settings section `[log]`, and `stream` is stderr by default. `modules`
+    contains pairs of a pattern and a level; the first pattern that matches the dotted name or the last part of the name
+    of a module replaces `level` for that module. Warnings and errors of libraries that use the standard library's
+    logging (APScheduler, alembic) are written in the same format.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -42,11 +77,12 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    made = structlog.make_filtering_bound_logger(threshold)
     rendering: list[Processor] = [*_rendering(format, colors=stream.isatty())]
     structlog.configure(
         processors=[*shared, *rendering],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        wrapper_class=_LevelsByModule(threshold, modules) if modules else made,  # type: ignore[arg-type]  # is called
+        logger_factory=partial(_NamedLogger, stream),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)

@@ -107,3 +107,23 @@ def test_ordinary_text_is_unchanged() -> None:
 )
 def test_control_and_bidirectional_characters_are_escaped(control: str) -> None:
     assert escape(f"a{control}b") == f"a{control.encode('unicode_escape').decode()}b"
+
+
+@pytest.mark.parametrize(
+    ("modules", "written"),
+    [
+        ([("controller", "debug")], ["ctrlmgr.controllers.job.controller"]),
+        ([("ctrlmgr.server.*", "debug")], ["ctrlmgr.server.call"]),
+        ([("c*", "debug")], ["ctrlmgr.controllers.job.controller", "ctrlmgr.server.call"]),
+        ([("call", "info"), ("c*", "debug")], ["ctrlmgr.controllers.job.controller"]),
+    ],
+)
+def test_a_module_may_have_its_own_level(modules: list[tuple[str, str]], written: list[str]) -> None:
+    stream = io.StringIO()
+    configure(level="info", format="json", modules=modules, stream=stream)
+    for name in ("ctrlmgr.controllers.job.controller", "ctrlmgr.server.call"):
+        structlog.get_logger(name).bind(key="a").debug("detail", module=name)
+        structlog.get_logger(name).debug("detail", module=name)
+    assert [json.loads(line)["module"] for line in stream.getvalue().splitlines()] == [
+        name for name in written for _ in range(2)
+    ]

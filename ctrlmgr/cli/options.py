@@ -17,7 +17,19 @@ from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.encryption import providers_from
 from ctrlmgr.errors import SchemaOutdated, SettingsError
-from ctrlmgr.settings import LIST, NAMES, SWITCHES, TEXTS, Loaded, Settings, declarations, flags, keys, load
+from ctrlmgr.settings import (
+    LIST,
+    NAMES,
+    SWITCHES,
+    TEXTS,
+    Loaded,
+    Settings,
+    declarations,
+    flags,
+    keys,
+    load,
+    plain_default,
+)
 from ctrlmgr.settings.kubernetes_flags.translated_flags import (
     API_SERVER_PORT,
     CONTROLLER_MANAGER_PORT,
@@ -26,6 +38,7 @@ from ctrlmgr.settings.kubernetes_flags.translated_flags import (
     meaning_texts,
     translate,
 )
+from ctrlmgr.settings.kubernetes_flags.upstream_flags import SECTION_NAMES, SECTIONS
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -36,7 +49,10 @@ MEMORY = "memory:"
 _SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
 """The separator between the elements of a list, for each setting whose value is a list."""
 _OF_KUBERNETES = "kubernetes_flag_"
-_KUBERNETES_SECTION = "Flags of kube-apiserver and kube-controller-manager"
+_SHORT = {"--v": ("-v",)}
+"""The short names of flags of Kubernetes' programs."""
+
+_REMOVED = "Flags that Kubernetes has removed"
 DATABASE = ("database.url", "data_dir")
 ENCRYPTED_DATABASE = (*DATABASE, "database.encryption_provider_config")
 LOG = ("log.level", "log.format")
@@ -76,9 +92,24 @@ def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], C
     The value of the flag is optional, as for boolean flags in Go.
     """
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true", "metavar": "VALUE"}
-    return click.option(
-        flag, _kubernetes_parameter(flag), cls=SettingOption, section=_KUBERNETES_SECTION, help=text, **more
-    )
+    section = section_title(flag) or _REMOVED
+    names = (*_SHORT.get(flag, ()), flag, _kubernetes_parameter(flag))
+    return click.option(*names, cls=SettingOption, section=section, help=text, **more)
+
+
+def section_title(flag: str) -> str:
+    """Return the title of the section in which Kubernetes' programs describe a flag; empty if they do not have it."""
+    section = SECTIONS.get(flag, "")
+    return _title(section) if section else ""
+
+
+def section_titles() -> list[str]:
+    """Return the titles of the sections of Kubernetes' programs, in their order, and of the removed flags."""
+    return [*map(_title, SECTION_NAMES), _REMOVED]
+
+
+def _title(section: str) -> str:
+    return f"{section[0].upper()}{section[1:]} flags"
 
 
 def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -143,16 +174,28 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     if key == "controllers.enabled":
         more["shell_complete"] = completion.controllers
     section = key.rpartition(".")[0]
-    title = f"[{section}]" if section else ""
+    title = section_title(setting.flag) or (f"[{section}]" if section else "")
     return click.option(
         setting.flag,
         _parameter(key),
         cls=SettingOption,
         section=title,
+        default_text=_default_text(plain_default(declared)),
         metavar=setting.metavar,
         help=setting.help,
         **more,
     )
+
+
+def _default_text(default: object) -> str:
+    """Return a default as Kubernetes' programs describe it: nothing for a zero value, and quotes around a text."""
+    if isinstance(default, list):
+        return f"(default {','.join(map(str, default))})" if default else ""
+    if isinstance(default, bool):
+        return "(default true)" if default else ""
+    if isinstance(default, str) and not default[:1].isdecimal():
+        return f'(default "{default}")' if default else ""
+    return f"(default {default})" if default not in (0, "0s") else ""
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -211,7 +254,7 @@ def configure_logging(settings: Settings) -> None:
     """Configure the logging of this process with the settings `[log]`."""
     from ctrlmgr import logging
 
-    logging.configure(level=settings.log.level, format=settings.log.format)
+    logging.configure(level=settings.log.level, format=settings.log.format, modules=settings.log.module_levels)
 
 
 @contextmanager

@@ -16,23 +16,30 @@ _OPTIONS: Final = "Options"
 class SettingOption(click.Option):
     """The class of command-line options for a setting, or for a flag that is translated into settings."""
 
-    def __init__(self, *arguments: Any, section: str, **keywords: Any) -> None:
-        """Create an option that `--help-all` lists under the title `section`.
+    def __init__(self, *arguments: Any, section: str, default_text: str = "", **keywords: Any) -> None:
+        """Create an option that `--help-all` lists under the title `section`, with `default_text` after its help.
 
         If `section` is empty, the option is listed with the command's own options.
         """
         super().__init__(*arguments, **keywords)
         self.section = section
+        self.default_text = default_text
 
 
 class SectionedCommand(click.Command):
     """A command whose `--help` is short, and whose `--help-all` is complete."""
 
-    def __init__(self, *arguments: Any, usual: Collection[str], **keywords: Any) -> None:
-        """Create a command; the command's `--help` describes the options with the flags in `usual`, in that order."""
+    def __init__(
+        self, *arguments: Any, usual: Collection[str], last_sections: Sequence[str] = (), **keywords: Any
+    ) -> None:
+        """Create a command; the command's `--help` describes the options with the flags in `usual`, in that order.
+
+        `last_sections` are the titles of the sections that `--help-all` describes last, in that order.
+        """
         super().__init__(*arguments, **keywords)
         self._usual = (*usual, "--help-all", "--help")
-        text = "Describe all options, grouped by the sections of the settings file."
+        self._last_sections = last_sections
+        text = "Describe all options, in sections."
         flag: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
         self.params.append(click.Option(["--help-all"], **flag, callback=self._print_all, help=text))
 
@@ -49,8 +56,10 @@ class SectionedCommand(click.Command):
         formatter = ctx.make_formatter()
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        for title, parameters in _sections(self.get_params(ctx)).items():
-            _write(ctx, formatter, title, parameters)
+        sections = _sections(self.get_params(ctx))
+        first = [title for title in sections if title not in self._last_sections]
+        for title in (*first, *filter(sections.__contains__, self._last_sections)):
+            _write(ctx, formatter, title, sections[title], shows_default=True)
         click.echo(formatter.getvalue().rstrip("\n"))
         ctx.exit()
 
@@ -65,8 +74,17 @@ def _sections(parameters: Sequence[click.Parameter]) -> dict[str, list[click.Par
 
 
 def _write(
-    ctx: click.Context, formatter: click.HelpFormatter, title: str, parameters: Sequence[click.Parameter]
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+    title: str,
+    parameters: Sequence[click.Parameter],
+    *,
+    shows_default: bool = False,
 ) -> None:
-    records = [record for each in parameters if (record := each.get_help_record(ctx)) is not None]
+    records = []
+    for each in parameters:
+        names, text = each.get_help_record(ctx) or ("", "")
+        default = each.default_text if shows_default and isinstance(each, SettingOption) else ""
+        records += [(names, f"{text} {default}".rstrip())] if names else []
     with formatter.section(title):
         formatter.write_dl(records)

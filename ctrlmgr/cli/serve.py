@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.cli.inspect import arguments
-from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_settings
+from ctrlmgr.cli.options import MEMORY, configure_logging, reader, section_title, section_titles, takes_settings
 from ctrlmgr.cli.recordings.serve_recording import playing, takes_recording
 from ctrlmgr.cli.recordings.serve_recording import run as play
-from ctrlmgr.cli.sectioned_help import SectionedCommand
+from ctrlmgr.cli.sectioned_help import SectionedCommand, SettingOption
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.settings import Loaded, flags
 
@@ -58,24 +58,30 @@ _USED_BY_CONTROLLERS = (
 """The settings that a process uses that runs only controllers, besides the sections above."""
 
 
-@click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
+@click.command(cls=SectionedCommand, usual=USUAL, last_sections=section_titles(), short_help="Run the control plane.")
 @takes_settings("server.role", *flags(), translates=True)
 @arguments.at_option("Serve the state at this moment, read-only")
 @takes_recording
 @click.option(
     "--kubeconfig",
+    cls=SettingOption,
+    section=section_title("--kubeconfig"),
     type=_FILE,
     metavar="FILE",
     help=("Run only the controllers, against the cluster of this kubeconfig."),
 )
 @click.option(
     "--master",
+    cls=SettingOption,
+    section=section_title("--master"),
     metavar="URL",
     help=("Run only the controllers, against the API server at this URL instead of the kubeconfig's server."),
 )
 @click.option(
     "--use-service-account-credentials",
     "as_accounts",
+    cls=SettingOption,
+    section=section_title("--use-service-account-credentials"),
     type=bool,
     is_flag=False,
     flag_value=True,

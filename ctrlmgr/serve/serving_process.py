@@ -100,7 +100,7 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
     except SettingsError as error:
         log.error("reloading settings failed, keeping the previous ones", error=str(error))
         return
-    logging.configure(level=settings.log.level, format=settings.log.format)
+    logging.configure(level=settings.log.level, format=settings.log.format, modules=settings.log.module_levels)
     log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)
 
 

@@ -22,6 +22,7 @@ from ctrlmgr.settings.server_settings import ServerSettings
 from ctrlmgr.settings.setting_declaration import Setting, kinds_of
 from ctrlmgr.settings.setting_types import (
     DURATION,
+    LIST,
     PORTS,
     RANGES,
     SWITCH,
@@ -35,6 +36,7 @@ from ctrlmgr.settings.tls_settings import TlsSettings
 T = TypeVar("T")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_MODULE = re.compile(r"[^=,\s]+=[0-9]{1,9}")
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -289,6 +291,16 @@ class CompactionSettings:
     ] = field(default_factory=_default_retentions)
 
 
+def _read_modules(value: Any) -> tuple[str, ...]:
+    found = tuple(each for each in LIST.read(value) if each)
+    if not all(_MODULE.fullmatch(each) for each in found):
+        raise ValueError(value)
+    return found
+
+
+_MODULES = Kind("each of them PATTERN=N, such as controller=4 or ctrlmgr.server.*=4", _read_modules)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
     """The settings of ctrlmgr's own log on stderr."""
@@ -311,6 +323,30 @@ class LogSettings:
             metavar="FORMAT",
         ),
     ] = "console"
+    modules: Annotated[
+        tuple[str, ...],
+        _MODULES,
+        Setting(
+            "The verbosity of single modules, as PATTERN=N: from 4 on, all lines of the module are written; otherwise, "
+            "those of the level info. The first pattern counts that matches the module's dotted name or its last part.",
+            flag="--vmodule",
+            metavar="PATTERN=N,...",
+        ),
+    ] = ()
+
+    @property
+    def module_levels(self) -> tuple[tuple[str, str], ...]:
+        """Return the pattern and the level of each entry of `modules`."""
+        pairs = (each.rpartition("=") for each in self.modules)
+        return tuple((pattern, level_of(int(verbosity))) for pattern, _, verbosity in pairs)
+
+
+def level_of(verbosity: int) -> str:
+    """Return the log level for a klog verbosity.
+
+    The level is "debug" for a klog verbosity of at least 4, at which kube-apiserver logs details of requests.
+    """
+    return "debug" if verbosity >= 4 else "info"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,9 +44,22 @@ def test_an_invalid_port_is_refused(port: str) -> None:
         translate({"--secure-port": port})
 
 
-@pytest.mark.parametrize(("verbosity", "level"), [("0", "info"), ("3", "info"), ("4", "debug"), ("10", "debug")])
+@pytest.mark.parametrize(
+    ("verbosity", "level"), [("0", "info"), ("3", "info"), ("4", "debug"), ("10", "debug"), ("=2", "info")]
+)
 def test_verbosity_is_a_log_level(verbosity: str, level: str) -> None:
     assert load({}, {}, translated=translate({"--v": verbosity}).values).settings.log.level == level
+
+
+def test_the_verbosity_of_modules_is_a_level() -> None:
+    settings = load({"log.modules": "controller=4,ctrlmgr.server.*=0"}, {}).settings
+    assert settings.log.module_levels == (("controller", "debug"), ("ctrlmgr.server.*", "info"))
+
+
+@pytest.mark.parametrize("modules", ["controller", "controller=debug", "=4"])
+def test_an_invalid_verbosity_of_a_module_is_refused(modules: str) -> None:
+    with pytest.raises(SettingsError, match="PATTERN=N"):
+        load({"log.modules": modules}, {})
 
 
 def test_the_flag_of_a_setting_overrides_a_translated_one() -> None:

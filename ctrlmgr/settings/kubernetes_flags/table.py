@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ctrlmgr.settings.kubernetes_flags.meanings import FixedFlag, Meaning, NoEffect, RefusedFlag, Sets
+from ctrlmgr.settings.sections import level_of
 
 _IS_TRUE: Final = ("true", "")
 _UNSET: Final = ("",)
@@ -14,6 +15,7 @@ _NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not sc
 _NO_CLOUD: Final = FixedFlag(_UNSET, "ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
 _NO_METRIC_FILTER: Final = FixedFlag(_UNSET, "drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
+_ONE_STREAM: Final = FixedFlag(("false",), "all log lines go to standard error, and each has its level")
 _ONE_PROCESS: Final = NoEffect("the API server of this process, or of --kubeconfig, reviews the callers")
 _NO_PEERS: Final = RefusedFlag("all servers of an event log serve the same kinds, so no server forwards requests")
 _NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; the gate only enables its API fields")
@@ -23,13 +25,11 @@ _THIS_VERSION: Final = FixedFlag(("1.36", "kube=1.36"), "ctrlmgr behaves as Kube
 
 
 def _verbosity(text: str) -> str:
-    """Return the log level for a klog verbosity.
-
-    The level is "debug" for a klog verbosity of at least 4, at which kube-apiserver logs details of requests.
-    """
-    if not text.isdecimal():
+    """Return the log level for a klog verbosity; the short flag may have an equals sign, as in `-v=2`."""
+    digits = text.removeprefix("=")
+    if not digits.isdecimal():
         raise ValueError("a whole number")
-    return "debug" if int(text) >= 4 else "info"
+    return level_of(int(digits))
 
 
 def _log_format(text: str) -> str:
@@ -54,16 +54,15 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "--log-flush-frequency": _LOGS_AT_ONCE,
     "--log-json-info-buffer-size": _LOGS_AT_ONCE,
-    "--log-json-split-stream": _LOGS_AT_ONCE,
+    "--log-json-split-stream": _ONE_STREAM,
     "--log-text-info-buffer-size": _LOGS_AT_ONCE,
-    "--log-text-split-stream": _LOGS_AT_ONCE,
+    "--log-text-split-stream": _ONE_STREAM,
     "--logging-format": Sets("log.format", _log_format),
     "--min-compatibility-version": _THIS_VERSION,
     "--permit-address-sharing": FixedFlag(("true", "false"), "it must be true or false"),
     "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
     "--tls-curve-preferences": FixedFlag(_UNSET, "OpenSSL chooses the curves of TLS connections"),
     "--v": Sets("log.level", _verbosity),
-    "--vmodule": FixedFlag(_UNSET, "use --log-level debug, and filter the log lines by the field logger"),
     # kube-apiserver
     "--admission-control": RefusedFlag("use --enable-admission-plugins and --disable-admission-plugins"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
