@@ -163,6 +163,7 @@ class Application(ServingProcess):
             mounts={"ui": page},
             remote=aggregator.discovery if aggregator is not None else None,
             schemas=aggregator.openapi if aggregator is not None else None,
+            swaggers=aggregator.swaggers.in_order if aggregator is not None else tuple,
         )
         self._turned_at = clock.monotonic()
         self._clock = clock

@@ -101,6 +101,7 @@ def make(
         backend.workers,
         remote=passing_on.discovery if passing_on is not None else None,
         schemas=passing_on.openapi if passing_on is not None else None,
+        swaggers=passing_on.swaggers.in_order if passing_on is not None else tuple,
     )
     fairness = Fairness(seats, backend.engine.cacher, clock=clock)
     app = App(

@@ -34,6 +34,7 @@ from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
 from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
 from ctrlmgr.server.aggregating.remote_openapi import RemoteOpenAPI
+from ctrlmgr.server.aggregating.remote_swagger import RemoteSwaggers
 from ctrlmgr.server.aggregating.user_headers import passed_headers
 from ctrlmgr.server.filters.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.filters.request_deadlines import REQUEST_TIMEOUT
@@ -66,7 +67,9 @@ class Aggregator:
         self.discovery = RemoteDiscovery(servers)
         """The discovery documents of the extension servers."""
         self.openapi = RemoteOpenAPI(servers)
-        """The OpenAPI documents of the extension servers."""
+        """The OpenAPI v3 documents of the extension servers."""
+        self.swaggers = RemoteSwaggers(servers)
+        """The OpenAPI v2 documents of the extension servers."""
         self.servers = servers
         self._refuses_redirects = refuses_redirects
         self._pool: UpstreamPool | None = None
@@ -77,7 +80,7 @@ class Aggregator:
         """Keep connections on the current event loop while the context is open."""
         self._pool = UpstreamPool()
         try:
-            async with self.discovery.running(), self.openapi.running():
+            async with self.discovery.running(), self.openapi.running(), self.swaggers.running():
                 yield
         finally:
             self._pool.close()

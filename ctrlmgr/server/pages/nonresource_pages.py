@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from prometheus_client.exposition import choose_encoder
@@ -62,12 +62,13 @@ class Pages:
         mounts: Mapping[str, Page] | None = None,
         remote: RemoteVersions | None = None,
         schemas: RemoteSchemas | None = None,
+        swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ) -> None:
         """Create the pages: health endpoints, the metrics of `registry`, and documents about `kinds`.
 
         `more` maps further URL paths to pages; `mounts` maps NAME to a page for all paths below `/NAME`.
         `server_address` is the address in discovery documents. `remote` contains the versions of extension servers, and
-        `schemas` their OpenAPI documents.
+        `schemas` their OpenAPI documents; `swaggers` returns their OpenAPI v2 documents.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
@@ -75,7 +76,7 @@ class Pages:
         self._kinds = kinds
         self._workers = workers
         self._discovery = Discovery(kinds, server_address, remote)
-        self._openapi = OpenAPI(kinds, schemas)
+        self._openapi = OpenAPI(kinds, schemas, swaggers)
         self._version = version_document()
         self._more = more or {}
         self._mounts = mounts or {}

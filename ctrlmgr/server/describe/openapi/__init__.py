@@ -10,14 +10,14 @@ Guarantees:
 |---|---|
 | `/openapi/v3` | the index |
 | `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`, … | a document, JSON |
-| `/openapi/v2` | all kinds in one document, JSON or gnostic's protobuf |
+| `/openapi/v2` | all kinds in one document with those of extension servers, JSON or gnostic's protobuf |
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import NotAcceptable
 from ctrlmgr.server.describe.document import JSON, Document, choose, document, in_pieces
 from ctrlmgr.server.describe.openapi import gnostic
+from ctrlmgr.server.describe.openapi.merging import merged
 from ctrlmgr.server.describe.openapi.v2 import swagger
 from ctrlmgr.server.describe.openapi.v3 import Sections
 
@@ -51,9 +52,20 @@ class RemoteSchemas(Protocol):
 class OpenAPI:
     """Serves the OpenAPI documents of one registry of kinds."""
 
-    def __init__(self, kinds: Kinds, remote: RemoteSchemas | None = None) -> None:
-        """Create the OpenAPI documents about `kinds`; `remote` contains the v3 documents of extension servers."""
+    def __init__(
+        self,
+        kinds: Kinds,
+        remote: RemoteSchemas | None = None,
+        swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+    ) -> None:
+        """Create the OpenAPI documents about `kinds`.
+
+        `remote` contains the v3 documents of extension servers. `swaggers` returns their v2 documents, in the order in
+        which these are merged.
+        """
         self._kinds = kinds
+        self._swaggers = swaggers
+        self._merged_swaggers: Sequence[Mapping[str, Any]] = ()
         self._remote = remote
         self._remote_made: dict[tuple[str, str], Document] = {}
         self._sections = Sections(kinds)
@@ -79,14 +91,15 @@ class OpenAPI:
         return self._section(path.removeprefix(f"{_V3}/"), query.get("hash", ("",))[-1])
 
     def _renew(self) -> None:
-        """Drop the cached OpenAPI documents whose kinds have changed."""
+        """Drop the cached OpenAPI documents whose kinds, or documents of extension servers, have changed."""
         with self._renewing:
-            epoch = self._kinds.epoch
-            if self._epoch == epoch:
-                return
-            gone = {*self._sections.renew(), _V2, _V3}
-            self._made = {key: each for key, each in self._made.items() if key[0] not in gone}
-            self._epoch = epoch
+            epoch, swaggers = self._kinds.epoch, self._swaggers()
+            gone = {_V2} if swaggers != self._merged_swaggers else set()
+            if self._epoch != epoch:
+                gone |= {*self._sections.renew(), _V2, _V3}
+            if gone:
+                self._made = {key: each for key, each in self._made.items() if key[0] not in gone}
+            self._epoch, self._merged_swaggers = epoch, swaggers
 
     def _v2(self, accept: str) -> Document:
         chosen = choose(accept, (JSON, _OLD_PROTOBUF, _PROTOBUF))
@@ -94,10 +107,14 @@ class OpenAPI:
             raise NotAcceptable
         if chosen == JSON:
             return self._kept(_V2, JSON, self._encode_v2)
-        return self._kept(_V2, _PROTOBUF, lambda: gnostic.encode(swagger(self._kinds)))
+        return self._kept(_V2, _PROTOBUF, lambda: gnostic.encode(self._swagger()))
+
+    def _swagger(self) -> dict[str, Any]:
+        own, others = swagger(self._kinds), self._merged_swaggers
+        return merged(own, others) if others else own
 
     def _encode_v2(self) -> bytes:
-        whole = swagger(self._kinds)
+        whole = self._swagger()
         pieces = {name: in_pieces(whole[name]) for name in ("paths", "definitions")}
         return msgspec.json.encode({**whole, **pieces})
 
