@@ -198,7 +198,8 @@ def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) 
     stored = kind
     if stored_as is not None:
         stored = made[stored_as.api_version, stored_as.kind]
-        kind.storage, kind.stored_version = stored.resource, stored_as.api_version.rpartition("/")[2]
+        kind.storage = stored.resource
+        kind.stored_version = declaration.stored_version or stored_as.api_version.rpartition("/")[2]
         kind.is_stored = False
         kind.to_storage = stored_as.to_stored
         kind.from_storage = partial(_from_storage, kind, stored_as.from_stored)

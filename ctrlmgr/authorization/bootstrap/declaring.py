@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -74,6 +75,14 @@ class Role:
         self.rules = rules
         self._aggregate_to = aggregate_to
         self._aggregates = aggregates
+
+    def with_rules(self, *rules: PolicyRule) -> Role:
+        """Return the role with more rules."""
+        if not rules:
+            return self
+        found = copy.copy(self)
+        found.rules = (*self.rules, *rules)
+        return found
 
     @property
     def fields(self) -> Unstructured:

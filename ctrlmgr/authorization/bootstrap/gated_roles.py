@@ -5,11 +5,12 @@ Source: `bootstrappolicy/{controller_policy,policy}.go` of Kubernetes 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, rule, service_account
 from ctrlmgr.authorization.bootstrap.default_bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, controller_role
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 
 class GatedRole(NamedTuple):
@@ -55,9 +56,23 @@ GATED_ROLES: Final = (
 )
 
 
+GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
+    "DRADeviceTaintRules": {
+        controller_role("device-taint-eviction-controller"): (
+            rule("patch update", "resource.k8s.io", "devicetaintrules/status"),
+            rule("get list watch", "resource.k8s.io", "devicetaintrules"),
+        ),
+        "system:kube-scheduler": (rule("get list watch", "resource.k8s.io", "devicetaintrules"),),
+    },
+}
+"""The rules that a feature gate adds to roles, by the gate and by the name of the role."""
+
+
 def cluster_roles(is_on: Callable[[str], bool]) -> Sequence[Role]:
     """Return all ClusterRoles that a cluster contains; `is_on` returns whether a feature gate is on."""
-    return (*CLUSTER_ROLES, *(each.role for each in GATED_ROLES if is_on(each.gate)))
+    more = [rules for gate, rules in GATED_RULES.items() if is_on(gate)]
+    roles = (*CLUSTER_ROLES, *(each.role for each in GATED_ROLES if is_on(each.gate)))
+    return [each.with_rules(*(one for rules in more for one in rules.get(each.name, ()))) for each in roles]
 
 
 def cluster_role_bindings(is_on: Callable[[str], bool]) -> Sequence[Binding]:

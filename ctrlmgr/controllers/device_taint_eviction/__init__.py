@@ -29,7 +29,12 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="device-taint-eviction-controller",
     does="deletes pods whose devices have a NoExecute taint that their ResourceClaims do not tolerate",
-    watches=(PODS, Resource("resource.k8s.io", "resourceclaims"), Resource("resource.k8s.io", "resourceslices")),
+    watches=(
+        PODS,
+        Resource("resource.k8s.io", "resourceclaims"),
+        Resource("resource.k8s.io", "resourceslices"),
+        Resource("resource.k8s.io", "devicetaintrules"),
+    ),
     builder="ctrlmgr.controllers.device_taint_eviction.controller:build",
     options=Options,
     feature_gates=("DRADeviceTaints",),

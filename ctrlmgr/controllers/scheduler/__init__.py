@@ -63,6 +63,7 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("resource.k8s.io", "resourceclaims"),
         Resource("resource.k8s.io", "deviceclasses"),
         Resource("resource.k8s.io", "resourceslices"),
+        Resource("resource.k8s.io", "devicetaintrules"),
     ),
     builder="ctrlmgr.controllers.scheduler.controller:build",
     options=Options,

@@ -54,6 +54,8 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
 from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
 from ctrlmgr.scheduling.profile import Profile
+from ctrlmgr.scheduling.structured.tainting_rules import DEVICE_TAINT_RULES
+from ctrlmgr.scheduling.structured.tainting_rules import GATE as RULES_GATE
 
 log = structlog.get_logger(__name__)
 
@@ -373,7 +375,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     informers = context.informers
     storage = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, VOLUME_ATTACHMENTS)
-    devices = (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
+    devices = [RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES, *([DEVICE_TAINT_RULES] if is_on(RULES_GATE) else ())]
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
     index_by_possible_claims(informers.informer(VOLUMES))
     configuration = (

@@ -22,6 +22,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.scheduler.claim_allocations import AllocatedDevices, ClaimFields, classes_of
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import Conflict, CtrlmgrError
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.dynamic_resources import IN_USE, NO_DEVICES, Allocated, Allocating, Devices, SliceIndex
@@ -29,6 +30,7 @@ from ctrlmgr.scheduling.scheduling_view import PodClaimView
 from ctrlmgr.scheduling.structured.allocator import Claim
 from ctrlmgr.scheduling.structured.pools import Fields, NodePlace, Slice
 from ctrlmgr.scheduling.structured.results import allocations
+from ctrlmgr.scheduling.structured.tainting_rules import DEVICE_TAINT_RULES, GATE, in_order, with_rules
 
 log = structlog.get_logger(__name__)
 
@@ -70,21 +72,22 @@ class DeviceClaims:
         self._claims = listing(RESOURCE_CLAIMS)
         self._classes = listing(DEVICE_CLASSES)
         self._slices = listing(RESOURCE_SLICES)
+        self._rules = listing(DEVICE_TAINT_RULES) if is_on(GATE) else None
         self._allocated: AllocatedDevices | None = None
         self._index: SliceIndex | None = None
 
     def follow(self) -> None:
-        """Start to keep the state of ResourceClaims and ResourceSlices.
+        """Start to keep the state of ResourceClaims, ResourceSlices and DeviceTaintRules.
 
-        The caller must call `note` for each change of a claim or slice.
+        The caller must call `note` for each change of a claim, slice or rule.
         """
         self._allocated, self._index = AllocatedDevices(), None
 
     def note(self, obj: Object, *, is_deleted: bool) -> None:
-        """Update the state with a changed claim or slice."""
+        """Update the state with a changed claim, slice or rule."""
         if self._allocated is None:
             return
-        if obj.resource == RESOURCE_SLICES:
+        if obj.resource in (RESOURCE_SLICES, DEVICE_TAINT_RULES):
             self._index = None
         elif obj.resource == RESOURCE_CLAIMS and is_deleted:
             self._allocated.drop(obj.key)
@@ -194,7 +197,9 @@ class DeviceClaims:
         return Allocating(claims, self._indexed(), self._class, allocated.taken)
 
     def _indexed(self) -> SliceIndex:
-        return SliceIndex([Slice(each.name, each.to_dict()["spec"]) for each in self._slices.list()])
+        rules = in_order(self._rules.list()) if self._rules is not None else ()
+        slices = (Slice(each.name, each.to_dict()["spec"]) for each in self._slices.list())
+        return SliceIndex([with_rules(each, rules) for each in slices])
 
     def _class(self, name: str) -> Fields | None:
         found = self._classes.get(Key("", name))

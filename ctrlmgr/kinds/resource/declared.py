@@ -19,17 +19,19 @@ KINDS = (
     Declaration(_V1, "ResourceClaimTemplate", strategy=ResourceClaimTemplateStrategy(), printer=printers.AGE),
     Declaration(_V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE),
     Declaration(
-        _ALPHA,
+        _BETA,
         "DeviceTaintRule",
         strategy=DeviceTaintRuleStrategy(),
         printer=printers.DEVICE_TAINT_RULE,
         feature_gate=_RULES,
+        stored_version="v1alpha3",
     ),
     Declaration(
-        _BETA,
+        _ALPHA,
         "DeviceTaintRule",
         printer=printers.DEVICE_TAINT_RULE,
         feature_gate=_RULES,
-        stored_as=same_as(_ALPHA, "DeviceTaintRule", _BETA),
+        stored_as=same_as(_BETA, "DeviceTaintRule", _ALPHA),
+        stored_version="v1alpha3",
     ),
 )

@@ -7,6 +7,8 @@ import pytest
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.device_taint_eviction import Options
 from ctrlmgr.controllers.device_taint_eviction.controller import build
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.metrics import DEVICE_TAINT_EVICTIONS
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
@@ -27,8 +29,11 @@ def bears(effect: str = "NoExecute", **more: Any) -> dict[str, Any]:
 class Scene:
     """A pod on a node with one allocated device, d0 of the pool p."""
 
+    def kinds(self) -> Kinds:
+        return builtin_kinds()
+
     def __init__(self, *tolerations: dict[str, Any]) -> None:
-        self.stage = WorkedStage(self._build)
+        self.stage = WorkedStage(self._build, kinds=self.kinds())
         self.stage.namespace("a")
         self.slice("s", 1)
         self.pod("web", *tolerations)

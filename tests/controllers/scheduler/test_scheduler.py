@@ -5,6 +5,8 @@ from typing import Any
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.scheduler import Options
 from ctrlmgr.controllers.scheduler.controller import build
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
@@ -15,8 +17,11 @@ NAMESPACED = "/api/v1/namespaces/a/pods"
 class Scene:
     """A cluster with a namespace, and a scheduler that tests run step by step."""
 
+    def kinds(self) -> Kinds:
+        return builtin_kinds()
+
     def __init__(self) -> None:
-        self.stage = WorkedStage(self._build)
+        self.stage = WorkedStage(self._build, kinds=self.kinds())
         self.stage.namespace("a")
 
     def _build(self, stage: WorkedStage) -> Any:

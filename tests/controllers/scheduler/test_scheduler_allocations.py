@@ -4,11 +4,15 @@ status.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
+from ctrlmgr.engine.features.gates import switch
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.controllers.scheduler.test_scheduler import Scene
 
 GROUP = "/apis/resource.k8s.io/v1"
@@ -162,3 +166,34 @@ def test_a_new_device_makes_a_pod_schedulable(scene: Devices) -> None:
     scene.slice("n3", [{"name": f"gpu-{at}"} for at in range(3)])
     scene.stage.pass_by(60)
     assert scene.places() == {"p": "n3"}
+
+
+class RuledDevices(Devices):
+    """Nodes with devices, in a cluster that serves DeviceTaintRules."""
+
+    def kinds(self) -> Kinds:
+        return builtin_kinds(served=["resource.k8s.io/v1beta2"])
+
+
+@pytest.fixture
+def ruled() -> Iterator[Devices]:
+    switch({"DRADeviceTaintRules": True})
+    yield RuledDevices()
+    switch({})
+
+
+@pytest.mark.parametrize(
+    ("effect", "nodes"), [("NoSchedule", {"n1", ""}), ("NoExecute", {"n1", ""}), ("None", {"n1", "n2"})]
+)
+def test_a_device_taint_rule_excludes_devices_until_it_is_deleted(ruled: Devices, effect: str, nodes: set[str]) -> None:
+    """The rule taints the devices of node n2."""
+    path = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+    spec = {"deviceSelector": {"driver": DRIVER, "pool": "n2"}, "taint": {"key": "k", "effect": effect}}
+    ruled.stage.create(path, {"metadata": {"name": "r"}, "spec": spec})
+    for name in ("a", "b", "c"):
+        ruled.claim(name)
+        ruled.user(name, name)
+    assert {*ruled.places().values()} == nodes
+    ruled.stage.delete(f"{path}/r")
+    ruled.stage.pass_by(60)
+    assert {*ruled.places().values()} == {"n1", "n2"}

@@ -38,14 +38,17 @@ def test_both_versions_need_the_gate(is_on: bool) -> None:
     assert [each is not None for each in found] == [is_on, is_on]
 
 
-def test_all_versions_are_stored_as_v1alpha3() -> None:
+def test_both_versions_have_the_storage_version_of_kubernetes() -> None:
     """Kubernetes 1.36 stores the rules in the version that 1.35 knows, which discovery's hash shows."""
     switch({"DRADeviceTaintRules": True})
-    kind = builtin_kinds(served=[f"{GROUP}/v1beta2"]).find(GROUP, "v1beta2", "devicetaintrules")
-    assert kind is not None
-    assert kind.stored_version == "v1alpha3"
-    assert kind.to_storage is not None
-    assert kind.to_storage({"apiVersion": f"{GROUP}/v1beta2"}) == {"apiVersion": f"{GROUP}/v1alpha3"}
+    versions = ["v1alpha3", "v1beta2"]
+    kinds = builtin_kinds(served=[f"{GROUP}/{each}" for each in versions])
+    found = [kinds.find(GROUP, each, "devicetaintrules") for each in versions]
+    assert [each and each.stored_version for each in found] == ["v1alpha3", "v1alpha3"]
+    (alpha, _) = found
+    assert alpha is not None
+    assert alpha.to_storage is not None
+    assert alpha.to_storage({"apiVersion": f"{GROUP}/v1alpha3"}) == {"apiVersion": f"{GROUP}/v1beta2"}
 
 
 @pytest.mark.parametrize(
