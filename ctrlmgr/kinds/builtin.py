@@ -92,11 +92,13 @@ def builtin_kinds(
     *,
     declarations: Iterable[Declaration] | None = None,
     served: Collection[str] = (),
+    disabled: Collection[str] = (),
 ) -> Kinds:
     """Return a registry of the built-in kinds; Services get addresses and node ports from `ranges`.
 
     `declarations` are the declarations of the kinds; by default, all built-in kinds are declared. `served` contains the
-    optional versions to serve, such as `resource.k8s.io/v1alpha3`.
+    optional versions to serve, such as `resource.k8s.io/v1alpha3`, or single resources of them, such as
+    `resource.k8s.io/v1alpha3/devicetaintrules`. `disabled` contains the versions and resources that are not served.
     """
     declarations = declared(ranges) if declarations is None else declarations
     known = {(each.api_version, each.kind): each for each in declarations}
@@ -105,27 +107,43 @@ def builtin_kinds(
     made = {(kind.gvk.api_version, kind.name): kind for kind in discovered}
     for name, kind in sorted(made.items(), key=lambda item: _is_stored_elsewhere(known.get(item[0]))):
         _complete(kind, known.get(name) or Declaration(*name), made)
-    connect(kind for kind in made.values() if kind.is_served)
+    for kind in made.values():
+        kind.is_served = kind.is_served and _is_enabled(kind, served, disabled)
+    connect(kind for kind in made.values() if kind.is_served or kind.to_storage is None)
     kinds = Kinds(definitions, made.values(), _groups(kind.gvk for kind in made.values() if kind.is_served))
     kinds.refresh = CustomKinds(kinds).refresh
     return kinds
 
 
-def _groups(served: Iterable[GroupVersionKind] = ()) -> Sequence[Group]:
-    """Return the groups in discovery's order, with the versions of the kinds `served` after their other versions."""
+def _is_enabled(kind: Kind, served: Collection[str], disabled: Collection[str]) -> bool:
+    """Return whether a kind is served; a setting for its resource overrides one for its version."""
+    version = kind.gvk.api_version
+    resource = f"{version}/{kind.resource.plural}"
+    return resource in served or (version not in disabled and resource not in disabled)
+
+
+def _default_groups() -> Mapping[str, tuple[str, ...]]:
+    """Return the groups in discovery's order, with the versions that are served by default."""
     listed = published_schema.discovery()["/apis"]["groups"]
-    found = {"": ("v1",)} | {each["name"]: tuple(one["version"] for one in each["versions"]) for each in listed}
+    return {"": ("v1",)} | {each["name"]: tuple(one["version"] for one in each["versions"]) for each in listed}
+
+
+def _groups(served: Iterable[GroupVersionKind]) -> Sequence[Group]:
+    """Return the groups of the kinds `served` in discovery's order; versions that are not default ones are last."""
+    versions: dict[str, dict[str, None]] = {}
     for group, version, _ in served:
-        if version not in found.setdefault(group, ()):
-            found[group] += (version,)
-    return [Group(name, versions) for name, versions in found.items()]
+        versions.setdefault(group, {})[version] = None
+    default = _default_groups()
+    names = sorted(versions, key=lambda name: [*default].index(name) if name in default else len(default))
+    order = {name: [*filter(versions[name].__contains__, default.get(name, ())), *versions[name]] for name in names}
+    return [Group(name, tuple(dict.fromkeys(found))) for name, found in order.items()]
 
 
 def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
     """Yield all kinds of the discovery documents, in their order."""
-    for group in _groups():
-        for version in group.versions:
-            yield from _kinds_of(definitions, group.name, version, known)
+    for group, versions in _default_groups().items():
+        for version in versions:
+            yield from _kinds_of(definitions, group, version, known)
 
 
 def _optional(definitions: Definitions, known: Mapping[_Name, Declaration], served: Collection[str]) -> Iterator[Kind]:
@@ -135,7 +153,8 @@ def _optional(definitions: Definitions, known: Mapping[_Name, Declaration], serv
         for kind in _kinds_of(definitions, group, version, known):
             if declaration := known.get((api_version, kind.name)):
                 gate = declaration.feature_gate
-                kind.is_served = api_version in served and (not gate or is_on(gate))
+                chosen = api_version in served or f"{api_version}/{kind.resource.plural}" in served
+                kind.is_served = chosen and (not gate or is_on(gate))
                 yield kind
 
 

@@ -51,11 +51,14 @@ class Blueprint(NamedTuple):
     served: tuple[str, ...] = ()
     """The optional versions that are served, such as `resource.k8s.io/v1alpha3`; see `kinds.builtin`."""
 
+    disabled: tuple[str, ...] = ()
+    """The versions and resources that are not served, such as `batch/v1` or `apps/v1/deployments`."""
+
     def kinds(self) -> Kinds:
         """Return the built-in kinds that the blueprint describes; the feature gates are switched before."""
         switch(dict(self.gates))
         ranges = Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None
-        return builtin_kinds(ranges, served=self.served)
+        return builtin_kinds(ranges, served=self.served, disabled=self.disabled)
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
         """Return the admission for writes to `kinds`; raises `SettingsError` if an app cannot be loaded."""

@@ -39,7 +39,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.informer import EventWindow, Informers, Quarantine
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
-from ctrlmgr.kinds.runtime_config import chosen_versions
+from ctrlmgr.kinds.runtime_config import selected_apis
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
@@ -331,6 +331,7 @@ def _backend(
 ) -> Backend:
     """Return the backend, with the admission that the settings configure and the kinds of `apps`."""
     service, gates = settings.service, chosen_gates(settings.server.feature_gates)
+    apis = selected_apis(settings.server.runtime_config)
     blueprint = Blueprint(
         settings.admission,
         (service.cluster_ip_range, service.node_port_range),
@@ -338,7 +339,8 @@ def _backend(
         guards_rights=True,
         lease=leader_lease(settings),
         gates=tuple(gates.items()),
-        served=chosen_versions(settings.server.runtime_config),
+        served=apis.served,
+        disabled=apis.disabled,
     )
     report_gates(gates)
     return Backend(

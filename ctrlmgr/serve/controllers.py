@@ -27,7 +27,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.controllers.flow_control.dangling_condition import new_dangling_controller
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
-from ctrlmgr.controllers.gated_controllers import with_gates_on
+from ctrlmgr.controllers.gated_controllers import with_gates_on, with_served_kinds
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
@@ -201,8 +201,12 @@ class Parts(NamedTuple):
 
 
 def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
-    """Build controllers with their options from the settings, except controllers whose feature gate is off."""
-    return (each.build(parts, parts.settings.of(each.options)) for each in with_gates_on(descriptors))
+    """Build controllers with their options from the settings.
+
+    Controllers whose feature gate is off, or whose APIs are disabled, are omitted.
+    """
+    running = with_served_kinds(with_gates_on(descriptors), parts.engine.kinds)
+    return (each.build(parts, parts.settings.of(each.options)) for each in running)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:

@@ -255,9 +255,9 @@ class ServerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Versions of API groups that are served although Kubernetes does not serve them by default, as "
-            "GROUP/VERSION=true. api/alpha, api/beta and api/all stand for many versions. Most kinds of these versions "
-            "also need a feature gate.",
+            "Versions of API groups that are switched on or off against their default, as GROUP/VERSION=BOOL or "
+            "v1=BOOL, and single resources, as GROUP/VERSION/RESOURCE=BOOL. api/alpha, api/beta, api/ga and api/all "
+            "stand for many versions. Most kinds of versions that are not served by default also need a feature gate.",
             flag="--runtime-config",
             metavar="KEY=BOOL",
         ),
