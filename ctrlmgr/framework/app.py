@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 from ctrlmgr.api.resource import Key
 from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.framework.app_admission import Admit, AppAdmission
+from ctrlmgr.framework.app_hooks import AppHook, Started, Stopping, named
 from ctrlmgr.framework.class_declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.options_checks import check_count, check_list, check_seconds
 from ctrlmgr.framework.typed_kinds import Kind, Untyped
@@ -136,6 +137,8 @@ class App:
         self.name = name
         self.controllers: list[AppController[Any]] = []
         self.admissions: list[AppAdmission] = []
+        self.started_hooks: list[AppHook] = []
+        self.stopping_hooks: list[AppHook] = []
         self.scheduler = SchedulerPlugins()
         """The app's plugins of the scheduler; `@app.scheduler.filter` and `@app.scheduler.score` add functions."""
         self._kinds = sequence_of(kinds, "kinds")
@@ -293,6 +296,33 @@ class App:
             declared = AppAdmission(chosen, declaration, function, verbs, subresource, validates, fields)
             self.admissions.append(declared)
             return declared
+
+        return decorate
+
+    def on_started(self, *, name: str = "") -> Callable[[Started], Started]:
+        """Return a decorator for a function that every process calls once after its start, on its own thread.
+
+        The function's argument is an event that is set when the process stops. The process is ready only when the
+        function has returned. If the function raises an error, it is called again after a backoff, so it must be
+        idempotent. `name` is the name in `/readyz`; by default it is the function's name.
+        """
+
+        def decorate(function: Started) -> Started:
+            self.started_hooks.append(named(function, name, 1, self.started_hooks))
+            return function
+
+        return decorate
+
+    def on_stopping(self, *, name: str = "") -> Callable[[Stopping], Stopping]:
+        """Return a decorator for a function that every process calls once when it stops.
+
+        The app's controllers have finished when the function is called, and the server still serves. An error is
+        logged, and the process still stops. `name` is the name in log lines; by default it is the function's name.
+        """
+
+        def decorate(function: Stopping) -> Stopping:
+            self.stopping_hooks.append(named(function, name, 0, self.stopping_hooks))
+            return function
 
         return decorate
 

@@ -37,13 +37,14 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
+from ctrlmgr.framework.app_hooks import add_hooks
 from ctrlmgr.informer import EventWindow, Informers, Quarantine
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.runtime_config import selected_apis
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
-from ctrlmgr.manager import Phase, Runnable
+from ctrlmgr.manager import Hooks, Phase, Runnable
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.serve.apps import Definitions
@@ -136,11 +137,8 @@ class Application(ServingProcess):
             self._election = leadership.election(led, informers, recorder)
         self._registration = Registration(informers, backend.kinds.builtin_groups)
         probe = LogProbe(event_log, clock=clock)
-        checks = self._checks(probe, informers, controllers)
-        self._ready = checks
         self._alive_checks = self._alive(leadership, controllers)
-        live = [PING, *after_grace(self._bootstrapped(), settings.server.livez_grace_period, clock)]
-        health = [Health("healthz", self._alive_checks), Health("livez", live), Health("readyz", checks)]
+        health = [Health(name, []) for name in ("healthz", "livez", "readyz")]
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url, keys=settings.database.encryption_provider_config)
         own = {each.name for app in apps for each in app.controllers}
@@ -196,31 +194,46 @@ class Application(ServingProcess):
             clock=clock,
             is_published=self._is_published,
         )
-        self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
-        self._classes = SystemPriorityClasses(parts.apiserver_client())
-        self._flows = ConfigurationProducer(informers)
+        self._descriptors = chosen.descriptors
+        hooks = self._hooks(parts, front, apps)
+        booted = [*self._booted(), *(Check(*each) for each in hooks.checks)]
+        health[0].checks = [*self._alive_checks, *booted]
+        health[1].checks = [PING, *after_grace(booted, settings.server.livez_grace_period, clock)]
+        health[2].checks = self._ready = self._checks(probe, informers, booted, controllers)
         # The reader stops after the server that uses it. The audit log stops after the server whose requests it
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
         caches.extend(key_reloads(settings.database, event_log, reader.reconnect, clock=clock))
-        self._arrange(probe, caches, self._members(parts, front, apps), led)
+        self._arrange(probe, caches, self._members(parts, apps, hooks), led)
 
-    def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:
+    def _members(self, parts: Parts, apps: Sequence[App], hooks: Hooks) -> Iterator[Runnable]:
         """Yield the runnables that every process with this role runs, whether it is the leader or not."""
         if apps and self._role != API_ONLY:
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
-            yield cluster_authentication(parts, front)
-            yield from (
-                *self._bootstrap.runnables,
-                self._roles,
-                self._classes,
-                parts.definitions(),
-                parts.api_services(),
-                *api_compaction(parts),
-                *parts.flow_control(self._flows),
-                parts.availability(self._call, lambda: front.front_proxy.pem),
-            )
+            yield from api_compaction(parts)
+        yield from hooks.runnables()
+
+    def _hooks(self, parts: Parts, front: Front, apps: Sequence[App]) -> Hooks:
+        """Return the hooks of a process with this role, under Kubernetes' names."""
+        hooks = Hooks()
+        if self._role != CONTROLLERS_ONLY:
+            roles = BootstrapRoles(parts.apiserver_client(), parts.clock, self._descriptors)
+            classes = SystemPriorityClasses(parts.apiserver_client())
+            flows = ConfigurationProducer(parts.informers)
+            hooks.add_post_start("start-apiextensions-controllers", parts.definitions())
+            hooks.add_post_start("start-cluster-authentication-info-controller", cluster_authentication(parts, front))
+            hooks.add_post_start("bootstrap-controller", *self._bootstrap.runnables)
+            hooks.add_post_start(roles.name, roles)
+            hooks.add_post_start(classes.name, classes)
+            hooks.add_post_start(HOOK, *parts.flow_control(flows), is_finished=flows.has_synced)
+            hooks.add_post_start("kube-apiserver-autoregistration", parts.api_services())
+            available = parts.availability(self._call, lambda: front.front_proxy.pem)
+            hooks.add_post_start("apiservice-status-remote-available-controller", available)
+        if self._role != API_ONLY:
+            for app in apps:
+                add_hooks(app, hooks)
+        return hooks
 
     def _arrange(
         self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]
@@ -283,29 +296,28 @@ class Application(ServingProcess):
         elected = [] if leadership is None else [Check("leaderElection", leadership.elector.problem)]
         return [PING, *elected, *(Check(controller.name, controller.failure) for controller in controllers)]
 
-    def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[MonitoredController]) -> list[Check]:
+    def _checks(
+        self,
+        probe: LogProbe,
+        informers: Informers,
+        booted: Sequence[Check],
+        controllers: Sequence[MonitoredController],
+    ) -> list[Check]:
         """Return the checks of `/readyz`: the log answers, the caches are in sync, and the controllers run."""
         return [
             PING,
             Check("log", probe.problem),
             Check("informer-sync", lambda: None if informers.has_synced() else "the caches have not synced yet"),
             Check("informer-handlers", informers.problem),
-            *self._bootstrapped(),
+            *booted,
             *self._elected(),
             *(Check(f"controller/{controller.name}", partial(self._runs, controller)) for controller in controllers),
             self._stops,
         ]
 
-    def _bootstrapped(self) -> list[Check]:
-        if self._role == CONTROLLERS_ONLY:
-            return []
-        return [
-            Check(CHECK, self._registration.problem),
-            Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
-            Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
-            Check(f"poststarthook/{SystemPriorityClasses.name}", lambda: self._classes.problem()),
-            Check(f"poststarthook/{HOOK}", lambda: self._flows.problem()),
-        ]
+    def _booted(self) -> list[Check]:
+        """Return the checks of the start that belong to no hook."""
+        return [] if self._role == CONTROLLERS_ONLY else [Check(CHECK, self._registration.problem)]
 
     def _elected(self) -> list[Check]:
         return [] if self._election is None else [Check("leader-election", self._election.problem)]

@@ -30,6 +30,18 @@ from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
 
 DEADLINE = 30.0
 
+HOOKS = (
+    "start-apiextensions-controllers",
+    "start-cluster-authentication-info-controller",
+    "bootstrap-controller",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "kube-apiserver-autoregistration",
+    "apiservice-status-remote-available-controller",
+)
+"""The names of the post-start hooks, which are those of kube-apiserver."""
+
 
 class RunningServe:
     """A running `ctrlmgr serve`."""
@@ -153,10 +165,8 @@ def test_serve_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
             200,
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]informer-handlers ok\n"
             "[+]autoregister-completion ok\n"
-            "[+]poststarthook/bootstrap-controller ok\n"
-            "[+]poststarthook/rbac/bootstrap-roles ok\n"
-            "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n"
-            "[+]poststarthook/priority-and-fairness-config-producer ok\n[+]leader-election ok\n"
+            + "".join(f"[+]poststarthook/{name} ok\n" for name in HOOKS)
+            + "[+]leader-election ok\n"
             + "".join(f"[+]controller/{name} ok\n" for name in running)
             + "[+]shutdown ok\nreadyz check passed\n",
         )

@@ -83,7 +83,7 @@ def new_bootstrap(
     """Assemble the bootstrap controller, before the informers sync; raises `SettingsError` if the settings are invalid.
 
     `address` is the result of `endpoint_address`, where None means that no address is published; `port` is the port of
-    the API. `ready` returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
+    the API. `ready` returns whether the process is ready, according to all checks, including that of this controller.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     dependencies = (parts.event_log, ranges, parts.broadcaster, parts.events)

@@ -172,10 +172,6 @@ class Bootstrap:
         """Return whether the `kubernetes` Service has been published at least once since the process became ready."""
         return self._reconciler.is_published()
 
-    def problem(self) -> str | None:
-        """Return the reason why the preparation is not complete; None if it is complete."""
-        return None if self._prepared else "addresses and node ports have not been checked yet"
-
     def run(self, stop: threading.Event) -> None:
         """Run the preparation, enqueue all tasks periodically until `stop` is set, and remove this server's address.
 

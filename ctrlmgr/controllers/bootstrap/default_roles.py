@@ -1,7 +1,7 @@
 """Creates and corrects the default roles and bindings of every cluster, each time that a process starts to serve.
 
 Guarantees:
-- When the method `problem` returns None, all default roles and bindings exist with at least the permissions and
+- When the method `has_synced` returns True, all default roles and bindings exist with at least the permissions and
   subjects that Kubernetes gives them. Additions by users are kept; `authorization.bootstrap.reconciling` defines how
   differing roles and bindings are handled.
 - All missing roles and bindings are created in one write, so that a new cluster has all of them immediately.
@@ -71,10 +71,6 @@ class BootstrapRoles:
     def has_synced(self) -> bool:
         """Return whether the default roles and bindings are correct."""
         return self._is_done
-
-    def problem(self) -> str | None:
-        """Return the reason why the process is not ready; None if the default roles and bindings are correct."""
-        return None if self._is_done else "the roles that every cluster has have not been put right yet"
 
     def run(self, stop: threading.Event) -> None:
         """Correct the default roles and bindings, with retries until `stop` is set."""

@@ -45,10 +45,6 @@ class SystemPriorityClasses:
         """Return whether both priority classes exist."""
         return self._is_done
 
-    def problem(self) -> str | None:
-        """Return the reason why the process is not ready; None if both priority classes exist."""
-        return None if self._is_done else "the priority classes that every cluster has have not been made yet"
-
     def run(self, stop: threading.Event) -> None:
         """Create the missing priority classes, with retries until `stop` is set."""
         while not stop.is_set():

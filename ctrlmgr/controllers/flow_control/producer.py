@@ -40,9 +40,9 @@ class ConfigurationProducer:
         self._caches = {LEVEL: informers.informer(LEVELS), FLOW_SCHEMA: informers.informer(FLOW_SCHEMAS)}
         self._is_done = False
 
-    def problem(self) -> str | None:
-        """Return the reason why the process is not ready; None once all these objects have been correct."""
-        return None if self._is_done else "the flow schemas and priority levels have not been created yet"
+    def has_synced(self) -> bool:
+        """Return whether all these objects have been correct."""
+        return self._is_done
 
     def on_start(self) -> Iterable[Key]:
         """Return the only key, which stands for all objects."""

@@ -40,6 +40,7 @@ from ctrlmgr.errors import CtrlmgrError, Forbidden, SettingsError
 from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.opening import open_sessions
 from ctrlmgr.framework.app import App
+from ctrlmgr.framework.app_hooks import add_hooks
 from ctrlmgr.framework.app_loading import load_app
 from ctrlmgr.framework.class_declaration import Declaration
 from ctrlmgr.framework.controller_building import AppDescriptor, check_names, descriptors
@@ -59,7 +60,7 @@ from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
 from ctrlmgr.framework.webhooks.webhook_configurations import left_over
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
-from ctrlmgr.manager import Controller, Manager, Phase, Runnable
+from ctrlmgr.manager import Controller, Hooks, Manager, Phase, Runnable
 from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access
@@ -337,6 +338,11 @@ class RemoteProcess:
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
+        self._hooks = Hooks()
+        for app in chosen.apps:
+            add_hooks(app, self._hooks)
+        for runnable in self._hooks.runnables():
+            self._manager.add(runnable, Phase.MEMBERS)
         if options.status is not None:
             self._manager.add(self._pages(options.status, elector), Phase.LOG)
         if self._webhooks is not None:
@@ -354,7 +360,11 @@ class RemoteProcess:
         pages = StatusPages(
             address,
             alive=lambda: None if elector is None else elector.problem(),
-            ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
+            ready=lambda: (
+                (informers.problem() or self._hooks.problem())
+                if informers.has_synced()
+                else "the caches have not synced yet"
+            ),
             tls=self._options.serving.context(address[0], self._clock) if self._options.serving else None,
             reviews=AccessReviews(self._parts.api),
             open_paths=self._open_paths,

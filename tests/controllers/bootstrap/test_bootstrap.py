@@ -149,10 +149,10 @@ def test_both_repairs_run_before_readiness() -> None:
     claim = process.get(IP_ADDRESSES, Key("", "10.96.0.9"))
     assert claim is not None
     process.internal.delete(claim)
-    assert process.bootstrap.problem() is not None
+    assert not process.bootstrap.has_synced()
     process.start()
     assert process.get(IP_ADDRESSES, Key("", "10.96.0.9")) is not None
-    assert process.bootstrap.problem() is None
+    assert process.bootstrap.has_synced()
     assert process.bootstrap.has_synced()
 
 
@@ -189,7 +189,7 @@ def test_a_failing_repair_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> N
         manager.add(runnable, Phase.SERVERS)
     with pytest.raises(InternalError, match="broken"):
         manager.run(threading.Event())
-    assert process.bootstrap.problem() == "addresses and node ports have not been checked yet"
+    assert not process.bootstrap.has_synced()
 
 
 def test_a_failing_step_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,10 +199,10 @@ def test_a_failing_step_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     preparing = background(lambda: process.bootstrap.prepare(threading.Event()))
     for _ in range(2):
         process.clock.wait_for_waiters(1)
-        assert process.bootstrap.problem()
+        assert not process.bootstrap.has_synced()
         process.clock.step(0.1)
     preparing.result(DEADLINE)
-    assert process.bootstrap.problem() is None
+    assert process.bootstrap.has_synced()
 
 
 def test_a_step_that_fails_for_a_minute_fails_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_a_stop_ends_the_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
     stop.set()
     process.clock.step(0.1)
     preparing.result(DEADLINE)
-    assert process.bootstrap.problem() is not None
+    assert not process.bootstrap.has_synced()
 
 
 def test_namespaces_that_cannot_be_created_do_not_block_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_namespaces_that_cannot_be_created_do_not_block_the_start(monkeypatch: p
 
     monkeypatch.setattr(process.client, "create", refuse)
     process.bootstrap.prepare(threading.Event())
-    assert process.bootstrap.problem() is None
+    assert process.bootstrap.has_synced()
     monkeypatch.undo()
     process.do("system namespaces")
     assert process.get(NAMESPACES, Key("", "default")) is not None

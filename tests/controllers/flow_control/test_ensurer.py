@@ -47,7 +47,7 @@ def stage() -> Stage:
 
 
 def test_a_new_cluster_has_the_default_objects_of_kubernetes(stage: Stage) -> None:
-    assert stage.producer.problem() is None
+    assert stage.producer.has_synced()
     assert stage.names(FLOW_SCHEMAS) == sorted(BOOTSTRAP_SCHEMAS)
     assert stage.names(LEVELS) == sorted(BOOTSTRAP_LEVELS)
     assert (len(BOOTSTRAP_SCHEMAS), len(BOOTSTRAP_LEVELS)) == (11, 8)

@@ -1,0 +1,53 @@
+"""The hooks of an app: functions that a process calls after its start and before its stop.
+
+Guarantees: a hook belongs to the process, so every process that may run the app's controllers calls it, whether it is
+the leader or not. The rules for hooks are those of `manager.hooks`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from ctrlmgr.framework.coroutines import blocking
+from ctrlmgr.manager.hooks import Hooks
+
+if TYPE_CHECKING:  # This import is for type checkers only, because `app` imports this module.
+    import threading
+
+    from ctrlmgr.framework.app import App
+
+Started: TypeAlias = "Callable[[threading.Event], Coroutine[Any, Any, object] | object]"
+"""A function for the start of a process; its argument is an event that is set when the process stops."""
+Stopping: TypeAlias = "Callable[[], Coroutine[Any, Any, object] | object]"
+"""A function for the stop of a process."""
+
+
+class AppHook(NamedTuple):
+    """A declared hook."""
+
+    name: str
+    function: Callable[..., Any]
+
+
+def named(function: Callable[..., Any], name: str, parameters: int, known: list[AppHook]) -> AppHook:
+    """Return the hook of a function, under `name` or the function's name.
+
+    Raises TypeError if the function does not take this number of parameters, or if the name is taken.
+    """
+    chosen = name or function.__name__.replace("_", "-").lower()
+    if len(inspect.signature(function).parameters) != parameters:
+        takes = "takes one thing, the event `stop`" if parameters else "takes nothing"
+        raise TypeError(f"hook {chosen}: a function for this hook {takes}")
+    if any(each.name == chosen for each in known):
+        raise TypeError(f"the app has two hooks that are called {chosen}; give one of them another name with name=")
+    return AppHook(chosen, function)
+
+
+def add_hooks(app: App, hooks: Hooks) -> None:
+    """Register the hooks of an app, each under the names of the app and the hook."""
+    for each in app.started_hooks:
+        hooks.add_post_start_function(f"{app.name}/{each.name}", blocking(each.function))
+    for each in app.stopping_hooks:
+        hooks.add_pre_shutdown(f"{app.name}/{each.name}", blocking(each.function))
