@@ -21,6 +21,7 @@ from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
+    ClusterTrustBundleAttest,
 )
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
@@ -150,7 +151,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
     Entry("CertificateApproval", lambda parts: CertificateApproval(parts.authorizer)),
     Entry("CertificateSigning", lambda parts: CertificateSigning(parts.authorizer)),
-    Entry("ClusterTrustBundleAttest"),
+    Entry("ClusterTrustBundleAttest", lambda parts: ClusterTrustBundleAttest(parts.authorizer)),
     Entry("CertificateSubjectRestriction", lambda parts: CertificateSubjectRestriction()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
     Entry("DenyServiceExternalIPs", lambda parts: DenyServiceExternalIPs(), is_default=False),

@@ -15,6 +15,7 @@ from ctrlmgr.controllers import (
     certificatesigningrequest_cleaner,
     certificatesigningrequest_signing,
     clusterrole_aggregation,
+    clustertrustbundle_publisher,
     cronjob,
     daemonset,
     deployment,
@@ -99,6 +100,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     device_taint_eviction.DESCRIPTOR,
     resourcequota.DESCRIPTOR,
     root_ca_certificate_publisher.DESCRIPTOR,
+    clustertrustbundle_publisher.DESCRIPTOR,
     scheduler.DESCRIPTOR,
     selinux_warning.DESCRIPTOR,
     serviceaccount.DESCRIPTOR,
@@ -134,7 +136,6 @@ ELSEWHERE: Mapping[str, str] = {
 """
 
 ABSENT: Mapping[str, str] = {
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "podcertificaterequest-cleaner-controller": "",
     "resourcepoolstatusrequest-controller": "",
 }

@@ -29,13 +29,14 @@ from ctrlmgr.authorization.authorizer import (
     Union,
     Verdict,
 )
-from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
+from ctrlmgr.authorization.bootstrap.gated_roles import node_rules
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
@@ -122,7 +123,7 @@ class ServingAuthorization:
         if configured.webhook is not None:
             return WebhookAuthorizer(configured.webhook, clock=self._clock)
         makers: Mapping[str, Callable[[], Authorizer]] = {
-            "Node": lambda: NodeAuthorizer(self._graph, NODE_RULES),
+            "Node": lambda: NodeAuthorizer(self._graph, node_rules(is_on)),
             "RBAC": lambda: RbacAuthorizer(self.index),
             ABAC: lambda: AbacAuthorizer(read_policies(self._policy_file)),
             "AlwaysAllow": AlwaysAllow,

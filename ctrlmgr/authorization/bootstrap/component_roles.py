@@ -163,6 +163,3 @@ COMPONENT_ROLES = (
     ),
 )
 """ClusterRoles for programs."""
-
-NODE_RULES = next(role.rules for role in COMPONENT_ROLES if role.name == "system:node")
-"""The rights of every node, as rules (`NodeRules`)."""

@@ -8,21 +8,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, rule, service_account
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, group, rule, service_account
 from ctrlmgr.authorization.bootstrap.default_bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, controller_role
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 
 class GatedRole(NamedTuple):
-    """A controller's ClusterRole that needs a feature gate."""
+    """A ClusterRole that needs a feature gate, and the controller or group to which it is bound."""
 
     gate: str
     account: str
-    """The name of the controller's ServiceAccount."""
+    """The name of the controller's ServiceAccount; "" if the role is bound to a group."""
     role: Role
+    group: str = ""
 
+    @property
+    def binding(self) -> Binding:
+        """The ClusterRoleBinding of the role."""
+        return Binding(self.role.name, service_account(self.account) if self.account else group(self.group))
+
+
+_NODE: Final = "system:node"
+_PUBLISHER: Final = "kube-apiserver-serving-clustertrustbundle-publisher"
 
 GATED_ROLES: Final = (
+    GatedRole(
+        "ClusterTrustBundle",
+        _PUBLISHER,
+        Role(
+            controller_role(_PUBLISHER),
+            rule("attest", "certificates.k8s.io", "signers", names="kubernetes.io/kube-apiserver-serving"),
+            rule("create delete list update watch", "certificates.k8s.io", "clustertrustbundles"),
+            rule("create patch update", "core events.k8s.io", "events"),
+        ),
+    ),
+    GatedRole(
+        "ClusterTrustBundle",
+        "",
+        Role(
+            "system:cluster-trust-bundle-discovery",
+            rule("get list watch", "certificates.k8s.io", "clustertrustbundles"),
+        ),
+        group="system:serviceaccounts",
+    ),
     GatedRole(
         "GenericWorkload",
         "podgroup-protection-controller",
@@ -57,6 +85,7 @@ GATED_ROLES: Final = (
 
 
 GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
+    "ClusterTrustBundle": {_NODE: (rule("get list watch", "certificates.k8s.io", "clustertrustbundles"),)},
     "DRADeviceTaintRules": {
         controller_role("device-taint-eviction-controller"): (
             rule("patch update", "resource.k8s.io", "devicetaintrules/status"),
@@ -77,5 +106,9 @@ def cluster_roles(is_on: Callable[[str], bool]) -> Sequence[Role]:
 
 def cluster_role_bindings(is_on: Callable[[str], bool]) -> Sequence[Binding]:
     """Return all ClusterRoleBindings that a cluster contains; `is_on` returns whether a feature gate is on."""
-    gated = (each for each in GATED_ROLES if is_on(each.gate))
-    return (*CLUSTER_ROLE_BINDINGS, *(Binding(each.role.name, service_account(each.account)) for each in gated))
+    return (*CLUSTER_ROLE_BINDINGS, *(each.binding for each in GATED_ROLES if is_on(each.gate)))
+
+
+def node_rules(is_on: Callable[[str], bool]) -> Sequence[PolicyRule]:
+    """Return the rules of all nodes; `is_on` returns whether a feature gate is on."""
+    return next(each.rules for each in cluster_roles(is_on) if each.name == _NODE)

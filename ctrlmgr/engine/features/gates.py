@@ -13,6 +13,7 @@ from ctrlmgr.engine.features.known_gates import KNOWN_GATES
 
 READ: Final = (
     "CRDObservedGenerationTracking",
+    "ClusterTrustBundle",
     "ClusterTrustBundleProjection",
     "ComponentFlagz",
     "ComponentStatusz",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from ctrlmgr.engine.managedfields.reset_fields import STATUS, all_but
 from ctrlmgr.kinds.certificates import printers
 from ctrlmgr.kinds.certificates.certificate_signing_request import CertificateSigningRequestStrategy
-from ctrlmgr.kinds.kind_declaration import Declaration
+from ctrlmgr.kinds.certificates.cluster_trust_bundle import ClusterTrustBundleStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration, same_as
 
 _SPEC = ("spec",)
+_ALPHA, _BETA = "certificates.k8s.io/v1alpha1", "certificates.k8s.io/v1beta1"
+_BUNDLES = "ClusterTrustBundle"
+"""The feature gate of ClusterTrustBundles, and their kind."""
 
 KINDS = (
     Declaration(
@@ -20,5 +24,19 @@ KINDS = (
             "status": all_but(_SPEC, ("status", "conditions")),
             "approval": all_but(_SPEC, ("status", "certificate")),
         },
+    ),
+    Declaration(
+        _BETA,
+        _BUNDLES,
+        strategy=ClusterTrustBundleStrategy(),
+        printer=printers.CLUSTER_TRUST_BUNDLE,
+        feature_gate=_BUNDLES,
+    ),
+    Declaration(
+        _ALPHA,
+        _BUNDLES,
+        printer=printers.CLUSTER_TRUST_BUNDLE,
+        feature_gate=_BUNDLES,
+        stored_as=same_as(_BETA, _BUNDLES, _ALPHA),
     ),
 )

@@ -26,3 +26,4 @@ def _request(fields: Fields, ages: Ages) -> list[Any]:
 
 
 CERTIFICATE_SIGNING_REQUEST = printer("Age|SignerName|Requestor|RequestedDuration|Condition", _request)
+CLUSTER_TRUST_BUNDLE = printer("SignerName", lambda fields, ages: [at(fields, "spec", "signerName") or NONE])

@@ -5,6 +5,7 @@ contain.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,15 +16,20 @@ from cryptography.x509.oid import NameOID
 
 from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
+    BUNDLES,
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
+    ClusterTrustBundleAttest,
 )
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes as Question
 from ctrlmgr.authorization.authorizer import ALLOWED, Immediate, Verdict
 from ctrlmgr.authorization.authorizer import Decision as Decided
+from ctrlmgr.engine.admission_attributes import Verb
+from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.errors import Forbidden
+from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.admission.stage import Write
 
 PATH = "certificates.k8s.io/v1/certificatesigningrequests"
@@ -88,6 +94,52 @@ def test_signing_requires_the_right_to_the_signer(old: dict[str, Any], new: dict
     assert said == (f'user not permitted to sign requests with signerName "{SIGNER}"' if is_asked else "")
     allowed = CertificateSigning(AllowsOneVerb(("sign", "example.com/*")))
     assert not written(allowed, request(status=new), request(status=old), "status")
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    switch({"ClusterTrustBundle": True})
+    monkeypatch.setattr("tests.kinds.stage.KINDS", builtin_kinds(served=["certificates.k8s.io/v1beta1"]))
+    yield
+    switch({})
+
+
+def bundle(signer: str = SIGNER, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "b", **metadata}, "spec": {"signerName": signer, "trustBundle": "pem"}}
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize(
+    ("new", "old", "rights", "is_allowed"),
+    [
+        (bundle(), None, (), False),
+        (bundle(), None, (("attest", SIGNER),), True),
+        (bundle(), None, (("attest", "example.com/*"),), True),
+        (bundle(), None, (("sign", SIGNER),), False),
+        (bundle(""), None, (), True),
+        (bundle(), bundle(finalizers=["example.com/x"]), (), True),
+        (bundle(), bundle(labels={"a": "b"}), (), False),
+    ],
+)
+def test_a_bundle_of_a_signer_requires_the_right_to_attest(
+    new: dict[str, Any], old: dict[str, Any] | None, rights: tuple[tuple[str, str], ...], is_allowed: bool
+) -> None:
+    plugin = ClusterTrustBundleAttest(AllowsOneVerb(*rights))
+    path = "certificates.k8s.io/v1beta1/clustertrustbundles"
+    if is_allowed:
+        assert Write(path, new, old).admit(plugin) is not None
+    else:
+        with pytest.raises(Forbidden, match=f'user not permitted to attest for signerName "{SIGNER}"'):
+            Write(path, new, old).admit(plugin)
+
+
+@pytest.mark.usefixtures("served")
+def test_the_right_to_attest_is_checked_only_with_the_gate() -> None:
+    plugin = ClusterTrustBundleAttest(AllowsOneVerb())
+    handled = [plugin.handles(BUNDLES, "", each) for each in (Verb.CREATE, Verb.UPDATE, Verb.DELETE)]
+    assert handled == [True, True, False]
+    switch({})
+    assert not plugin.handles(BUNDLES, "", Verb.CREATE)
 
 
 def asked(*organizations: str) -> str:

@@ -104,13 +104,12 @@ def test_no_feature_is_required_by(stage: Stage, subresource: str, body: dict[st
 
 
 def test_plugins_without_effect_handle_kinds_that_are_not_served() -> None:
-    """ClusterTrustBundles, PodGroups and the fields for JobValidation are behind feature gates that are off in
+    """PodGroups and the fields for JobValidation are behind feature gates that are off in
     Kubernetes 1.36.
     """
     idle = {entry.name for entry in PLUGINS if entry.make is None}
     policies = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
     assert idle - policies == {
-        "ClusterTrustBundleAttest",
         "PodGroupWorkloadExists",
         "JobValidation",
     }

@@ -11,9 +11,8 @@ from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Union, Verdict
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
-from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
-from ctrlmgr.authorization.bootstrap.gated_roles import cluster_role_bindings, cluster_roles
+from ctrlmgr.authorization.bootstrap.gated_roles import cluster_role_bindings, cluster_roles, node_rules
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
@@ -42,7 +41,7 @@ def rights_of(user: User) -> UserRights:
 
 def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
     """Return an authorizer that decides about requests of kubelets by the objects in `graph`."""
-    authorizer = Union([NodeAuthorizer(graph, NODE_RULES), RbacAuthorizer(_index())])
+    authorizer = Union([NodeAuthorizer(graph, node_rules(lambda gate: True)), RbacAuthorizer(_index())])
 
     def decide(user: User, asked: Attributes) -> Verdict:
         verdict = authorizer.authorize(user, asked)
