@@ -95,6 +95,8 @@ def test_the_environment_names_the_file_and_a_flag_overrides_it(tmp_path: Path) 
 VALUES = {
     "data_dir": "/elsewhere",
     "database.url": "memory:",
+    "leader_election.migration": "true",
+    "leader_election.migration_config": "migration.yaml",
     "log.modules": "controller=4,ctrlmgr.server.*=0",
     "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",

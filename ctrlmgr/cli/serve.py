@@ -116,6 +116,8 @@ def serve(
     ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
     ctrlmgr serve --recording yesterday.jsonl.gz --speed 10
     """
+    from ctrlmgr.framework.remote.leader_migration import check_alone
+
     # modules are never freed, so the garbage collector need not scan them; scanning would take a third of the start
     with collector_paused(freeze=True):
         from ctrlmgr.serve import serve as run
@@ -131,6 +133,7 @@ def serve(
     if kubeconfig or master:
         _run_controllers(loaded, kubeconfig, master, as_accounts=bool(as_accounts))
         return
+    check_alone(loaded.settings)
     if as_accounts is False:
         raise click.UsageError(
             "--use-service-account-credentials=false needs --kubeconfig: each controller of this process writes as its "

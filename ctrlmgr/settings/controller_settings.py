@@ -148,3 +148,23 @@ class LeaderElectionSettings:
             metavar="NAMESPACE",
         ),
     ] = "kube-system"
+    migration: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether controllers that move from one controller manager to another run under a second Lease, which "
+            "both hold in turn. Only for processes that run controllers against another API server.",
+            flag="--enable-leader-migration",
+            metavar="BOOL",
+        ),
+    ] = False
+    migration_config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file that names the second Lease and its controllers (YAML or JSON, LeaderMigrationConfiguration of "
+            "controllermanager.config.k8s.io/v1). Empty: the controllers of clouds, which ctrlmgr does not have.",
+            flag="--leader-migration-config",
+            metavar="FILE",
+        ),
+    ] = ""

@@ -50,6 +50,7 @@ from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.framework.remote.http_client import RemoteClient
 from ctrlmgr.framework.remote.informers import RemoteInformers
 from ctrlmgr.framework.remote.issuing import IssuerFiles
+from ctrlmgr.framework.remote.leader_migration import leader_migration
 from ctrlmgr.framework.remote.remote_access_reviews import AccessReviews
 from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.framework.remote.status_pages import StatusPages, StatusTls
@@ -320,7 +321,7 @@ class RemoteProcess:
         event_log = RemoteLog(api, clock=clock)
         informers = RemoteInformers(api, event_log, clock=clock, random=random, namespace=options.namespace)
         self._sessions = open_sessions("memory:", clock=clock)
-        elector = self._elector(access, clock, random) if options.elects else None
+        elector = self._elector(access, self.lease, clock, random) if options.elects else None
         self._parts = parts = _Parts(
             api,
             informers,
@@ -334,7 +335,14 @@ class RemoteProcess:
             AccountApis(access, api, throttle, clock=clock) if options.as_accounts else None,
         )
         self._webhooks = self._serving(access) if chosen.has_admission else None
-        controllers = [each.build(parts, settings.of(each.options)) for each in with_gates_on(chosen.descriptors)]
+        running = [*with_gates_on(chosen.descriptors)]
+        migrated: list[Election] = []
+        if options.elects and (migration := leader_migration(settings)) is not None:
+            second = self._elector(access, self.lease._replace(name=migration.lease), clock, random)
+            migrated = [self._migrated([each for each in running if migration.migrates(each.name)], settings, second)]
+            running = [each for each in running if migration.is_main(each.name)]
+            log.info("migrating leader", lease=migration.lease, main=[each.name for each in running])
+        controllers = [each.build(parts, settings.of(each.options)) for each in running]
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
@@ -347,7 +355,7 @@ class RemoteProcess:
             self._manager.add(self._pages(options.status, elector), Phase.LOG)
         if self._webhooks is not None:
             self._manager.add(self._webhooks.server, Phase.SERVERS)
-        for runnable in self._led(controllers, elector):
+        for runnable in self._led(controllers, elector, migrated):
             self._manager.add(runnable, Phase.LEADER)
 
     @property
@@ -387,12 +395,12 @@ class RemoteProcess:
             clock=self._clock,
         )
 
-    def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
+    def _elector(self, access: Access, lease: Key, clock: Clock, random: Random) -> Elector:
         # The Lease must be renewed in time, even if many other requests are throttled.
         api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
         lock = LeaseLock(
             RemoteLog(api, clock=clock),
-            self.lease,
+            lease,
             identity=f"{socket.gethostname()}_{new_uid(random)}",
             author=Author("leader-election", f"{PROGRAM}/{__version__}"),
             clock=clock,
@@ -412,13 +420,25 @@ class RemoteProcess:
                 clock=self._clock,
             )
 
-    def _led(self, controllers: Sequence[Controller], elector: Elector | None) -> Sequence[Runnable]:
-        runnables = [*self._registrations(), *controllers]
-        if elector is None:
-            return runnables
-        leases = self._parts.informers.informer_of(LEASES, self.lease)
+    def _led(
+        self, controllers: Sequence[Controller], elector: Elector | None, inner: Sequence[Election]
+    ) -> Sequence[Runnable]:
+        """Return the runnables of the leader; `inner` are elections in which only the leader takes part."""
+        runnables = [*self._registrations(), *controllers, *inner]
+        return runnables if elector is None else [self._election(elector, runnables, controllers)]
+
+    def _migrated(
+        self, descriptors: Iterable[ControllerDescriptor[Any]], settings: Settings, elector: Elector
+    ) -> Election:
+        """Return the election in which the controllers run that migrate; their writes need its Lease."""
+        parts = self._parts._replace(fencing=elector.fence)
+        controllers = [each.build(parts, settings.of(each.options)) for each in descriptors]
+        return self._election(elector, controllers, controllers)
+
+    def _election(self, elector: Elector, runnables: Sequence[Runnable], controllers: Sequence[Controller]) -> Election:
+        leases = self._parts.informers.informer_of(LEASES, elector.key)
         recorder = self._parts.broadcaster.recorder("leader-election", self._parts.writer("leader-election"))
-        election = Election(
+        return Election(
             elector,
             leases,
             runnables,
@@ -426,7 +446,6 @@ class RemoteProcess:
             clock=self._clock,
             announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
         )
-        return [election]
 
     def run(self, stop: threading.Event) -> None:
         """Install CustomResourceDefinitions, and run the controllers until `stop` is set."""

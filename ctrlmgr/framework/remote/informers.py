@@ -56,12 +56,14 @@ class RemoteInformers(Informers):
     def informer_of(self, resource: Resource, key: Key) -> Informer:
         """Return an informer that contains at least this object.
 
-        The informer contains all objects of the resource if another caller needs them.
+        The informer contains all objects of the resource if another caller needs them, or needs another object.
         """
         is_new = resource not in self._informers
         informer = super().informer(resource)
         if is_new:
             self._only[resource] = key
+        elif self._only.get(resource, key) != key:
+            del self._only[resource]
         return informer
 
     @property
