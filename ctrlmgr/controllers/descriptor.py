@@ -165,6 +165,8 @@ class ControllerDescriptor(Generic[O]):
     starts_first: bool = False
     """Whether the controller starts before the other controllers, because the others need the objects that it creates.
     """
+    debug_pages: tuple[str, ...] = ()
+    """The names of the controller's debug pages below `/debug/controllers/NAME`; its reconciler is a `Debuggable`."""
     replays: bool = False
     """Whether a replay runs the controller."""
     replayed_kinds: tuple[OwnedKind, ...] = ()

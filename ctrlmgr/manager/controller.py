@@ -145,6 +145,11 @@ class Controller:
         for watch in watches:
             self.watch(watch)
 
+    @property
+    def reconciler(self) -> Reconciler[Any]:
+        """The reconciler, which decides about keys."""
+        return self._reconciler
+
     def watch(self, watch: Watch) -> None:
         """Add a watch; the caller must do this before the watch's informer has synced."""
         self._watches.append(watch)

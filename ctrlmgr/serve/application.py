@@ -79,6 +79,7 @@ from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.review_resources import Reviews
+from ctrlmgr.server.pages.controller_debug import controller_debug_pages
 from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING, after_grace
 from ctrlmgr.server.pages.zpages import zpages
@@ -127,7 +128,7 @@ class Application(ServingProcess):
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
         parts = parts._replace(scheduler_plugins=SchedulerPlugins.union([app.scheduler for app in apps]))
-        made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
+        made = [] if self._role == API_ONLY else [*build(chosen.descriptors, parts)]
         self._metrics = [] if self._role == API_ONLY else [*_simulated_metrics(parts, front)]
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts), *self._metrics]
@@ -159,6 +160,7 @@ class Application(ServingProcess):
             backend.workers,
             more=more,
             mounts={"ui": page},
+            unlisted=controller_debug_pages(chosen.descriptors, made, backend.workers),
             remote=aggregator.discovery if aggregator is not None else None,
             schemas=aggregator.openapi if aggregator is not None else None,
             swaggers=aggregator.swaggers.in_order if aggregator is not None else tuple,

@@ -32,5 +32,6 @@ DESCRIPTOR = ControllerDescriptor(
     does="deletes objects whose owners were deleted; handles foreground and orphaning deletions",
     builder="ctrlmgr.controllers.garbage_collector.controller:build",
     options=Options,
+    debug_pages=("graph",),
 )
 """The declaration of the controller: its name and the function that builds it."""

@@ -39,6 +39,7 @@ from ctrlmgr.controllers.garbage_collector.decide import (
     is_waiting,
 )
 from ctrlmgr.controllers.garbage_collector.owner_graph import Graph, Item, Scope, is_irrelevant, references
+from ctrlmgr.controllers.garbage_collector.owner_graph_dump import dump
 from ctrlmgr.engine.deletion import ORPHAN
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
@@ -46,6 +47,7 @@ from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager.debug_page import DebugPage, Query
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +87,10 @@ class GarbageCollector:
         except NotFound:
             log.debug("object already deleted", key=str(key))
         return None
+
+    def debug_page(self, name: str, query: Query) -> DebugPage:
+        """Return the graph of owner references in DOT, or the parts of it that contain an object in `?uid=`."""
+        return DebugPage("text/vnd.graphviz", dump(self._graph, query.get("uid", ())))
 
     def affected(self, change: Change) -> Iterable[Key]:
         """Return the keys of all objects that a change may affect; the graph must already contain the change."""

@@ -178,6 +178,11 @@ class Graph:
             dependents = self._dependents.get(uid)
             return tuple(dependents.items) if dependents is not None else ()
 
+    def edges(self) -> dict[str, tuple[Item, ...]]:
+        """Return the places of the dependents of every owner, by the owner's uid."""
+        with self._lock:
+            return {uid: tuple(dependents.items) for uid, dependents in self._dependents.items()}
+
     def referring(self, kinds: Collection[tuple[str, str]]) -> Sequence[Item]:
         """Return the places of the objects that refer to an owner of one of these kinds, by (apiVersion, kind)."""
         with self._lock:

@@ -60,6 +60,7 @@ class Pages:
         server_address: str = "",
         more: Mapping[str, Page] | None = None,
         mounts: Mapping[str, Page] | None = None,
+        unlisted: Mapping[str, Page] | None = None,
         remote: RemoteVersions | None = None,
         schemas: RemoteSchemas | None = None,
         swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
@@ -67,6 +68,7 @@ class Pages:
         """Create the pages: health endpoints, the metrics of `registry`, and documents about `kinds`.
 
         `more` maps further URL paths to pages; `mounts` maps NAME to a page for all paths below `/NAME`.
+        `unlisted` maps further URL paths to pages that the index of paths does not list.
         `server_address` is the address in discovery documents. `remote` contains the versions of extension servers, and
         `schemas` their OpenAPI documents; `swaggers` returns their OpenAPI v2 documents.
         """
@@ -80,6 +82,7 @@ class Pages:
         self._version = version_document()
         self._more = more or {}
         self._mounts = mounts or {}
+        self._unlisted = unlisted or {}
 
     async def answer(self, request: Request) -> Response:
         """Return the response to a request that is not for a resource.
@@ -108,7 +111,7 @@ class Pages:
                 return await self._discovered(request)
             case (name, *_) if name in self._mounts:
                 return await self._mounts[name](request)
-        page = self._more.get(location.path)
+        page = self._more.get(location.path) or self._unlisted.get(location.path)
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
     def not_found(self, location: Location) -> Response:
