@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ctrlmgr import App
-from ctrlmgr.controllers import device_taint_eviction, job, ttl
+from ctrlmgr.controllers import device_taint_eviction, job, registry, ttl
 from ctrlmgr.controllers import horizontal_pod_autoscaler as autoscaler
 from ctrlmgr.controllers.gated_controllers import with_gates_on, with_served_kinds
 from ctrlmgr.engine.features import gates
@@ -29,6 +29,11 @@ def test_a_controller_whose_apis_are_disabled_is_reported_and_does_not_run() -> 
         found = [*with_served_kinds([job.DESCRIPTOR, ttl.DESCRIPTOR], kinds)]
     assert found == [ttl.DESCRIPTOR]
     assert [(line["controller"], line["missing_apis"]) for line in lines] == [("job-controller", ["jobs.batch"])]
+
+
+def test_each_controller_runs_with_the_default_apis() -> None:
+    kinds = builtin_kinds()
+    assert [*with_served_kinds(registry.ALL, kinds)] == registry.ALL
 
 
 def test_a_controller_runs_with_the_newest_version_of_its_api_disabled() -> None:
