@@ -23,8 +23,17 @@ from ctrlmgr.scheduling.dynamic_resources import (
     PLUGIN,
     Devices,
 )
+from ctrlmgr.scheduling.extenders import (
+    NO_CANDIDATE,
+    Extender,
+    ExtenderError,
+    extender_scores,
+    passing,
+    plugin_of,
+    remaining_candidates,
+)
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
-from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
+from ctrlmgr.scheduling.preemption import Budget, Preemption, candidates, pick
 from ctrlmgr.scheduling.profile import DEFAULT, Profile
 from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.scores import Scores, score
@@ -90,10 +99,11 @@ def decide(
     devices: Devices = NO_DEVICES,
     default_selector: Selector | None = None,
     profile: Profile = DEFAULT,
+    extenders: Sequence[Extender] = (),
     start: int = 0,
     offset: int = 0,
 ) -> Decision:
-    """Return the decision about a pod.
+    """Return the decision about a pod; `extenders` are those that are interested in the pod.
 
     `start` is the index of the first node to check for feasibility, and `offset` that of the first node to check for
     preemption.
@@ -111,9 +121,11 @@ def decide(
     names = named_nodes(pod) if "NodeAffinity" in profile.filters else None
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
     try:
-        feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
+        feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start, extenders)
     except PluginError as error:
         return _failed(error, start)
+    except ExtenderError as error:
+        return Decision(message=str(error), reason=FAILED, next_start=start)
     except AllocationError as error:
         message = f'running "{PLUGIN}" filter plugin: {error}'
         return Decision(message=message, plugins=frozenset([PLUGIN]), reason=FAILED, next_start=start)
@@ -122,10 +134,13 @@ def decide(
             return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
         try:
             scores = score(pod, feasible, cluster, filters.busy, spread, profile)
+            scores.add(extender_scores(extenders, [node.name for node in feasible]))
         except PluginError as error:
             return _failed(error, next_start)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
-    found = _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
+    found = _unschedulable(
+        filters, cluster, refusals, budgets, extenders, next_start, offset, limited=names is not None
+    )
     if profile.deallocates:
         found.deallocation = _deallocation(devices, cluster, refusals)
     return found
@@ -142,13 +157,30 @@ def _deallocation(devices: Devices, cluster: Cluster, refusals: Mapping[str, Ref
 
 
 def _feasible(
-    filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int
+    filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int, extenders: Sequence[Extender]
 ) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
     """Return the feasible nodes, the refusals of other nodes, and the index at which the next decision begins."""
-    refusals: dict[str, Refusal] = {}
+    if _accepts_nominated(filters, cluster, extenders):
+        return [cluster.nodes[filters.pod.nominated]], {}, start
+    feasible, refusals, next_start = _passing_filters(filters, cluster, nodes, start)
+    return passing(extenders, feasible, refusals) if extenders else feasible, refusals, next_start
+
+
+def _accepts_nominated(filters: Filters, cluster: Cluster, extenders: Sequence[Extender]) -> bool:
+    """Return whether the node for which the pod is nominated is feasible."""
     meant = cluster.nodes.get(filters.pod.nominated) if filters.pod.nominated else None
-    if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:
-        return [meant], refusals, start
+    if meant is None or with_nominated(filters, meant, cluster.nominated.get(meant.name)) is not None:
+        return False
+    try:
+        return bool(passing(extenders, [meant], {}))
+    except ExtenderError:
+        return False
+
+
+def _passing_filters(
+    filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int
+) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
+    refusals: dict[str, Refusal] = {}
     feasible: list[NodeInfo] = []
     enough_nodes, count = enough(len(nodes), filters.profile.percentage), len(nodes)
     at = start % count if count else 0
@@ -174,6 +206,7 @@ def _unschedulable(
     cluster: Cluster,
     refusals: dict[str, Refusal],
     budgets: Sequence[Budget],
+    extenders: Sequence[Extender],
     next_start: int,
     offset: int,
     *,
@@ -184,14 +217,34 @@ def _unschedulable(
     reasons = histogram(refusals.values(), count - len(refusals) if limited else 0, unnamed)
     message = f"0/{count} nodes are available: {', '.join(reasons)}." if reasons else f"0/{count} nodes are available:"
     profile = filters.profile
-    preemption = preempt(filters, cluster, refusals, budgets, offset) if profile.preempts else Preemption(None)
     after = [_about_claims(filters.devices, cluster, refusals)] if profile.deallocates else []
+    try:
+        preemption = _preemption(filters, cluster, refusals, budgets, extenders, offset)
+    except ExtenderError as error:
+        preemption, after = Preemption(None, str(error)), []
     if preemption.message:
         after.append(f"preemption: {preemption.message}")
-    plugins = {each.plugin for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
+    plugins = {plugin_of(each) for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
     if preemption.candidate is None and after:
         message = f"{message} {', '.join(after)}"
     return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start=next_start)
+
+
+def _preemption(
+    filters: Filters,
+    cluster: Cluster,
+    refusals: Mapping[str, Refusal],
+    budgets: Sequence[Budget],
+    extenders: Sequence[Extender],
+    offset: int,
+) -> Preemption:
+    if not filters.profile.preempts:
+        return Preemption(None)
+    found = candidates(filters, cluster, refusals, budgets, offset)
+    if isinstance(found, Preemption):
+        return found
+    left = remaining_candidates(extenders, found, cluster.nodes)
+    return Preemption(pick(left)) if left else Preemption(None, NO_CANDIDATE)
 
 
 def _about_claims(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:

@@ -164,7 +164,17 @@ class _Latest(str):
 def preempt(
     filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
 ) -> Preemption:
-    """Return the preemption for a pod that fits on no node.
+    """Return the preemption for a pod that fits on no node; see `candidates` for the arguments."""
+    found = candidates(filters, cluster, refusals, budgets, offset)
+    return found if isinstance(found, Preemption) else Preemption(pick(found))
+
+
+def candidates(
+    filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
+) -> list[Candidate] | Preemption:
+    """Return the candidate nodes for a pod that fits on no node, those without violated budgets first.
+
+    If there is no candidate, return the reason.
 
     `refusals` are the refusals of all checked nodes; `offset` is the index of the first node to check for preemption.
     """
@@ -188,7 +198,7 @@ def preempt(
                 break
     if found:
         sound = [each for each in found if not each.violations]
-        return Preemption(pick([*sound, *(each for each in found if each.violations)]))
+        return [*sound, *(each for each in found if each.violations)]
     return Preemption(None, _vain(vain, len(cluster.nodes)), clears=True)
 
 

@@ -42,6 +42,12 @@ class Scores:
         self._given = given or {}
         self._weights = weights
 
+    def add(self, more: Mapping[str, tuple[int, Sequence[int]]]) -> None:
+        """Add the scores of extenders: the weight of each, and its scores in the order of the nodes."""
+        if more:
+            self._given = {**self._given, **{name: scores for name, (_, scores) in more.items()}}
+            self._weights = {**self._weights, **{name: weight for name, (weight, _) in more.items()}}
+
     def of(self, name: str) -> dict[str, int]:
         """Return the weighted score of each plugin for a node."""
         at = self._names.index(name)

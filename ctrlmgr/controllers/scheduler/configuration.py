@@ -8,7 +8,7 @@ have no effect: `clientConnection`, `leaderElection`, `parallelism`, `enableProf
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, Final
@@ -16,6 +16,12 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required
+from ctrlmgr.controllers.scheduler.extender_calls import ExtenderSettings
+from ctrlmgr.controllers.scheduler.extender_configuration import (
+    ExtenderFields,
+    extender_settings,
+    validate_extenders,
+)
 from ctrlmgr.controllers.scheduler.plugin_arguments import ARGUMENTS
 from ctrlmgr.controllers.scheduler.profile_plugins import Plugins, resolved
 from ctrlmgr.errors import SettingsError
@@ -39,6 +45,7 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 class _Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     profiles: tuple[_Profile, ...] = ()
+    extenders: tuple[ExtenderFields, ...] = ()
     percentage_of_nodes_to_score: int | None = None
     parallelism: int = 16
     pod_initial_backoff_seconds: int = 1
@@ -58,6 +65,8 @@ class Configuration:
     first_backoff: int = 1
     longest_backoff: int = 10
     """The shortest and the longest time that a pod waits after a failed attempt, in seconds."""
+    extenders: tuple[ExtenderSettings, ...] = ()
+    """The extenders, the ignorable ones last."""
 
 
 def read_configuration(file: File) -> Configuration:
@@ -74,7 +83,23 @@ def read_configuration(file: File) -> Configuration:
     if errors:
         messages = [f"{each.field}: {each.message}" for each in errors]
         raise SettingsError(f"{file}: {messages[0] if len(messages) == 1 else '[' + ', '.join(messages) + ']'}")
-    return Configuration(profiles, given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds)
+    ignored = frozenset(
+        each.name for one in given.extenders for each in one.managed_resources if each.ignored_by_scheduler
+    )
+    if ignored:
+        profiles = tuple(replace(each, ignored_resources=ignored) for each in profiles)
+    seconds = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
+    return Configuration(profiles, *seconds, _extenders(document, given.extenders))
+
+
+def _extenders(document: Document, given: Sequence[ExtenderFields]) -> tuple[ExtenderSettings, ...]:
+    found = []
+    for index, each in enumerate(given):
+        try:
+            found.append(extender_settings(each, document.file.parent))
+        except (ValueError, OSError) as error:
+            raise document.refuse(f"extender {each.url_prefix}: {error}", "extenders", index) from error
+    return tuple(sorted(found, key=lambda each: each.is_ignorable))
 
 
 def _general(given: _Configuration) -> Iterator[FieldError]:
@@ -94,6 +119,7 @@ def _general(given: _Configuration) -> Iterator[FieldError]:
     if longest < first:
         problem = "must be greater than or equal to PodInitialBackoffSeconds"
         yield invalid(Path("podMaxBackoffSeconds"), longest, problem)
+    yield from validate_extenders(given.extenders, Path("extenders"))
 
 
 def _percentage(value: int | None, path: Path) -> Iterator[FieldError]:

@@ -21,38 +21,39 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Revision
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
-from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import claim_reference, index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
-from ctrlmgr.controllers.scheduler.preemption_writes import PreemptionWrites, scheduler_of
+from ctrlmgr.controllers.scheduler.extender_calls import PodExtender
+from ctrlmgr.controllers.scheduler.preemption_writes import scheduler_of
+from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, Waiting
-from ctrlmgr.controllers.workloads.status_conditions import condition_of
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
-from ctrlmgr.kinds.core.core_event import NOTE_LENGTH
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.awaited_volumes import AwaitedVolumes, progress
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
 from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
+from ctrlmgr.scheduling.extenders import Extender, ExtenderError
 from ctrlmgr.scheduling.profile import Profile
 from ctrlmgr.scheduling.structured.tainting_rules import DEVICE_TAINT_RULES
 from ctrlmgr.scheduling.structured.tainting_rules import GATE as RULES_GATE
@@ -69,10 +70,6 @@ _WORKERS: Final = 8
 """The maximum number of concurrent bindings."""
 
 
-_CUT: Final = " ..."
-"""The ending of a message that was truncated."""
-
-
 class _Awaiting(NamedTuple):
     """A pod that waits for its volumes, and its binding."""
 
@@ -86,6 +83,7 @@ class Scheduler:
     def __init__(
         self,
         pods: Lister,
+        nodes: Lister,
         watched: Sequence[Lister],
         surroundings: DecisionInputs,
         recorder: Callable[[str], Recorder],
@@ -107,7 +105,8 @@ class Scheduler:
         self.waiting = self._queue()
         self.wake: Wake = lambda key, seconds, revisions: None
         self._pods = pods
-        self._victims = PreemptionWrites(pods, self._recorders, clock)
+        self._nodes = nodes
+        self._refusals = RefusalWrites(pods, surroundings.devices, self._recorders, clock)
         self._surroundings = surroundings
         self._clock = clock
         self._random = random
@@ -208,15 +207,17 @@ class Scheduler:
         awaited = self._stop_awaiting(entry.pod.key)
         if awaited is not None:
             return self._bound_volumes(awaited, client)
-        decision = self.decision(entry.pod)
+        decision = self.decision(entry.pod, self._extenders(pod, client))
         self._start = decision.next_start
         if decision.best:
             return self._reserve(entry, pod, self._random.choice(decision.best))
         try:
-            self._refuse(pod, decision, client)
+            self._refusals.write(pod, decision, self.world.cluster, client)
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
             raise
+        if decision.reason == FAILED and not decision.plugins:
+            return self.waiting.retry(entry, self._clock.monotonic())
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
     def _reserve(self, entry: Entry, pod: Object, node: str) -> Binding:
@@ -256,10 +257,19 @@ class Scheduler:
             return awaited.binding.written()
         self._withdraw(awaited.binding, client)
         plugins = frozenset(["VolumeBinding"])
-        self._refuse(awaited.binding.pod, Decision(message=found.problem, plugins=plugins, reason=FAILED), client)
+        decision = Decision(message=found.problem, plugins=plugins, reason=FAILED)
+        self._refusals.write(awaited.binding.pod, decision, self.world.cluster, client)
         return self.waiting.retry(entry, self._clock.monotonic())
 
-    def decision(self, pod: PodInfo) -> Decision:
+    def _extenders(self, pod: Object, client: EngineClient) -> list[PodExtender]:
+        """Return the extenders that are interested in a pod."""
+        return [
+            PodExtender(each, pod, self._nodes, self._pods, client.call)
+            for each in self._configuration.extenders
+            if each.is_interested(pod)
+        ]
+
+    def decision(self, pod: PodInfo, extenders: Sequence[Extender] = ()) -> Decision:
         """Return the decision about a pod in the current state of the cluster."""
         around = self._surroundings
         nodes = len(self.world.cluster.nodes)
@@ -271,6 +281,7 @@ class Scheduler:
             devices=around.devices.of(pod),
             default_selector=None if pod.spread else around.default_selector(pod),
             profile=self._profiles[pod.view.spec.scheduler_name],
+            extenders=extenders,
             start=self._start,
             offset=self._random.randrange(nodes) if nodes else 0,
         )
@@ -293,7 +304,13 @@ class Scheduler:
                     found = self._bound_volumes(awaited, client)
                 if not isinstance(found, Binding):
                     return found
-            client.bind(pod, node)
+            self._write_binding(pod, node, client)
+        except ExtenderError as error:
+            with self._deciding:
+                self._withdraw(binding, client)
+                decision = Decision(message=str(error), reason=FAILED)
+                self._refusals.write(pod, decision, self.world.cluster, client)
+                return self.waiting.retry(entry, self._clock.monotonic())
         except CtrlmgrError as error:
             with self._deciding:
                 self._withdraw(binding, client)
@@ -308,60 +325,22 @@ class Scheduler:
         self._recorders[scheduler_of(pod)].event(pod, NORMAL, "Scheduled", message, action="Binding")
         return None
 
+    def _write_binding(self, pod: Object, node: str, client: EngineClient) -> None:
+        """Bind a pod, by an extender if one binds pods."""
+        for each in self._extenders(pod, client):
+            if not each.binds:
+                continue
+            try:
+                return each.bind(node)
+            except ExtenderError as error:
+                if not each.is_ignorable:
+                    raise
+                log.info("skipping extender", extender=each.name, error=str(error))
+        return client.bind(pod, node)
+
     def _withdraw(self, binding: Binding, client: EngineClient) -> None:
         self.world.withdraw(binding.entry.pod.key)
         self._bindings.release(binding, client)
-
-    # Methods that handle a pod for which no node is suitable.
-
-    def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
-        candidate = decision.preemption.candidate if decision.preemption is not None else None
-        if candidate is not None:
-            self._victims.make_room(candidate, pod, self.world.cluster, client)
-            self.world.cluster.nominate(PodInfo.of(pod), candidate.node)
-        elif decision.nominated == "":
-            self.world.cluster.drop_nomination(pod.key)
-        if decision.deallocation is not None:
-            self._surroundings.devices.deallocate(decision.deallocation, client)
-        self._recorders[scheduler_of(pod)].event(
-            pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling"
-        )
-        self._tell_status(pod, decision, client)
-
-    def _tell_status(self, pod: Object, decision: Decision, client: EngineClient) -> None:
-        fields = pod.to_dict()
-        status = fields.get("status") or {}
-        generation = fields["metadata"].get("generation", 0)
-        current = condition_of(status.get("conditions"), "PodScheduled")
-        condition: dict[str, Any] = {
-            "type": "PodScheduled",
-            "observedGeneration": generation,
-            "status": "False",
-            "lastProbeTime": None,
-            "lastTransitionTime": format_time_seconds(self._clock.now()),
-            "reason": decision.reason,
-            "message": decision.message,
-        }
-        if current is not None and current["status"] == "False":
-            condition["lastTransitionTime"] = current.get("lastTransitionTime") or condition["lastTransitionTime"]
-        patch: dict[str, Any] = {}
-        if current is None or {**current, **condition} != current:
-            patch["conditions"] = [condition]
-        if decision.nominated is not None and decision.nominated != status.get("nominatedNodeName", ""):
-            patch["nominatedNodeName"] = decision.nominated or None
-        if patch:
-            try:
-                client.patch(pod, {"metadata": {"uid": pod.uid}, "status": patch}, "status")
-            except NotFound:
-                log.debug("pod already deleted", pod=str(pod.key))
-
-
-def as_note(message: str) -> str:
-    """Return a message, truncated to the length limit of an Event (`truncateMessage`)."""
-    text = message.encode()
-    if len(text) <= NOTE_LENGTH:
-        return message
-    return text[: NOTE_LENGTH - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def _gated(profile: Profile) -> Profile:
@@ -386,6 +365,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     profiles = tuple(_gated(each).with_plugins(context.scheduler_plugins) for each in configuration.profiles)
     scheduler = Scheduler(
         informers.informer(PODS).lister,
+        informers.informer(NODES).lister,
         [each.lister for each in watched],
         DecisionInputs(lambda resource: informers.informer(resource).lister),
         lambda name: context.recorder(replace(DESCRIPTOR, component=name)),

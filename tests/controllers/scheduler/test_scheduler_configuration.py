@@ -165,7 +165,7 @@ def point(utilization: int, score: int) -> dict[str, int]:
             'profiles[1].schedulerName: Duplicate value: "profiles[0].schedulerName"',
         ),
         ({"profiles": [{"schedulerName": "a"}, {}]}, "profiles[1].schedulerName: Required value"),
-        ({"extenders": []}, "Object contains unknown field `extenders`"),
+        ({"extender": []}, "Object contains unknown field `extender`"),
         (
             {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Mine"}]}}}]},
             'creating profile for scheduler name "default-scheduler": FilterPlugin "Mine" does not exist',
