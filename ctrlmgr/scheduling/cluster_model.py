@@ -29,7 +29,7 @@ from ctrlmgr.scheduling.taints import Taint, Toleration
 from ctrlmgr.scheduling.volume_restrictions import Disk, disks_of
 
 ANY_ADDRESS: Final = "0.0.0.0"
-_ENDED: Final = ("Succeeded", "Failed")
+ENDED: Final = ("Succeeded", "Failed")
 _NO_TERMS: Final = TermsView()
 _ZONES: Final = (
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
@@ -78,7 +78,13 @@ class PodInfo:
     @property
     def has_ended(self) -> bool:
         """Return whether the pod has terminated, so that it no longer uses its node."""
-        return self.view.status.phase in _ENDED
+        return self.view.status.phase in ENDED
+
+    @property
+    def group(self) -> Key | None:
+        """Return the PodGroup to which the pod belongs, if any."""
+        group = self.view.spec.scheduling_group
+        return Key(self.namespace, group.pod_group_name) if group is not None else None
 
     @cached_property
     def kin(self) -> Kin:

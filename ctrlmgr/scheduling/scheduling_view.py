@@ -147,6 +147,12 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class GroupView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """v1 PodSchedulingGroup."""
+
+    pod_group_name: str = ""
+
+
 class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of a v1 PodSpec that scheduling uses."""
 
@@ -167,6 +173,7 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     scheduling_gates: list[Gate] | None = None
     volumes: list[VolumeView] | None = None
     resource_claims: list[PodClaimView] | None = None
+    scheduling_group: GroupView | None = None
 
 
 class ConditionView(msgspec.Struct, frozen=True, gc=False):

@@ -84,6 +84,8 @@ GATED_ROLES: Final = (
 )
 
 
+_READ, _WRITE = "get list watch", "create delete deletecollection patch update"
+
 GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
     "ClusterTrustBundle": {_NODE: (rule("get list watch", "certificates.k8s.io", "clustertrustbundles"),)},
     "DRADeviceTaintRules": {
@@ -92,6 +94,14 @@ GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
             rule("get list watch", "resource.k8s.io", "devicetaintrules"),
         ),
         "system:kube-scheduler": (rule("get list watch", "resource.k8s.io", "devicetaintrules"),),
+    },
+    "GenericWorkload": {
+        "system:aggregate-to-view": (rule(_READ, "scheduling.k8s.io", "podgroups podgroups/status workloads"),),
+        "system:aggregate-to-edit": (rule(_WRITE, "scheduling.k8s.io", "podgroups workloads"),),
+        "system:kube-scheduler": (
+            rule(_READ, "scheduling.k8s.io", "podgroups"),
+            rule("patch update", "scheduling.k8s.io", "podgroups/status"),
+        ),
     },
 }
 """The rules that a feature gate adds to roles, by the gate and by the name of the role."""

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
@@ -35,14 +35,17 @@ from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import claim_reference, index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
+from ctrlmgr.controllers.scheduler.awaiting_pods import AwaitingPod, AwaitingPods
 from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
-from ctrlmgr.controllers.scheduler.extender_calls import PodExtender
+from ctrlmgr.controllers.scheduler.extender_calls import Extenders
+from ctrlmgr.controllers.scheduler.group_cycle import GroupCycle
+from ctrlmgr.controllers.scheduler.pod_groups import WORKLOADS, PodGroups
 from ctrlmgr.controllers.scheduler.preemption_writes import scheduler_of
 from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
+from ctrlmgr.controllers.scheduler.scheduler_cache import POD_GROUPS, SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, Waiting
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import CtrlmgrError, NotFound
@@ -70,13 +73,6 @@ _WORKERS: Final = 8
 """The maximum number of concurrent bindings."""
 
 
-class _Awaiting(NamedTuple):
-    """A pod that waits for its volumes, and its binding."""
-
-    volumes: AwaitedVolumes
-    binding: Binding
-
-
 class Scheduler:
     """Reconciles the scheduler's keys; the module's docstring lists them."""
 
@@ -84,6 +80,7 @@ class Scheduler:
         self,
         pods: Lister,
         nodes: Lister,
+        groups: Lister | None,
         watched: Sequence[Lister],
         surroundings: DecisionInputs,
         recorder: Callable[[str], Recorder],
@@ -105,16 +102,20 @@ class Scheduler:
         self.waiting = self._queue()
         self.wake: Wake = lambda key, seconds, revisions: None
         self._pods = pods
-        self._nodes = nodes
+        self._extenders = Extenders(configuration.extenders, nodes, pods)
         self._refusals = RefusalWrites(pods, surroundings.devices, self._recorders, clock)
         self._surroundings = surroundings
         self._clock = clock
         self._random = random
         self._start = 0
         self._bindings = BindingWrites(surroundings, clock, random)
-        self._awaited: dict[Key, _Awaiting] = {}
-        # The pods that wait for the volume of a claim.
-        self._awaiting: dict[Key, set[Key]] = {}
+        self._groups = PodGroups(groups, self.world, clock)
+        self._group_cycle = GroupCycle(
+            self._groups, self.world, self._bindings, self._refusals, self._decision_of, random.choice
+        )
+        # Pods of groups that may be bound; the reconcile of the pod's key binds it.
+        self._permitted: dict[Key, Binding] = {}
+        self._awaited = AwaitingPods()
         # Held during a decision; guards the model of the cluster, the waiting pods and the random source.
         self._deciding = Lock()
 
@@ -122,7 +123,7 @@ class Scheduler:
         """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
         self.waiting = self._queue()
         self._awaited.clear()
-        self._awaiting.clear()
+        self._permitted.clear()
         self._surroundings.assumed.clear()
         self.world.restart()
         self._surroundings.devices.follow()
@@ -148,13 +149,15 @@ class Scheduler:
             self._catch_up()
             if key == _CHANGES:
                 return None
-            now = self._clock.monotonic()
-            seconds = self.waiting.seconds_until(key, now)
-            if seconds is None or seconds > 0:
-                return Result(requeue_after=seconds)
-            if self.waiting.must_wait(key, now):
-                return Result(requeue_after=0.0)
-            decided = self._decide(self.waiting.take(key), client)
+            decided: Binding | float | None = self._permitted.pop(key, None)
+            if decided is None:
+                now = self._clock.monotonic()
+                seconds = self.waiting.seconds_until(key, now)
+                if seconds is None or seconds > 0:
+                    return Result(requeue_after=seconds)
+                if self.waiting.must_wait(key, now):
+                    return Result(requeue_after=0.0)
+                decided = self._decide(self.waiting.take(key), client)
         if isinstance(decided, Binding):
             decided = self._bind(decided, client)
         return Result(requeue_after=decided) if decided is not None else None
@@ -164,9 +167,11 @@ class Scheduler:
         for seen in self.world.catch_up():
             if seen.gone is not None:
                 self.waiting.forget(seen.gone)
-                self._stop_awaiting(seen.gone)
+                self._awaited.pop(seen.gone)
             if seen.waiting is not None:
                 self._offer(seen.waiting, seen.revision)
+            if seen.group is not None:
+                self._offer_members(seen.group, seen.revision)
             if seen.change is not None:
                 self._note(seen.change, now)
             if seen.happening is not None:
@@ -178,7 +183,7 @@ class Scheduler:
         obj = change.object
         if obj.resource in (CLAIMS, VOLUMES):
             claim = obj.key if obj.resource == CLAIMS else claim_reference(obj)
-            for key in self._awaiting.get(claim, ()) if claim is not None else ():
+            for key in self._awaited.for_claim(claim):
                 self.waiting.volume_changed(key, now)
                 self.wake(key, 0.0, (change.revision,))
         if obj.resource.group == RESOURCE_CLAIMS.group:
@@ -189,11 +194,18 @@ class Scheduler:
 
     def _offer(self, pod: PodInfo, revision: Revision) -> None:
         """Queue a pod, unless it has scheduling gates or a missing resource claim."""
-        lacks = self._surroundings.devices.missing(pod)
+        lacks = self._surroundings.devices.missing(pod) or self._groups.missing(pod)
         if self.waiting.offer(pod, self._clock.monotonic(), lacks=lacks):
             self.wake(pod.key, 0.0, (revision,))
         elif lacks:
             log.debug("queueing pod failed", pod=str(pod.key), reason=lacks)
+
+    def _offer_members(self, group: Key, revision: Revision) -> None:
+        """Queue the pods of a PodGroup that waited for the group or for other pods."""
+        gated = [self.waiting.gated[each] for each in self.world.members.get(group, ()) if each in self.waiting.gated]
+        if gated and not self._groups.missing(gated[0]):
+            for pod in sorted(gated, key=lambda each: each.key):
+                self._offer(pod, revision)
 
     def _decide(self, entry: Entry, client: EngineClient) -> Binding | float | None:
         """Find a node for a pod, and bind the pod to it.
@@ -204,11 +216,13 @@ class Scheduler:
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
             return None
-        awaited = self._stop_awaiting(entry.pod.key)
+        awaited = self._awaited.pop(entry.pod.key)
         if awaited is not None:
             return self._bound_volumes(awaited, client)
-        decision = self.decision(entry.pod, self._extenders(pod, client))
-        self._start = decision.next_start
+        group = self._groups.of(entry.pod)
+        if group is not None:
+            return self._decide_group(group, entry, pod, client)
+        decision = self._decision_of(entry, pod, client)
         if decision.best:
             return self._reserve(entry, pod, self._random.choice(decision.best))
         try:
@@ -220,6 +234,34 @@ class Scheduler:
             return self.waiting.retry(entry, self._clock.monotonic())
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
+    def _decide_group(self, group: Key, entry: Entry, pod: Object, client: EngineClient) -> Binding | float | None:
+        """Decide about all waiting pods of a group; return the decision about the first pod."""
+        members = [(entry, pod)]
+        for key in self.world.members.get(group, ()):
+            other = self._pods.get(key)
+            if key == entry.pod.key or other is None or key not in self.waiting.entries or key in self._awaited:
+                continue
+            if other.uid == self.waiting.entries[key].pod.uid:
+                members.append((self.waiting.take(key), other))
+        members.sort(key=lambda each: each[0].order)
+        found = {each.entry.pod.key: each for each in self._group_cycle.run(group, members, client)}
+        now = self._clock.monotonic()
+        for each, _ in members:
+            if each.pod.key in found:
+                self.waiting.forget(each.pod.key)
+            else:
+                self.wake(each.pod.key, self.waiting.retry(each, now), ())
+        own = found.pop(entry.pod.key, None)
+        self._permitted.update(found)
+        for key in found:
+            self.wake(key, 0.0, ())
+        return own
+
+    def _decision_of(self, entry: Entry, pod: Object, client: EngineClient) -> Decision:
+        decision = self.decision(entry.pod, self._extenders.of(pod, client))
+        self._start = decision.next_start
+        return decision
+
     def _reserve(self, entry: Entry, pod: Object, node: str) -> Binding:
         try:
             binding = self._bindings.reserve(entry, pod, node, self.world.cluster.nodes[node].labels)
@@ -230,22 +272,12 @@ class Scheduler:
         self.waiting.forget(entry.pod.key)
         return binding
 
-    def _await(self, awaited: _Awaiting) -> float:
+    def _await(self, awaited: AwaitingPod) -> float:
         entry, now = awaited.binding.entry, self._clock.monotonic()
-        self._awaited[entry.pod.key] = awaited
-        for claim in awaited.binding.claims:
-            self._awaiting.setdefault(claim, set()).add(entry.pod.key)
+        self._awaited.put(awaited)
         return self.waiting.await_volumes(entry, awaited.volumes.until - now, now)
 
-    def _stop_awaiting(self, key: Key) -> _Awaiting | None:
-        awaited = self._awaited.pop(key, None)
-        for claim in awaited.binding.claims if awaited is not None else ():
-            self._awaiting[claim].discard(key)
-            if not self._awaiting[claim]:
-                del self._awaiting[claim]
-        return awaited
-
-    def _bound_volumes(self, awaited: _Awaiting, client: EngineClient) -> Binding | float | None:
+    def _bound_volumes(self, awaited: AwaitingPod, client: EngineClient) -> Binding | float | None:
         """Return the binding of a pod that was assigned to a node before, if its volumes are bound now."""
         entry, node = awaited.binding.entry, self.world.cluster.nodes.get(awaited.binding.node)
         labels = node.labels if node is not None else None
@@ -260,14 +292,6 @@ class Scheduler:
         decision = Decision(message=found.problem, plugins=plugins, reason=FAILED)
         self._refusals.write(awaited.binding.pod, decision, self.world.cluster, client)
         return self.waiting.retry(entry, self._clock.monotonic())
-
-    def _extenders(self, pod: Object, client: EngineClient) -> list[PodExtender]:
-        """Return the extenders that are interested in a pod."""
-        return [
-            PodExtender(each, pod, self._nodes, self._pods, client.call)
-            for each in self._configuration.extenders
-            if each.is_interested(pod)
-        ]
 
     def decision(self, pod: PodInfo, extenders: Sequence[Extender] = ()) -> Decision:
         """Return the decision about a pod in the current state of the cluster."""
@@ -300,11 +324,11 @@ class Scheduler:
                     self._catch_up()
                     seconds = self._profiles[scheduler_of(pod)].bind_timeout
                     until = self._clock.monotonic() + seconds
-                    awaited = _Awaiting(AwaitedVolumes(node, until, binding.provisioned), binding)
+                    awaited = AwaitingPod(AwaitedVolumes(node, until, binding.provisioned), binding)
                     found = self._bound_volumes(awaited, client)
                 if not isinstance(found, Binding):
                     return found
-            self._write_binding(pod, node, client)
+            self._extenders.bind(pod, node, client)
         except ExtenderError as error:
             with self._deciding:
                 self._withdraw(binding, client)
@@ -325,19 +349,6 @@ class Scheduler:
         self._recorders[scheduler_of(pod)].event(pod, NORMAL, "Scheduled", message, action="Binding")
         return None
 
-    def _write_binding(self, pod: Object, node: str, client: EngineClient) -> None:
-        """Bind a pod, by an extender if one binds pods."""
-        for each in self._extenders(pod, client):
-            if not each.binds:
-                continue
-            try:
-                return each.bind(node)
-            except ExtenderError as error:
-                if not each.is_ignorable:
-                    raise
-                log.info("skipping extender", extender=each.name, error=str(error))
-        return client.bind(pod, node)
-
     def _withdraw(self, binding: Binding, client: EngineClient) -> None:
         self.world.withdraw(binding.entry.pod.key)
         self._bindings.release(binding, client)
@@ -355,7 +366,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     informers = context.informers
     storage = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, VOLUME_ATTACHMENTS)
     devices = [RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES, *([DEVICE_TAINT_RULES] if is_on(RULES_GATE) else ())]
-    watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
+    groups = (POD_GROUPS,) if is_on(WORKLOADS) else ()
+    watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices, *groups)]
     index_by_possible_claims(informers.informer(VOLUMES))
     configuration = (
         read_configuration(Path(options.scheduler_config).expanduser())
@@ -366,6 +378,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         informers.informer(NODES).lister,
+        informers.informer(POD_GROUPS).lister if groups else None,
         [each.lister for each in watched],
         DecisionInputs(lambda resource: informers.informer(resource).lister),
         lambda name: context.recorder(replace(DESCRIPTOR, component=name)),

@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
+from ctrlmgr.client import EngineClient
 from ctrlmgr.engine.calls.call import Call, Credentials, Reply
 from ctrlmgr.golang.go_text import escape_html
 from ctrlmgr.informer import Lister
 from ctrlmgr.scheduling.extenders import ExtenderError, Filtered, Victims
 from ctrlmgr.scheduling.preemption import Candidate
+
+log = structlog.get_logger(__name__)
 
 _HEADERS: Final = {"Content-Type": "application/json"}
 
@@ -228,6 +232,37 @@ class PodExtender:
             return msgspec.convert(_fold(msgspec.json.decode(reply.body)), result)
         except msgspec.MsgspecError as error:
             raise ExtenderError(f"{verb} of extender {url}: {error}") from error
+
+
+class Extenders:
+    """The extenders of a configuration."""
+
+    def __init__(self, settings: Sequence[ExtenderSettings], nodes: Lister, pods: Lister) -> None:
+        """Create the extenders, which read nodes and pods from caches."""
+        self._settings = settings
+        self._nodes = nodes
+        self._pods = pods
+
+    def of(self, pod: Object, client: EngineClient) -> list[PodExtender]:
+        """Return the extenders that are interested in a pod, and call them with `client`."""
+        interested = (each for each in self._settings if each.is_interested(pod))
+        return [PodExtender(each, pod, self._nodes, self._pods, client.call) for each in interested]
+
+    def bind(self, pod: Object, node: str, client: EngineClient) -> None:
+        """Bind a pod, by the extender that binds pods or by a write.
+
+        Raises `ExtenderError`, and the errors of `client`.
+        """
+        for each in self.of(pod, client):
+            if not each.binds:
+                continue
+            try:
+                return each.bind(node)
+            except ExtenderError as error:
+                if not each.is_ignorable:
+                    raise
+                log.info("skipping extender", extender=each.name, error=str(error))
+        return client.bind(pod, node)
 
 
 def _fold(answer: Any) -> Any:

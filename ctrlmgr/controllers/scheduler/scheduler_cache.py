@@ -12,13 +12,15 @@ from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent
 from ctrlmgr.informer import Change
-from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.scheduling_view import decode_node
+from ctrlmgr.scheduling.cluster_model import ENDED, Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.scheduling_view import PodView, decode_node
+
+POD_GROUPS: Final = Resource("scheduling.k8s.io", "podgroups")
 
 
 class PodPlacement(NamedTuple):
@@ -38,6 +40,8 @@ class ChangeEffect(NamedTuple):
     """The key of a pod that no longer waits to be scheduled."""
     change: Change | None = None
     """The change of an object that is neither a pod nor a node nor a namespace."""
+    group: Key | None = None
+    """A PodGroup that was created, or to which a pod was added."""
     revision: int = 0
 
 
@@ -55,12 +59,15 @@ class SchedulerCache:
         # Pods on nodes that do not exist (yet), by the node's name.
         self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
         self.cluster = Cluster()
+        self.members: dict[Key, set[Key]] = {}
+        """The pods of each PodGroup that have not ended."""
 
     def restart(self) -> None:
         """Reset the model; after a reset, the caller must pass all existing objects to `note` again."""
         self._changes.clear()
         self._places.clear()
         self._elsewhere.clear()
+        self.members.clear()
         self.cluster = Cluster()
 
     def note(self, change: Change) -> None:
@@ -75,18 +82,45 @@ class SchedulerCache:
         pending.sort(key=_revision)  # After a restart, the queue contains existing objects and new changes.
         for change in pending:
             resource = change.object.resource
+            joined = self._membership(change) if resource == PODS else None
             if resource == PODS:
                 seen = self._pod(change)
             elif resource == NODES:
                 seen = self._node(change)
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
+            elif resource == POD_GROUPS:
+                joined = change.object.key
+                seen = _NOTHING
             elif resource.group == RESOURCE_CLAIMS.group:
                 seen = ChangeEffect(ClusterEvent.DEVICES, change=change)
             else:
                 seen = _storage(change)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
+            if joined is not None:
+                yield ChangeEffect(group=joined, revision=change.revision)
+
+    def placed_members(self, group: Key) -> int:
+        """Return how many pods of a PodGroup have a node, or are being bound to one."""
+        return sum(each in self._places for each in self.members.get(group, ()))
+
+    def _membership(self, change: Change) -> Key | None:
+        """Update the members of the pod's PodGroup; return the group if the pod is a new member."""
+        pod = change.object.view(PodView)
+        if pod.spec.scheduling_group is None:
+            return None
+        key = change.object.key
+        group = Key(key.namespace, pod.spec.scheduling_group.pod_group_name)
+        members = self.members.setdefault(group, set())
+        if change.new is None or pod.status.phase in ENDED:
+            members.discard(key)
+            if not members:
+                del self.members[group]
+            return None
+        is_new = key not in members
+        members.add(key)
+        return group if is_new else None
 
     def assume(self, pod: PodInfo, node: str) -> None:
         """Count a pod for the node to which it is being bound."""
