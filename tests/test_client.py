@@ -159,14 +159,14 @@ def stale(client: LogClient) -> Object:
     return read
 
 
-def gone(client: LogClient) -> Object:
+def deleted_pod(client: LogClient) -> Object:
     read = client.create(pod())
     client.delete(read)
     return read
 
 
 def replaced(client: LogClient) -> Object:
-    read = gone(client)
+    read = deleted_pod(client)
     client.create(pod())
     return read
 
@@ -176,7 +176,7 @@ def replaced(client: LogClient) -> Object:
     ("make", "error", "actual"),
     [
         pytest.param(stale, Conflict, 2, id="it has changed since"),
-        pytest.param(gone, NotFound, None, id="it has been deleted since"),
+        pytest.param(deleted_pod, NotFound, None, id="it has been deleted since"),
         pytest.param(replaced, Conflict, 3, id="another has taken its name since"),
         pytest.param(lambda client: pod(), NotFound, None, id="it never was"),
     ],

@@ -72,7 +72,7 @@ def labels_it(call: Call) -> Reply:
     return Reply(200, "application/json", json.dumps(review).encode())
 
 
-def told(url: str, name: str, resource: Resource = CONFIGMAPS, namespace: str = "shop") -> list[str]:
+def why_lines(url: str, name: str, resource: Resource = CONFIGMAPS, namespace: str = "shop") -> list[str]:
     with open_database(url) as database:
         newest = causes.newest_event(database, resource, Key(namespace, name), until=1_000_000)
         return [click.unstyle(line) for line in trees.causes(causes.why(database, newest))]
@@ -94,7 +94,7 @@ def test_why_shows_the_author_of_a_change_with_its_cause(log: EventLog, url: str
     assert stage.send("POST", MAPS, {"metadata": {"name": "big", "labels": {"size": "big"}}}).code == 201
     assert stage.send("POST", MAPS, {"metadata": {"name": "small", "labels": {"size": "small"}}}).code == 201
     log.flush()
-    plain, big, small = (told(url, name) for name in ("plain", "big", "small"))
+    plain, big, small = (why_lines(url, name) for name in ("plain", "big", "small"))
     assert "changed during admission by webhook label.example.com of labels" in plain[1]
     assert "mutatingwebhookconfigurations.admissionregistration.k8s.io labels" in plain[2]
     assert "changed during admission by plugin sized" in big[1]
@@ -109,11 +109,14 @@ def test_why_names_built_in_plugins(log: EventLog, url: str) -> None:
         assert stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
     assert stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n"}}).code == 201
     log.flush()
-    pods = [told(url, name, Resource("", "pods")) for name in ("a", "b")]
+    pods = [why_lines(url, name, Resource("", "pods")) for name in ("a", "b")]
     assert [each[1] for each in pods] == [
         "└─ changed during admission by plugin Priority, plugin DefaultTolerationSeconds"
     ] * 2
-    assert told(url, "n", Resource("", "nodes"), "")[1] == "└─ changed during admission by plugin TaintNodesByCondition"
+    assert (
+        why_lines(url, "n", Resource("", "nodes"), "")[1]
+        == "└─ changed during admission by plugin TaintNodesByCondition"
+    )
     with open_database(url) as database:
         rows = database.query("SELECT key, outcome FROM reconciles ORDER BY key").rows
     assert [tuple(row) for row in rows] == [
@@ -162,8 +165,8 @@ def test_a_reconcile_names_the_plugins_that_changed_its_objects() -> None:
     stage.log_client.create(Object.from_dict({"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}))
     ended = worked(stage)
     assert ended.outcome is not None
-    told = "changed during admission by plugin Priority, plugin DefaultTolerationSeconds"
-    assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", told)
+    why_lines = "changed during admission by plugin Priority, plugin DefaultTolerationSeconds"
+    assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", why_lines)
 
 
 class PodCreator:

@@ -28,7 +28,7 @@ class ReceivedRequest:
         self.raw_headers = HeaderLines([(b"user-agent", b'kubectl "x"'), (b"x-forwarded-for", b"192.0.2.1")])
 
 
-def told(
+def stage_event(
     id: str = "one",
     level: Level = Level.REQUEST_RESPONSE,
     stage: Stage = Stage.RESPONSE_COMPLETE,

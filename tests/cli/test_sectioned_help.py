@@ -22,14 +22,14 @@ def described(text: str) -> list[str]:
     return re.findall(r"^  (?:-[hv], )?(--[\w-]+)", text, re.MULTILINE)
 
 
-def asked(*arguments: str) -> str:
+def help_output(*arguments: str) -> str:
     finished = CliRunner().invoke(ctrlmgr, ["serve", *arguments])
     assert finished.exit_code == 0
     return finished.output
 
 
 def test_help_describes_common_options_and_names_the_others() -> None:
-    text = asked("--help")
+    text = help_output("--help")
     assert described(text) == [*USUAL, "--help-all", "--help"]
     more = len(serve.params) + 1 - len(USUAL) - 2  # click adds --help
     assert text.endswith(f"There are {more} more options: see --help-all.\n")
@@ -37,7 +37,7 @@ def test_help_describes_common_options_and_names_the_others() -> None:
 
 def in_sections() -> dict[str, list[str]]:
     """Return the flags that `--help-all` describes, by the titles of their sections."""
-    sections = re.split(r"^(\S.*):$", asked("--help-all"), flags=re.MULTILINE)
+    sections = re.split(r"^(\S.*):$", help_output("--help-all"), flags=re.MULTILINE)
     return dict(zip(sections[1::2], map(described, sections[2::2]), strict=True))
 
 
@@ -70,7 +70,7 @@ def test_help_all_fits_the_terminal(columns: int) -> None:
 
 
 def test_help_all_describes_defaults() -> None:
-    text = " ".join(asked("--help-all").split())
+    text = " ".join(help_output("--help-all").split())
     assert "The address on which `serve` listens, with TLS. (default 127.0.0.1:6443)" in text
     assert "(default *)" in text
     assert '(default "lease")' in text

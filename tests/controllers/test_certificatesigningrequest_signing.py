@@ -66,7 +66,7 @@ def request(whose: x509.Name, *names: x509.GeneralName, key: ec.EllipticCurvePri
 NODE = subject("system:node:n1", ["system:nodes"])
 
 
-def asked(signer: str, wanted: str, usages: Sequence[str], seconds: int | None = None) -> dict[str, Any]:
+def signing_request(signer: str, wanted: str, usages: Sequence[str], seconds: int | None = None) -> dict[str, Any]:
     spec = {"signerName": signer, "request": wanted, "usages": list(usages)}
     return {"metadata": {"name": "one"}, "spec": {**spec, **({"expirationSeconds": seconds} if seconds else {})}}
 
@@ -88,8 +88,8 @@ class SigningStage(WorkedStage):
         answer = self.send("PUT", f"{CSRS}/{name}/approval", {**found, "status": {"conditions": [condition]}})
         assert answer.code == 200, answer.body
 
-    def signed(self, asked: dict[str, Any], *, of_old: bool = False) -> x509.Certificate:
-        self.create(CSRS, asked)
+    def signed(self, signing_request: dict[str, Any], *, of_old: bool = False) -> x509.Certificate:
+        self.create(CSRS, signing_request)
         if of_old:
             self._age()
         self.approve()
@@ -108,8 +108,8 @@ class SigningStage(WorkedStage):
         proposal = Proposal(EventType.MODIFIED, Object.from_dict(fields), made.revision)
         self.log.append([proposal], author=Author("somebody"))
 
-    def failure(self, asked: dict[str, Any]) -> str:
-        self.create(CSRS, asked)
+    def failure(self, signing_request: dict[str, Any]) -> str:
+        self.create(CSRS, signing_request)
         self.approve()
         self.work()
         status = self.send("GET", f"{CSRS}/one").body["status"]
@@ -129,7 +129,7 @@ def seconds_of(certificate: x509.Certificate) -> float:
 
 
 def test_an_issued_certificate_authenticates_its_subject(stage: SigningStage) -> None:
-    carol = stage.signed(asked(CLIENT_SIGNER, request(subject("carol", ["qa", "developers"])), CLIENT))
+    carol = stage.signed(signing_request(CLIENT_SIGNER, request(subject("carol", ["qa", "developers"])), CLIENT))
     now = stage.clock.now() / 1_000_000
     leaf = vouch([carol.public_bytes(Encoding.DER)], [stage.root.certificate], now).leaf
     user = certificate_user(leaf)
@@ -139,20 +139,20 @@ def test_an_issued_certificate_authenticates_its_subject(stage: SigningStage) ->
 
 
 def test_an_unapproved_request_is_not_signed(stage: SigningStage) -> None:
-    stage.create(CSRS, asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
+    stage.create(CSRS, signing_request(CLIENT_SIGNER, request(subject("carol")), CLIENT))
     stage.work()
     assert stage.written() == []
 
 
 def test_requests_for_other_signers_are_ignored(stage: SigningStage) -> None:
-    stage.create(CSRS, asked("example.com/own", request(subject("carol")), CLIENT))
+    stage.create(CSRS, signing_request("example.com/own", request(subject("carol")), CLIENT))
     stage.approve()
     stage.work()
     assert stage.written() == []
 
 
 def test_a_request_is_signed_once(stage: SigningStage) -> None:
-    stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
+    stage.signed(signing_request(CLIENT_SIGNER, request(subject("carol")), CLIENT))
     stage.patch(f"{CSRS}/one", {"metadata": {"labels": {"a": "b"}}})
     stage.work()
     assert len(stage.written()) == 1
@@ -162,7 +162,7 @@ def test_a_request_is_signed_once(stage: SigningStage) -> None:
     ("asked_for", "lasts"), [(None, YEAR), (600, 900), (3600, 3900), (8 * 3600, 8 * 3600), (2 * YEAR, YEAR)]
 )
 def test_the_requested_duration_is_used_within_limits(stage: SigningStage, asked_for: int | None, lasts: int) -> None:
-    certificate = stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT, asked_for))
+    certificate = stage.signed(signing_request(CLIENT_SIGNER, request(subject("carol")), CLIENT, asked_for))
     assert seconds_of(certificate) == lasts
     assert certificate.not_valid_before_utc.timestamp() == stage.clock.now() // 1_000_000 - 300
 
@@ -171,13 +171,13 @@ def test_a_certificate_never_outlives_its_authority() -> None:
     ends = datetime.fromtimestamp(SigningStage().clock.now() // 1_000_000, UTC) + timedelta(hours=1)
     root = make(subject("short"), is_authority=True, begins=ends - timedelta(days=9), ends=ends)
     stage = SigningStage(root)
-    assert stage.signed(asked(CLIENT_SIGNER, request(subject("carol")), CLIENT)).not_valid_after_utc == ends
+    assert stage.signed(signing_request(CLIENT_SIGNER, request(subject("carol")), CLIENT)).not_valid_after_utc == ends
 
 
 def test_an_expired_authority_signs_nothing() -> None:
     ends = datetime.fromtimestamp(SigningStage().clock.now() // 1_000_000, UTC) - timedelta(hours=1)
     stage = SigningStage(make(subject("over"), is_authority=True, begins=ends - timedelta(days=9), ends=ends))
-    stage.create(CSRS, asked(CLIENT_SIGNER, request(subject("carol")), CLIENT))
+    stage.create(CSRS, signing_request(CLIENT_SIGNER, request(subject("carol")), CLIENT))
     stage.approve()
     stage.hear()
     stage.controller.process_next(timeout=0)
@@ -186,7 +186,7 @@ def test_an_expired_authority_signs_nothing() -> None:
 
 def test_the_signer_determines_the_extensions(stage: SigningStage) -> None:
     names = [x509.DNSName("n1.example.com"), x509.IPAddress(ip_address("192.0.2.1"))]
-    certificate = stage.signed(asked(KUBELET_SERVING_SIGNER, request(NODE, *names), SERVING))
+    certificate = stage.signed(signing_request(KUBELET_SERVING_SIGNER, request(NODE, *names), SERVING))
     found = {each.oid: each for each in certificate.extensions}
     assert len(found) == 5
     usage = certificate.extensions.get_extension_for_class(x509.KeyUsage)
@@ -204,7 +204,7 @@ def test_csr_cannot_request_an_authority_or_a_uid(stage: SigningStage) -> None:
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject("carol", (), ["another's uid"]))
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     wanted = b64encode(builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM)).decode()
-    certificate = stage.signed(asked(CLIENT_SIGNER, wanted, CLIENT), of_old=True)
+    certificate = stage.signed(signing_request(CLIENT_SIGNER, wanted, CLIENT), of_old=True)
     assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert certificate.subject.get_attributes_for_oid(UID_OID) == []
     assert certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "carol"
@@ -248,7 +248,7 @@ def test_csr_cannot_request_an_authority_or_a_uid(stage: SigningStage) -> None:
 def test_a_request_that_the_signer_refuses_fails_with_a_reason(
     stage: SigningStage, signer: str, wanted: str, usages: list[str], reason: str
 ) -> None:
-    assert stage.failure(asked(signer, wanted, usages)).startswith(reason)
+    assert stage.failure(signing_request(signer, wanted, usages)).startswith(reason)
 
 
 def test_the_legacy_signer_signs_anything() -> None:
@@ -289,7 +289,7 @@ class ApprovingStage(WorkedStage):
     def ask(self, who: str, signer: str = KUBELET_CLIENT_SIGNER, whose: x509.Name = NODE) -> None:
         head = {"kind": "CertificateSigningRequest", "apiVersion": "certificates.k8s.io/v1"}
         client = EngineClient(self.engine, self._run, Requester(who))
-        client.create(Object.from_dict({**head, **asked(signer, request(whose), CLIENT)}))
+        client.create(Object.from_dict({**head, **signing_request(signer, request(whose), CLIENT)}))
         self.work()
 
     @property
@@ -340,7 +340,7 @@ def test_other_requests_are_not_approved(signer: str, whose: x509.Name) -> None:
 class CleaningStage(WorkedStage):
     def __init__(self) -> None:
         super().__init__(lambda stage: csr_cleaner.build(StageContext(stage), NoOptions()))
-        self.create(CSRS, asked(CLIENT_SIGNER, request(subject("a")), CLIENT))
+        self.create(CSRS, signing_request(CLIENT_SIGNER, request(subject("a")), CLIENT))
 
     def decide(self, type_: str) -> None:
         found = self.send("GET", f"{CSRS}/one").body

@@ -45,7 +45,7 @@ def serve(stage: WorkedStage, name: str, address: str) -> None:
     stage.create(SERVICES, {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], "clusterIP": address}})
 
 
-def said(stage: WorkedStage, name: str) -> tuple[str, str, str]:
+def ready_condition(stage: WorkedStage, name: str) -> tuple[str, str, str]:
     [condition] = stage.send("GET", f"{CIDRS}/{name}").body["status"]["conditions"]
     return condition["status"], condition["reason"], condition["message"]
 
@@ -53,7 +53,7 @@ def said(stage: WorkedStage, name: str) -> tuple[str, str, str]:
 def test_a_new_service_cidr_is_protected_and_ready(stage: WorkedStage) -> None:
     made = make(stage, "more", SECOND)
     assert made["metadata"]["finalizers"] == [FINALIZER]
-    assert said(stage, "more") == ("True", "", "Kubernetes Service CIDR is ready")
+    assert ready_condition(stage, "more") == ("True", "", "Kubernetes Service CIDR is ready")
     before = stage.log.head().revision
     stage.start()
     stage.work()
@@ -84,7 +84,7 @@ def test_a_needed_service_cidr_is_not_ready_until_the_service_is_deleted(stage: 
     serve(stage, "web", "10.7.0.5")
     stage.delete(f"{CIDRS}/more")
     stage.pass_by(60)
-    assert said(stage, "more") == (
+    assert ready_condition(stage, "more") == (
         "False",
         "Terminating",
         "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",

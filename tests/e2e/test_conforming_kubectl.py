@@ -62,38 +62,38 @@ def test_describe_should_check_if_kubectl_describe_prints_relevant_information_f
     name = running(kubectl)
     space = kubectl.namespace
 
-    def told(what: str, *words: str) -> None:
+    def check_description(what: str, *words: str) -> None:
         found = squeezed(kubectl(f"describe {what}"))
         missing = [each for each in words if each not in found]
         assert not missing, found
 
-    told(
+    check_description(
         f"pod {name}",
         *(f"Name: {name}", f"Namespace: {space}", "Node:", "Labels: app=agnhost", "role=primary", "Annotations:"),
         *("Status: Running", "IP:", "Controlled By: ReplicationController/agnhost-primary", f"Image: {AGNHOST}"),
         *("State: Running", "QoS Class: BestEffort"),
     )
-    told(
+    check_description(
         "rc agnhost-primary",
         *("Name: agnhost-primary", f"Namespace: {space}", "Selector: app=agnhost,role=primary"),
         *("Labels: app=agnhost", "role=primary", "Annotations:", "Replicas: 1 current / 1 desired"),
         *("Pods Status: 1 Running / 0 Waiting / 0 Succeeded / 0 Failed", "Pod Template:", f"Image: {AGNHOST}"),
         "Events:",
     )
-    told(
+    check_description(
         "service agnhost-primary",
         *("Name: agnhost-primary", f"Namespace: {space}", "Labels:", "Annotations:"),
         *("Selector: app=agnhost,role=primary", "Type: ClusterIP", "IP:", "Port: 6379-agnhost-server 6379/TCP"),
         *("Endpoints:", "Session Affinity: None"),
     )
     node = kubectl.get(f"pod {name}")["spec"]["nodeName"]
-    told(
+    check_description(
         f"node {node}",
         *(f"Name: {node}", "Labels:", "Annotations:", "CreationTimestamp:", "Conditions:", "Type", "Status"),
         *("LastHeartbeatTime", "LastTransitionTime", "Reason", "Message", "Addresses:", "Capacity:", "Version:"),
         *("Kernel Version:", "Kubelet Version:", "PodCIDR:", "Pods"),
     )
-    told(f"namespace {space}", f"Name: {space}", "Labels:", "Annotations:", "Status: Active")
+    check_description(f"namespace {space}", f"Name: {space}", "Labels:", "Annotations:", "Status: Active")
 
 
 def test_label_should_update_the_label_on_a_resource(kubectl: Kubectl) -> None:
@@ -114,8 +114,8 @@ def test_patch_should_add_annotations_for_pods_in_rc(kubectl: Kubectl) -> None:
 def test_replace_should_update_a_single_container_pods_image(kubectl: Kubectl) -> None:
     kubectl(f"run httpd --image {HTTPD} --pod-running-timeout 2m0s --labels run=httpd")
     kubectl("wait pod httpd --for condition=Ready --timeout 20s")
-    told = kubectl("get pod httpd -o json").replace(HTTPD, BUSYBOX)
-    kubectl("replace -f -", told)
+    check_description = kubectl("get pod httpd -o json").replace(HTTPD, BUSYBOX)
+    kubectl("replace -f -", check_description)
     assert kubectl.get("pod httpd")["spec"]["containers"][0]["image"] == BUSYBOX
     until(lambda: kubectl.get("pod httpd")["status"]["containerStatuses"][0]["image"] == BUSYBOX)
 
@@ -124,8 +124,8 @@ def test_server_side_dry_run_should_check_if_kubectl_can_dry_run_update_pods(kub
     kubectl(f"run httpd --image {HTTPD} --labels run=httpd")
     kubectl("wait pod httpd --for condition=Ready --timeout 20s")
     image = {"spec": {"containers": [{"name": "httpd", "image": BUSYBOX}]}}
-    told = json.loads(kubectl(patch("pod httpd", image, "--dry-run=server -o json")))
-    assert told["spec"]["containers"][0]["image"] == BUSYBOX
+    check_description = json.loads(kubectl(patch("pod httpd", image, "--dry-run=server -o json")))
+    assert check_description["spec"]["containers"][0]["image"] == BUSYBOX
     assert kubectl.get("pod httpd")["spec"]["containers"][0]["image"] == HTTPD
 
 

@@ -23,7 +23,7 @@ def whole(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def told(raw: Mapping[str, Any], value: Any, old: Any = MISSING) -> tuple[list[str], list[str]]:
+def rule_errors(raw: Mapping[str, Any], value: Any, old: Any = MISSING) -> tuple[list[str], list[str]]:
     node = compile_rules(raw)
     assert node is not None
     warnings: list[str] = []
@@ -61,7 +61,7 @@ def test_expressions_name_fields_by_their_escaped_names() -> None:
     rule = "self.x__dash__y == 'a' && self.a__dot__b == 'b' && self.__in__ == 'c'"
     rule += " && has(self.__underscores__u__underscores__)"
     raw = schema(rule, **whole(**properties))
-    assert told(raw, {"x-y": "a", "a.b": "b", "in": "c", "__u__": "d"}) == ([], [])
+    assert rule_errors(raw, {"x-y": "a", "a.b": "b", "in": "c", "__u__": "d"}) == ([], [])
 
 
 FAILURES: list[tuple[dict[str, Any], Any, list[str]]] = [
@@ -108,7 +108,7 @@ FAILURES: list[tuple[dict[str, Any], Any, list[str]]] = [
 
 @pytest.mark.parametrize(("raw", "value", "errors"), FAILURES)
 def test_a_violated_rule_is_reported_at_its_path(raw: dict[str, Any], value: Any, errors: list[str]) -> None:
-    assert told(raw, value) == (errors, [])
+    assert rule_errors(raw, value) == (errors, [])
 
 
 def listed(list_type: str, *keys: str, **items: Any) -> dict[str, Any]:
@@ -156,12 +156,12 @@ LISTS: Mapping[str, Any] = {
     ],
 )
 def test_lists_are_compared_and_added_by_their_schemas(rule: str) -> None:
-    assert told(schema(rule, **OF_LISTS), LISTS) == ([], [])
+    assert rule_errors(schema(rule, **OF_LISTS), LISTS) == ([], [])
 
 
 def test_sets_of_objects_can_be_neither_compared_nor_added() -> None:
     of_objects = whole(set=listed("set", **whole(a=NUMBER), **{"x-kubernetes-map-type": "atomic"}))
-    (error,), _ = told(schema("self.set == self.set", **of_objects), {"set": [{"a": 1}]})
+    (error,), _ = rule_errors(schema("self.set == self.set", **of_objects), {"set": [{"a": 1}]})
     assert "runtime error: hash of unhashable type map[string]interface {} evaluating rule" in error
 
 
@@ -170,9 +170,9 @@ def test_transition_rules_read_the_old_value() -> None:
         up=schema("self >= oldSelf", **NUMBER),
         opt=schema({"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}, **NUMBER),
     )
-    assert told(raw, {"up": 1, "opt": 0}) == ([], [])
-    assert told(raw, {"opt": 3})[0] == ["opt: Invalid value: 3: failed rule: oldSelf.hasValue() || self == 0"]
-    assert told(raw, {"up": 1, "opt": 3}, {"up": 2, "opt": 2})[0] == [
+    assert rule_errors(raw, {"up": 1, "opt": 0}) == ([], [])
+    assert rule_errors(raw, {"opt": 3})[0] == ["opt: Invalid value: 3: failed rule: oldSelf.hasValue() || self == 0"]
+    assert rule_errors(raw, {"up": 1, "opt": 3}, {"up": 2, "opt": 2})[0] == [
         "up: Invalid value: 1: failed rule: self >= oldSelf"
     ]
 
@@ -186,7 +186,7 @@ def test_violations_of_unchanged_values_are_warnings() -> None:
     })  # fmt: skip
     old = {"s": "x", "l": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
     new = {"s": "x", "l": [{"k": "b", "v": 3}, {"k": "a", "v": 1}]}
-    errors, warnings = told(raw, new, old)
+    errors, warnings = rule_errors(raw, new, old)
     assert errors == ["l[0].v: Invalid value: 3: failed rule: self > 5"]
     assert warnings == [
         "l[1].v: Invalid value: 1: failed rule: self > 5",
@@ -196,5 +196,5 @@ def test_violations_of_unchanged_values_are_warnings() -> None:
 
 def test_too_costly_rules_end_the_evaluation() -> None:
     raw = whole(l=schema("self.all(a, self.all(b, self.all(c, a + b + c > 0)))", "true", type="array", items=NUMBER))
-    (error,) = told(raw, {"l": list(range(1, 200))})[0]
+    (error,) = rule_errors(raw, {"l": list(range(1, 200))})[0]
     assert "'operation cancelled: actual cost limit exceeded': no further validation rules will be run" in error

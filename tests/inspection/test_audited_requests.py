@@ -48,7 +48,7 @@ def kept(tmp_path: Path, clock: FakeClock) -> Path:
     return tmp_path
 
 
-def asked(folder: Path, name: str, **parameters: str) -> list[str]:
+def answer_lines(folder: Path, name: str, **parameters: str) -> list[str]:
     question = audit_questions()[name]
     with open_requests(folder) as database:
         answer = database.query(question.statement, question.bind(parameters, int))
@@ -57,14 +57,14 @@ def asked(folder: Path, name: str, **parameters: str) -> list[str]:
 
 
 def test_refused_and_read_requests_can_be_queried(kept: Path) -> None:
-    assert asked(kept, "audit") == ["path", "went", "wrote", "nobody", "refused", "read"]
-    assert asked(kept, "audit", refused="yes") == ["nobody", "refused"]
-    assert asked(kept, "audit", user="bob") == ["went"]
-    assert asked(kept, "audit", user="root") == ["went"]
-    assert asked(kept, "audit", verb="get", resource="pods", user="alice") == ["read"]
-    assert asked(kept, "audit", since="2027-01-01") == []
-    assert asked(kept, "audit", limit="1") == ["path"]
-    assert set(asked(kept, "callers")) == {"alice", "bob", ""}
+    assert answer_lines(kept, "audit") == ["path", "went", "wrote", "nobody", "refused", "read"]
+    assert answer_lines(kept, "audit", refused="yes") == ["nobody", "refused"]
+    assert answer_lines(kept, "audit", user="bob") == ["went"]
+    assert answer_lines(kept, "audit", user="root") == ["went"]
+    assert answer_lines(kept, "audit", verb="get", resource="pods", user="alice") == ["read"]
+    assert answer_lines(kept, "audit", since="2027-01-01") == []
+    assert answer_lines(kept, "audit", limit="1") == ["path"]
+    assert set(answer_lines(kept, "callers")) == {"alice", "bob", ""}
 
 
 def test_a_query_cannot_write(kept: Path) -> None:
@@ -93,7 +93,7 @@ def test_old_requests_are_removed(kept: Path, clock: FakeClock) -> None:
     store = Store(kept / FILE, 3600.0, clock=clock)
     assert store.write([row("new", clock.now())])
     store.close()
-    assert asked(kept, "audit") == ["new"]
+    assert answer_lines(kept, "audit") == ["new"]
 
 
 def test_the_newest_requests_are_found_without_reading_the_rest(kept: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_database_of_an_earlier_version_is_migrated(tmp_path: Path, clock: Fak
     before.close()
     for _ in range(2):  # at the second call, no rows are left to remove
         Store(tmp_path / FILE, 3600.0, clock=clock).close()
-    assert asked(tmp_path, "audit", limit="1000") == [f"r{number}" for number in reversed(range(600))]
+    assert answer_lines(tmp_path, "audit", limit="1000") == [f"r{number}" for number in reversed(range(600))]
     with requests_if_kept(tmp_path) as database:
         assert database is not None
         written = request_of(database, 301, PODS, Key("default", "web"), "alice", now + 301)

@@ -96,13 +96,13 @@ def service(app: str = "web") -> dict[str, Any]:
     return {"metadata": {"name": "web"}, "spec": {"selector": {"app": app}}}
 
 
-def told(ready: Sequence[str] = (), unready: Sequence[str] = ()) -> dict[str, Any]:
+def endpoints_subset(ready: Sequence[str] = (), unready: Sequence[str] = ()) -> dict[str, Any]:
     sides = {"addresses": ready, "notReadyAddresses": unready}
     named = {side: [{"targetRef": {"kind": "Pod", "name": name}} for name in names] for side, names in sides.items()}
     return {"metadata": {"name": "web"}, "subsets": [named]}
 
 
-def asked(story: StepRecording, step: Step) -> tuple[str, list[int]]:
+def inferred_cause(story: StepRecording, step: Step) -> tuple[str, list[int]]:
     found = infer(step, story)
     assert found is not None
     return found.controller, [each.revision for each in found.causes]
@@ -113,10 +113,10 @@ def test_a_pod_that_became_unready_explains_its_endpoint() -> None:
     story.add(SERVICES, "web", service())
     for name in ("a", "b"):
         story.add(PODS, name, pod("True"))
-    story.add(ENDPOINTS, "web", told(["a", "b"]), MANAGER)
+    story.add(ENDPOINTS, "web", endpoints_subset(["a", "b"]), MANAGER)
     flip = story.add(PODS, "a", pod("False"))
     story.add(PODS, "b", pod("True", annotations={"nothing": "of it"}))
-    written = story.add(ENDPOINTS, "web", told(["b"], ["a"]), MANAGER)
+    written = story.add(ENDPOINTS, "web", endpoints_subset(["b"], ["a"]), MANAGER)
     found = infer(written, story)
     assert found is not None
     assert found.causes == ((flip.revision, "explains a: ready → not ready: Ready True→False"),)
@@ -135,9 +135,9 @@ def test_a_removed_endpoint_has_a_cause(change: tuple[Resource, str, dict[str, A
     story = StepRecording()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
-    story.add(ENDPOINTS, "web", told(["a"]), MANAGER)
+    story.add(ENDPOINTS, "web", endpoints_subset(["a"]), MANAGER)
     cause = story.add(*change)
-    found = infer(story.add(ENDPOINTS, "web", told(), MANAGER), story)
+    found = infer(story.add(ENDPOINTS, "web", endpoints_subset(), MANAGER), story)
     assert found is not None
     assert [each.revision for each in found.causes] == [cause.revision]
     assert found.causes[0].reason.endswith(reason)
@@ -148,8 +148,8 @@ def test_the_newest_matching_readiness_change_is_the_cause() -> None:
     story.add(SERVICES, "web", service())
     for ready in ("True", "False", "True", "False"):
         last = story.add(PODS, "a", pod(ready))
-    story.add(ENDPOINTS, "web", told(["a"]), MANAGER)
-    assert asked(story, story.add(ENDPOINTS, "web", told((), ["a"]), MANAGER)) == (
+    story.add(ENDPOINTS, "web", endpoints_subset(["a"]), MANAGER)
+    assert inferred_cause(story, story.add(ENDPOINTS, "web", endpoints_subset((), ["a"]), MANAGER)) == (
         "endpoints-controller",
         [last.revision],
     )
@@ -159,7 +159,7 @@ def test_nothing_is_inferred_for_a_field_manager_of_a_client() -> None:
     story = StepRecording()
     story.add(SERVICES, "web", service())
     story.add(PODS, "a", pod("True"))
-    assert infer(story.add(ENDPOINTS, "web", told(["a"]), "kubectl-edit"), story) is None
+    assert infer(story.add(ENDPOINTS, "web", endpoints_subset(["a"]), "kubectl-edit"), story) is None
 
 
 def test_an_unexplained_deletion_has_no_author() -> None:

@@ -25,20 +25,20 @@ def test_invalid_objects_have_kubernetes_errors(case: Case, monkeypatch: pytest.
     for change in case.create:
         fields = patched(fields, change)
     if not case.updates:
-        assert said(on.refusal(fields)) == case.causes
+        assert error_lines(on.refusal(fields)) == case.causes
         return
     current = on.create(fields)
     *taken, last = case.updates
     for change in taken:
-        current = on.update(current, *asked(current, change))
-    assert said(on.update_refusal(current, *asked(current, last))) == case.causes
+        current = on.update(current, *changed_request(current, change))
+    assert error_lines(on.update_refusal(current, *changed_request(current, last))) == case.causes
 
 
-def asked(current: dict[str, object], change: Change) -> tuple[dict[str, object], str]:
+def changed_request(current: dict[str, object], change: Change) -> tuple[dict[str, object], str]:
     if change.part == "container":
         return patched(current, change), ""
     return change.patch, change.part
 
 
-def said(causes: list[tuple[str, str]]) -> list[str]:
+def error_lines(causes: list[tuple[str, str]]) -> list[str]:
     return [f"{field}: {message}" for field, message in causes]

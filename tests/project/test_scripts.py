@@ -88,7 +88,7 @@ def test_another_implementation_of_python_is_skipped() -> None:
         (["tests/workqueue"], ""),
         (["tests/eventlog/test_hash_chain.py"], ""),
         (["tests/eventlog/postgres/test_pgbouncer.py"], "pgbouncer postgres"),
-        (["tests/e2e/workloads/test_told_on_the_page.py", "-n", "2"], "chromium kubectl postgres"),
+        (["tests/e2e/workloads/test_explanations_in_a_browser.py", "-n", "2"], "chromium kubectl postgres"),
         (["tests/nothing_of_that_name"], ""),
     ],
     ids=str,

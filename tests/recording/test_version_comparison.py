@@ -53,12 +53,14 @@ def wrote(label: str, type_: EventType = MODIFIED, **metadata: Any) -> tuple[Eve
 
 def sliced(name: str, *ips: str) -> tuple[EventType, dict[str, Any]]:
     metadata = {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": "s"}}
-    told = [{"addresses": [ip], "conditions": {}} for ip in ips]
+    write_difference = [{"addresses": [ip], "conditions": {}} for ip in ips]
     head = {"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": metadata}
-    return ADDED, head | {"addressType": "IPv4", "endpoints": told, "ports": []}
+    return ADDED, head | {"addressType": "IPv4", "endpoints": write_difference, "ports": []}
 
 
-def told(verdict: DifferenceKind, input: int, revision: int, other: int, *found: Difference) -> WriteDifference:
+def write_difference(
+    verdict: DifferenceKind, input: int, revision: int, other: int, *found: Difference
+) -> WriteDifference:
     return WriteDifference(verdict, "endpoints", "shop", "s", input, revision, other, found)
 
 
@@ -73,18 +75,29 @@ P, Q = put("p"), put("q")
         pytest.param(
             log(P, wrote("a")),
             log(P, wrote("b")),
-            [told(DifferenceKind.DIFFERS, 1, 2, 2, Difference(".metadata.labels.says", "b", "a"))],
+            [write_difference(DifferenceKind.DIFFERS, 1, 2, 2, Difference(".metadata.labels.says", "b", "a"))],
             id="written otherwise",
         ),
         pytest.param(
-            log(P, wrote("a"), Q), log(P, Q, wrote("a")), [told(DifferenceKind.MOVED, 1, 2, 3)], id="at another point"
+            log(P, wrote("a"), Q),
+            log(P, Q, wrote("a")),
+            [write_difference(DifferenceKind.MOVED, 1, 2, 3)],
+            id="at another point",
         ),
-        pytest.param(log(P, wrote("a"), Q), log(P, Q), [told(DifferenceKind.EXTRA, 1, 2, 0)], id="only here"),
-        pytest.param(log(P, Q), log(P, Q, wrote("a")), [told(DifferenceKind.MISSING, 2, 0, 3)], id="only there"),
+        pytest.param(
+            log(P, wrote("a"), Q), log(P, Q), [write_difference(DifferenceKind.EXTRA, 1, 2, 0)], id="only here"
+        ),
+        pytest.param(
+            log(P, Q), log(P, Q, wrote("a")), [write_difference(DifferenceKind.MISSING, 2, 0, 3)], id="only there"
+        ),
         pytest.param(
             log(P, wrote("a", DELETED)),
             log(P, wrote("a")),
-            [told(DifferenceKind.DIFFERS, 1, 2, 2, Difference("", Object.from_dict(wrote("a")[1]).to_dict(), None))],
+            [
+                write_difference(
+                    DifferenceKind.DIFFERS, 1, 2, 2, Difference("", Object.from_dict(wrote("a")[1]).to_dict(), None)
+                )
+            ],
             id="deleted here",
         ),
         pytest.param(
@@ -109,7 +122,7 @@ def test_differences_between_versions(ours: Log, theirs: Log, expected: list[Wri
 
 def bare(found: WriteDifference) -> WriteDifference:
     """Remove the fields that differ between any two objects, such as uids."""
-    return found if all(each.path for each in found.differences) else told(found.verdict, found.input, 0, 0)
+    return found if all(each.path for each in found.differences) else write_difference(found.verdict, found.input, 0, 0)
 
 
 def test_counts_of_a_comparison() -> None:
@@ -132,5 +145,7 @@ def test_a_version_with_other_labels_of_endpoints_differs(monkeypatch: pytest.Mo
     found = compare(replayed(), before)
     written = [each for each in found.differences if each.resource == "endpoints"]
     assert len(written) > 20
-    assert ".metadata.labels.bad" in {told.path for each in written for told in each.differences}
+    assert ".metadata.labels.bad" in {
+        write_difference.path for each in written for write_difference in each.differences
+    }
     assert compare(replayed(), replayed()).differences == ()

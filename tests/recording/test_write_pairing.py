@@ -25,7 +25,7 @@ def replay(tmp_path: Path) -> Iterator[Replayer]:
         yield replayer
 
 
-def told(*pods: tuple[str, str], entries: int = 0) -> dict[str, Any]:
+def endpoints_with(*pods: tuple[str, str], entries: int = 0) -> dict[str, Any]:
     """Return the Endpoints that the recorded controller wrote with these ready pods, at some second."""
     time = f"2026-01-01T00:00:{entries:02}Z"
     return endpoints(entries=[managed(KCM, ["subsets"], time=time)], labels=LABELS, subsets=addresses(*pods))
@@ -36,15 +36,15 @@ def flapping() -> Script:
     each time.
     """
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
-    script.event("ADDED", pod("b", "10.0.0.2")).event("ADDED", told(("a", "10.0.0.1"), ("b", "10.0.0.2")))
+    script.event("ADDED", pod("b", "10.0.0.2")).event("ADDED", endpoints_with(("a", "10.0.0.1"), ("b", "10.0.0.2")))
     unready = {"notReadyAddresses": addresses(("a", "10.0.0.1"))[0]["addresses"]}
     without = [{**addresses(("b", "10.0.0.2"))[0], **unready}]
     for second in (10, 20):
         script.event("MODIFIED", pod("a", "10.0.0.1", ready=False))
         script.event("MODIFIED", pod("a", "10.0.0.1"))
-        gone = {**told(entries=second), "subsets": without}
+        gone = {**endpoints_with(entries=second), "subsets": without}
         script.event("MODIFIED", gone)
-        script.event("MODIFIED", told(("a", "10.0.0.1"), ("b", "10.0.0.2"), entries=second + 1))
+        script.event("MODIFIED", endpoints_with(("a", "10.0.0.1"), ("b", "10.0.0.2"), entries=second + 1))
     return script.checkpoint("end")
 
 
@@ -75,9 +75,9 @@ def test_each_replayed_write_has_exactly_one_recorded_counterpart(replay: Replay
 
 def test_a_write_without_a_counterpart_is_a_divergence(replay: Replayer, tmp_path: Path) -> None:
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
-    script.event("ADDED", told(("a", "10.0.0.1")))
-    script.event("MODIFIED", told(("nobody", "203.0.113.7"), entries=1))
-    path = script.event("MODIFIED", told(("a", "10.0.0.1"), entries=2)).checkpoint("end").write(tmp_path)
+    script.event("ADDED", endpoints_with(("a", "10.0.0.1")))
+    script.event("MODIFIED", endpoints_with(("nobody", "203.0.113.7"), entries=1))
+    path = script.event("MODIFIED", endpoints_with(("a", "10.0.0.1"), entries=2)).checkpoint("end").write(tmp_path)
     assert replay(path, CONTROLLERS).divergences == ()  # at the end, the state equals the recorded one
     report = replay(path, CONTROLLERS, every_write=True)
     (divergence,) = report.divergences

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import yaml
 
-from tests.robustness.hostile.specimens import STRANGE, Schema, ValueGenerator
+from tests.robustness.hostile.value_generator import STRANGE, Schema, ValueGenerator
 from tests.robustness.operations import Operation
 
 NAMESPACES = ("default", "default", "default", "fuzz-a", "fuzz-b", "kube-system", "none", "A_b", "..")
@@ -62,7 +62,7 @@ class Questions:
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
         """Create a generator that makes bodies for `definitions`, and draws random values from `choice`."""
-        self._specimens = ValueGenerator(definitions, choice)
+        self._values = ValueGenerator(definitions, choice)
         self._choice = choice
         self._seen: dict[str, list[Any]] = {}
 
@@ -75,8 +75,8 @@ class Questions:
     def about(self, operation: Operation) -> Question:
         """Generate a request."""
         known = self._known(operation)
-        name = known["metadata"]["name"] if known else self._specimens.name()
-        path = self._path(operation, known, name if self._choice.random() < 0.97 else self._specimens.name())
+        name = known["metadata"]["name"] if known else self._values.name()
+        path = self._path(operation, known, name if self._choice.random() < 0.97 else self._values.name())
         media_type = self._media_type(operation)
         query = self._query(operation, media_type)
         body = self._body(operation, media_type, known, name) if media_type else b""
@@ -136,7 +136,7 @@ class Questions:
         return b"k8s\0" + self._choice.randbytes(self._choice.choice((0, 1, 10, 200)))
 
     def _whole(self, operation: Operation, known: Any, name: str) -> Any:
-        made = self._specimens.of({"$ref": _PREFIX + operation.body})
+        made = self._values.of({"$ref": _PREFIX + operation.body})
         if operation.method == "PUT" and known and self._choice.random() < 0.8:
             made = _merged(known, made, self._choice)
         kind = operation.kind
@@ -162,7 +162,7 @@ class Questions:
 
     def _patch(self, operation: Operation, media_type: str, known: Any, name: str) -> Any:
         definition = self._definition(operation)
-        made = self._specimens.of({"$ref": _PREFIX + definition}) if definition else {"a": 1}
+        made = self._values.of({"$ref": _PREFIX + definition}) if definition else {"a": 1}
         if media_type.startswith("application/json-patch"):
             return [self._step(made, known or made) for _ in range(self._choice.choice((0, 1, 1, 2, 5)))]
         if isinstance(made, dict):
@@ -176,7 +176,7 @@ class Questions:
 
     def _definition(self, operation: Operation) -> str:
         name = "." + ".".join(operation.kind.get(part, "") for part in ("version", "kind"))
-        found = [each for each in self._specimens.definitions if each.endswith(name)]
+        found = [each for each in self._values.definitions if each.endswith(name)]
         return found[0] if found else ""
 
     def _step(self, made: Any, known: Any) -> dict[str, Any]:

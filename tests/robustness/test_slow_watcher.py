@@ -87,10 +87,10 @@ async def observe(served: ConfiguredServer) -> tuple[list[int], list[Watch]]:
 
 async def over(connection: Connection, watches: Sequence[Watch]) -> bool:
     """Return whether the server has disconnected one watcher, and all other watchers have received all events."""
-    return await terminated(connection) >= 1 and all(len(told(watch)) >= _EVENTS for watch in watches)
+    return await terminated(connection) >= 1 and all(len(modifications(watch)) >= _EVENTS for watch in watches)
 
 
-def told(watch: Watch) -> Sequence[Delivery]:
+def modifications(watch: Watch) -> Sequence[Delivery]:
     return [each for each in watch.deliveries if each.type == "MODIFIED"]
 
 
@@ -114,9 +114,9 @@ def test_a_slow_reader_is_disconnected_without_affecting_others(tmp_path: Path) 
     finally:
         served.close()
     for watch in watches:
-        revisions = [each.revision for each in told(watch)]
+        revisions = [each.revision for each in modifications(watch)]
         assert revisions == sorted(set(revisions))
-        late = max(each.at - moment for each, moment in zip(told(watch), moments, strict=True))
+        late = max(each.at - moment for each, moment in zip(modifications(watch), moments, strict=True))
         assert late < 2_000_000_000, f"an event was told {late / 1e9:.2f} s after it was acknowledged"
 
 

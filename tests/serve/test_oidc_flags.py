@@ -17,7 +17,7 @@ from ctrlmgr.server.authn.openid_authenticator import IssuersTokens
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.authentication_settings import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.testing import FakeClock
-from tests.server.authn.test_openid_authenticator import Issuer, asked
+from tests.server.authn.test_openid_authenticator import Issuer, users_of_tokens
 
 URL = "https://issuer.example.com"
 NAMED: dict[str, Any] = {"issuer_url": URL, "client_id": "here"}
@@ -99,7 +99,7 @@ def test_correctly_signed_tokens_are_accepted(tmp_path: Path, issuer: Issuer) ->
     tokens = IssuersTokens(("us",), clock=FakeClock())
     tokens.trust([trusted])
     issuer.keys["curve"] = ec.generate_private_key(ec.SECP256R1())  # type: ignore[assignment]  # as issuers may
-    known, refused = asked(tokens, issuer.token(), issuer.token("curve"))
+    known, refused = users_of_tokens(tokens, issuer.token(), issuer.token("curve"))
     assert known == User("oidc:jane")
     assert refused == (
         'oidc: verify token: oidc: id token signed with unsupported algorithm, expected ["RS256"] got "ES256"'

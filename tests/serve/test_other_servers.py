@@ -32,7 +32,7 @@ def answering() -> Iterator[Answering]:
 
 
 @pytest.fixture(scope="module")
-def knowing() -> Iterator[Answering]:
+def token_review_server() -> Iterator[Answering]:
     made = Answering("TokenReview", {"authenticated": True, "user": {"username": "eve"}})
     yield made
     made.stop()
@@ -47,7 +47,7 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def site(
-    tmp_path_factory: pytest.TempPathFactory, answering: Answering, knowing: Answering, issuer: Issuer
+    tmp_path_factory: pytest.TempPathFactory, answering: Answering, token_review_server: Answering, issuer: Issuer
 ) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("webhook")
     tokens = folder / "users.csv"
@@ -57,7 +57,7 @@ def site(
     elsewhere.mkdir()
     flags = [
         f"--authentication-config={written(folder, issuer)}",
-        f"--authentication-token-webhook-config-file={kubeconfig(elsewhere, knowing.url)}",
+        f"--authentication-token-webhook-config-file={kubeconfig(elsewhere, token_review_server.url)}",
         f"--token-auth-file={tokens}",
         "--authorization-mode=Node,RBAC,Webhook",
         f"--authorization-webhook-config-file={kubeconfig(folder, answering.url)}",

@@ -16,7 +16,7 @@ def start(*words: str, files: Files | None = None, is_terminal: bool = False) ->
     return command(words, setting, is_terminal=is_terminal)
 
 
-def told(running: Command | Terminal, *pieces: bytes, now: float = 0.0) -> bytes:
+def output_of(running: Command | Terminal, *pieces: bytes, now: float = 0.0) -> bytes:
     """Return the output of a command for these pieces of input."""
     return b"".join(chunk.data for piece in pieces for chunk in running.receive(piece, now))
 
@@ -30,38 +30,38 @@ def test_output_does_not_wait_for_unread_input() -> None:
 
 def test_output_appears_after_its_input_has_arrived() -> None:
     running = start("sh", "-c", "read a; echo got $a; read b; echo and $b")
-    assert told(running, b"", b"on", b"e\n") == b"got one\n"
+    assert output_of(running, b"", b"on", b"e\n") == b"got one\n"
     assert running.code is None
-    assert told(running, b"two\nmore") == b"and two\n"
+    assert output_of(running, b"two\nmore") == b"and two\n"
     assert running.code == 0
 
 
 def test_the_rest_of_the_input_is_awaited() -> None:
     running = start("cat")
-    assert told(running, b"", b"some ", b"input") == b""
+    assert output_of(running, b"", b"some ", b"input") == b""
     assert [each.data for each in running.end(0.0)] == [b"some input"]
 
 
 def test_an_unknown_command_is_named() -> None:
     running = start("frobnicate")
-    assert b"frobnicate: not found: this node is simulated" in told(running, b"")
+    assert b"frobnicate: not found: this node is simulated" in output_of(running, b"")
     assert running.code == 127
 
 
 def test_a_command_that_runs_for_ever_does_not_end() -> None:
     running = start("sleep", "infinity")
-    assert (told(running, b""), running.code) == (b"", None)
+    assert (output_of(running, b""), running.code) == (b"", None)
 
 
 def test_a_terminal_echoes_edits_and_keeps_its_state() -> None:
     running = start("sh", is_terminal=True)
-    assert told(running, b"") == b"/ # "
-    assert told(running, b"cd /tmq\x7fp\r") == b"cd /tmq\b \bp\r\n/tmp # "
-    assert told(running, b"x=1; echo a > f\r").endswith(b"/tmp # ")
-    assert told(running, b"\x1b[A", b"cat f; echo $x\r").endswith(b"a\r\n1\r\n/tmp # ")
-    assert told(running, b"half\x03") == b"half^C\r\n/tmp # "
-    assert b"run for ever" in told(running, b"sleep infinity\r")
-    assert told(running, b"false\r", b"\x04").endswith(b"/tmp # ")
+    assert output_of(running, b"") == b"/ # "
+    assert output_of(running, b"cd /tmq\x7fp\r") == b"cd /tmq\b \bp\r\n/tmp # "
+    assert output_of(running, b"x=1; echo a > f\r").endswith(b"/tmp # ")
+    assert output_of(running, b"\x1b[A", b"cat f; echo $x\r").endswith(b"a\r\n1\r\n/tmp # ")
+    assert output_of(running, b"half\x03") == b"half^C\r\n/tmp # "
+    assert b"run for ever" in output_of(running, b"sleep infinity\r")
+    assert output_of(running, b"false\r", b"\x04").endswith(b"/tmp # ")
     assert running.code == 1
     assert running.files["/tmp/f"] == "a\n"
 
@@ -74,7 +74,7 @@ def test_time_advances_between_lines() -> None:
 
 def test_a_shell_without_a_terminal_runs_its_input() -> None:
     running = start("sh")
-    assert told(running, b"echo on", b"e\nnothing-such\n").startswith(b"one\nsh: nothing-such: not found")
+    assert output_of(running, b"echo on", b"e\nnothing-such\n").startswith(b"one\nsh: nothing-such: not found")
     assert [each.data for each in running.end(0.0)] == []
     assert running.code == 127
 
@@ -91,7 +91,7 @@ def test_tar_keeps_every_byte() -> None:
     unpacks.end(0.0)
     assert (unpacks.code, [*unpacks.files]) == (0, ["/data/sub/file"])
     packs = start("tar", "cf", "-", "/data", files=unpacks.files)
-    with tarfile.open(fileobj=io.BytesIO(told(packs, b""))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(output_of(packs, b""))) as tar:
         assert tar.getnames() == ["data", "data/sub/file"]
         content = tar.extractfile("data/sub/file")
         assert content is not None
@@ -100,13 +100,13 @@ def test_tar_keeps_every_byte() -> None:
 
 def test_tar_names_missing_files() -> None:
     running = start("tar", "cf", "-", "/none")
-    assert b"tar: /none: Cannot stat" in told(running, b"")
+    assert b"tar: /none: Cannot stat" in output_of(running, b"")
     assert running.code == 2
 
 
 def test_tar_fails_without_its_archive() -> None:
     running = start("tar", "xzf", "/none.tgz")
-    assert told(running, b"").startswith(b"tar: /none.tgz: Cannot open: No such file or directory\n")
+    assert output_of(running, b"").startswith(b"tar: /none.tgz: Cannot open: No such file or directory\n")
     assert running.code == 2
 
 
@@ -114,5 +114,5 @@ def test_tar_refuses_a_simulated_download() -> None:
     files = Files()
     files["/site.tgz"] = ""
     running = start("tar", "xzf", "/site.tgz", files=files)
-    assert b"the archive is empty, as simulated downloads are" in told(running, b"")
+    assert b"the archive is empty, as simulated downloads are" in output_of(running, b"")
     assert running.code == 0

@@ -35,8 +35,8 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"containers": [*containers] or [container()], **spec}, "status": {}}
 
 
-def at(seconds: float, of: dict[str, Any], told: str = "", end: ContainerStop | None = None) -> Desired:
-    return desired_status(of, lambda container: read(told), PLACE, seconds, end, clock)
+def at(seconds: float, of: dict[str, Any], phrases: str = "", end: ContainerStop | None = None) -> Desired:
+    return desired_status(of, lambda container: read(phrases), PLACE, seconds, end, clock)
 
 
 def conditions(found: Desired) -> dict[str, str]:
@@ -185,7 +185,7 @@ def test_a_deadline_terminates_a_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "more", "stops_at"),
+    ("phrases", "more", "stops_at"),
     [
         ("", {}, 10),
         ("stop after 4s", {}, 14),
@@ -193,13 +193,13 @@ def test_a_deadline_terminates_a_pod() -> None:
         ("", {"lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}, 13),
     ],
 )
-def test_a_deleted_pod_stops_after_its_configured_time(told: str, more: dict[str, Any], stops_at: float) -> None:
+def test_a_deleted_pod_stops_after_its_configured_time(phrases: str, more: dict[str, Any], stops_at: float) -> None:
     end = ContainerStop(10.0, 30.0)
     of = pod(container(**more))
-    assert not at(9.9, of, told).stopped
+    assert not at(9.9, of, phrases).stopped
     if stops_at > 10:
-        assert not at(stops_at - 0.1, of, told, end).stopped
-    assert at(stops_at, of, told, end).stopped
+        assert not at(stops_at - 0.1, of, phrases, end).stopped
+    assert at(stops_at, of, phrases, end).stopped
 
 
 def test_a_pod_deleted_before_its_start_terminates_at_once() -> None:
@@ -240,7 +240,7 @@ def test_termination_messages_are_read(script: str, more: dict[str, Any], messag
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds", "kind", "reason"),
+    ("phrases", "seconds", "kind", "reason"),
     [
         ("exit 3 after 20s", 10, "running", None),
         ("oom after 2s", 4, "waiting", "CrashLoopBackOff"),
@@ -249,12 +249,12 @@ def test_termination_messages_are_read(script: str, more: dict[str, Any], messag
         ("never ready", 20, "running", None),
     ],
 )
-def test_annotations_control_a_pod(told: str, seconds: float, kind: str, reason: str | None) -> None:
-    found = at(seconds, pod(), told)
+def test_annotations_control_a_pod(phrases: str, seconds: float, kind: str, reason: str | None) -> None:
+    found = at(seconds, pod(), phrases)
     assert (state(found)["kind"], state(found).get("reason")) in ((kind, reason), ("running", None))
-    if told == "never ready":
+    if phrases == "never ready":
         assert conditions(found)["Ready"] == "False"
-    if told.startswith("oom"):
+    if phrases.startswith("oom"):
         assert found.status["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled"
 
 
@@ -316,15 +316,15 @@ def reads(seconds: float, of: dict[str, Any], previous: bool = False) -> Span:
 def test_logs() -> None:
     of = pod(container(script="echo one; sleep 2; echo two; sleep 100"))
 
-    def told(seconds: float, stamp: Any = None, **wanted: Any) -> str:
+    def log_lines(seconds: float, stamp: Any = None, **wanted: Any) -> str:
         return written(first_lines(reads(seconds, of), seconds, LogSelection(**wanted)), stamp)
 
-    assert told(1) == "one\n"
-    assert told(4) == "one\ntwo\n"
-    assert told(4, tail=1) == "two\n"
-    assert told(4, tail=0) == ""
-    assert told(4, clock).splitlines()[1] == "1970-01-01T00:00:02Z two"
-    assert told(4, since=2.0) == "two\n"
+    assert log_lines(1) == "one\n"
+    assert log_lines(4) == "one\ntwo\n"
+    assert log_lines(4, tail=1) == "two\n"
+    assert log_lines(4, tail=0) == ""
+    assert log_lines(4, clock).splitlines()[1] == "1970-01-01T00:00:02Z two"
+    assert log_lines(4, since=2.0) == "two\n"
     span = reads(4, of)
     assert written(lines_after(span, 1.0, 4.0), None) == "two\n"
     assert [next_moment(span, at) for at in (1.0, 4.0)] == pytest.approx([2.4, 102.4])

@@ -54,7 +54,7 @@ def pages(tmp_path: Path) -> Iterator[LogPages]:
     reader.close()
 
 
-def asked(pages: LogPages, right: Right, **query: object) -> bytes:
+def page_for(pages: LogPages, right: Right, **query: object) -> bytes:
     def decide(user: User, attributes: Attributes) -> Verdict:
         return ALLOWED if right(attributes) else NO_OPINION
 
@@ -66,13 +66,16 @@ def rows(page: bytes, what: str) -> list[dict[str, Any]]:
     return [line[what] for line in map(json.loads, page.splitlines()) if what in line]
 
 
-def everything(asked: Attributes) -> bool:
+def everything(page_for: Attributes) -> bool:
     return True
 
 
 def lists(*resources: str, verb: str = "list", namespace: str = "") -> Right:
-    return lambda asked: (
-        asked.verb == verb and asked.resource in resources and namespace in ("", asked.namespace) and not asked.name
+    return lambda page_for: (
+        page_for.verb == verb
+        and page_for.resource in resources
+        and namespace in ("", page_for.namespace)
+        and not page_for.name
     )
 
 
@@ -80,20 +83,20 @@ def lists(*resources: str, verb: str = "list", namespace: str = "") -> Right:
     ("right", "seen", "tells_values"),
     [
         pytest.param(everything, [1, 2, 3], True, id="an administrator"),
-        pytest.param(lambda asked: asked.verb == "list", [1, 2, 3], False, id="list of everything"),
+        pytest.param(lambda page_for: page_for.verb == "list", [1, 2, 3], False, id="list of everything"),
         pytest.param(lists("pods"), [1, 3], False, id="list of pods"),
         pytest.param(lists("pods", namespace="shop"), [1], False, id="list of pods of a namespace"),
         pytest.param(lists("secrets"), [2], False, id="list of secrets"),
         pytest.param(lists("secrets", verb="get"), [2], True, id="get of secrets"),
         pytest.param(lists("secrets", verb="get", namespace="payments"), [], False, id="get of other secrets"),
-        pytest.param(lambda asked: asked.name == "web", [], False, id="a right to one name"),
-        pytest.param(lambda asked: False, [], False, id="nothing"),
+        pytest.param(lambda page_for: page_for.name == "web", [], False, id="a right to one name"),
+        pytest.param(lambda page_for: False, [], False, id="nothing"),
     ],
 )
 def test_a_user_receives_events_of_listable_resources(
     pages: LogPages, right: Right, seen: list[int], tells_values: bool
 ) -> None:
-    page = asked(pages, right)
+    page = page_for(pages, right)
     assert [row["revision"] for row in rows(page, "event")] == seen
     [place] = rows(page, "log")
     assert (place["hidden"], place["next"], place["head"]) == (3 - len(seen), 3, 3)
@@ -103,7 +106,7 @@ def test_a_user_receives_events_of_listable_resources(
 
 
 def test_events_of_unlistable_resources_are_not_counted(pages: LogPages) -> None:
-    page = asked(pages, lists("pods"), resource="secrets")
+    page = page_for(pages, lists("pods"), resource="secrets")
     assert rows(page, "log")[0]["hidden"] == 0
     assert rows(page, "event") == []
 
@@ -117,17 +120,17 @@ def test_changed_rights_are_distinguished(pages: LogPages) -> None:
         lists("secrets", verb="get"),
         lists("pods", "secrets"),
     )
-    told = [rows(asked(pages, right), "log")[0]["rights"] for right in given]
+    told = [rows(page_for(pages, right), "log")[0]["rights"] for right in given]
     assert len(set(told)) == len(given)
-    assert told == [rows(asked(pages, right, after=3), "log")[0]["rights"] for right in given]
+    assert told == [rows(page_for(pages, right, after=3), "log")[0]["rights"] for right in given]
 
 
 def test_an_end_is_sent_again_to_clients_with_rights_to_its_writes(pages: LogPages) -> None:
     for right, ids in ((everything, [7]), (lists("pods"), [7]), (lists("secrets"), [])):
-        again = rows(asked(pages, right, after=3, reconciles="7"), "reconcile")
+        again = rows(page_for(pages, right, after=3, reconciles="7"), "reconcile")
         assert [row["id"] for row in again] == ids
     with pytest.raises(BadRequest, match="must be a list of at most 50 numbers"):
-        asked(pages, everything, reconciles="7 OR 1")
+        page_for(pages, everything, reconciles="7 OR 1")
 
 
 @pytest.mark.parametrize("limit", ["_MOST", "_ROOM"])
@@ -135,7 +138,7 @@ def test_pages_are_bounded_and_consecutive(pages: LogPages, monkeypatch: pytest.
     monkeypatch.setattr(log_pages, limit, 1)
     after, found = 0, []
     while after < 3:
-        page = asked(pages, everything, after=after)
+        page = page_for(pages, everything, after=after)
         assert len(rows(page, "event")) == 1
         found += rows(page, "event")
         after = rows(page, "log")[0]["next"]
@@ -143,14 +146,14 @@ def test_pages_are_bounded_and_consecutive(pages: LogPages, monkeypatch: pytest.
 
 
 def test_one_resource_is_read_up_to_a_revision(pages: LogPages) -> None:
-    page = asked(pages, everything, resource="pods", until=2)
+    page = page_for(pages, everything, resource="pods", until=2)
     assert [row["revision"] for row in rows(page, "event")] == [1]
     assert rows(page, "log")[0]["next"] == 2
 
 
 def test_a_log_in_memory_has_no_history() -> None:
     with pytest.raises(HistoryUnavailable, match="in memory"):
-        asked(LogPages(Reader("memory:")), everything)
+        page_for(LogPages(Reader("memory:")), everything)
 
 
 OLD, NEW = "b2xkLW9sZA==", "bmV3LW5ldw=="
@@ -174,19 +177,19 @@ def again(pages: LogPages, url: str) -> None:
 
 def test_a_recreated_namespace_shows_nothing_of_its_predecessor(pages: LogPages, tmp_path: Path) -> None:
     tenant = lists("secrets", "pods", "namespaces", verb="get", namespace="shop")
-    before = rows(asked(pages, tenant), "log")[0]["rights"]
+    before = rows(page_for(pages, tenant), "log")[0]["rights"]
     again(pages, f"sqlite:///{tmp_path}/log.db")
-    page = asked(pages, tenant)
+    page = page_for(pages, tenant)
     assert [row["revision"] for row in rows(page, "event")] == [8, 9]
     assert (OLD.encode() in page, NEW.encode() in page) == (False, True)
     assert rows(page, "reconcile") == []
     assert rows(page, "log")[0]["rights"] != before
-    assert all(value.encode() in asked(pages, everything) for value in (OLD, NEW))
+    assert all(value.encode() in page_for(pages, everything) for value in (OLD, NEW))
 
 
 def test_a_cluster_wide_list_shows_no_values_of_a_deleted_object(pages: LogPages, tmp_path: Path) -> None:
     again(pages, f"sqlite:///{tmp_path}/log.db")
     reads = lists("secrets", verb="get", namespace="shop")
-    page = asked(pages, lambda given: lists("secrets")(given) or reads(given))
+    page = page_for(pages, lambda given: lists("secrets")(given) or reads(given))
     assert [row["revision"] for row in rows(page, "event")] == [2, 5, 6, 9]
     assert (OLD.encode() in page, NEW.encode() in page) == (False, True)

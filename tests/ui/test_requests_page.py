@@ -33,24 +33,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_newest_requests_are_listed_first_and_can_be_filtered(folder: Path) -> None:
-    def told(**query: str) -> list[tuple[str, int]]:
+    def newest_requests(**query: str) -> list[tuple[str, int]]:
         answer = Requests(folder).newest(Parameters({name: [value] for name, value in query.items()}))
         assert answer["kept"]
         return [(each["user"], each["code"]) for each in answer["requests"]]
 
-    assert told() == [("bob", 403), ("alice", 200)]
-    assert told(refused="yes") == [("bob", 403)]
-    assert told(user="alice") == [("alice", 200)]
-    assert told(resource="pods") == []
+    assert newest_requests() == [("bob", 403), ("alice", 200)]
+    assert newest_requests(refused="yes") == [("bob", 403)]
+    assert newest_requests(user="alice") == [("alice", 200)]
+    assert newest_requests(resource="pods") == []
     with pytest.raises(BadRequest):
-        told(refused="perhaps")
+        newest_requests(refused="perhaps")
 
 
 def test_a_request_is_shown_with_its_time(folder: Path) -> None:
     newest = Requests(folder).newest(Parameters({}))["requests"][0]
     assert newest["receivedAt"] == FakeClock().now() + 1
-    told = (newest["what"], newest["why"], newest["milliseconds"], newest["source"])
-    assert told == ("secrets", "no", 2.0, "192.0.2.1")
+    newest_requests = (newest["what"], newest["why"], newest["milliseconds"], newest["source"])
+    assert newest_requests == ("secrets", "no", 2.0, "192.0.2.1")
 
 
 def test_without_an_audit_store_no_requests_are_listed(tmp_path: Path) -> None:

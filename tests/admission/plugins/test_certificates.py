@@ -142,7 +142,7 @@ def test_the_right_to_attest_is_checked_only_with_the_gate() -> None:
     assert not plugin.handles(BUNDLES, "", Verb.CREATE)
 
 
-def asked(*organizations: str) -> str:
+def certificate_request(*organizations: str) -> str:
     """Return the encoded request for a certificate whose subject is a member of `groups`."""
     names = [x509.NameAttribute(NameOID.COMMON_NAME, "alice")]
     names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
@@ -163,6 +163,6 @@ def asked(*organizations: str) -> str:
 def test_no_client_certificate_of_the_superuser_group_is_issued(
     signer: str, groups: tuple[str, ...], is_refused: bool
 ) -> None:
-    said = written(CertificateSubjectRestriction(), request(signer, csr=asked(*groups)), None, "")
+    said = written(CertificateSubjectRestriction(), request(signer, csr=certificate_request(*groups)), None, "")
     words = "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
     assert said == (words if is_refused else "")

@@ -26,7 +26,7 @@ def counted(name: str) -> set[str]:
     return found
 
 
-def asked(code: int, *, rejected: bool) -> str:
+def metric_labels(code: int, *, rejected: bool) -> str:
     told = str(rejected).lower()
     return f'request_total{{code="{code}",operation="CREATE",rejected="{told}",type="admit"}} 1.0'
 
@@ -50,14 +50,14 @@ def test_calls_are_counted_by_result(answer: Any, kind: str, code: int) -> None:
     hooked, name = WebhookCluster(m=answer), f"m.example-{next(NUMBERS)}.com"
     hooked.configure("mutating", "c", {"name": name})
     assert hooked.create("x").code >= 400
-    assert counted(name) == {refused(kind, code), asked(code, rejected=True)}
+    assert counted(name) == {refused(kind, code), metric_labels(code, rejected=True)}
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (allow(), {asked(200, rejected=False)}),
-        (lambda _: Reply(problem="EOF"), {'fail_open_count{type="admit"} 1.0', asked(503, rejected=False)}),
+        (allow(), {metric_labels(200, rejected=False)}),
+        (lambda _: Reply(problem="EOF"), {'fail_open_count{type="admit"} 1.0', metric_labels(503, rejected=False)}),
     ],
 )
 def test_ignored_failures_are_counted(answer: Any, expected: set[str]) -> None:

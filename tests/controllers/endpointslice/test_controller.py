@@ -429,11 +429,11 @@ def test_slow_caches_reach_the_same_end_state(history: list[tuple[Object, int]])
     final = {(change.resource, change.name): change for change, _ in [(a_service(), 0), *history]}
     afresh = SliceCluster(*final.values())
     afresh.settle()
-    assert said(cluster) == said(afresh)
+    assert slice_summaries(cluster) == slice_summaries(afresh)
     assert SliceCluster(log=cluster.log).settle() == []
 
 
-def said(cluster: SliceCluster) -> list[tuple[str, str, str]]:
+def slice_summaries(cluster: SliceCluster) -> list[tuple[str, str, str]]:
     slices = [obj.to_dict() for obj in cluster.found()]
     return sorted(
         (each["addressType"], str(each["ports"]), str(endpoint))

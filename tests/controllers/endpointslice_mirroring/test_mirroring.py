@@ -288,11 +288,11 @@ def test_slow_caches_reach_the_same_end_state(history: list[Object], steps: list
         cluster.settle()
     afresh = SliceCluster(*{change.resource: change for change in history}.values())
     afresh.settle()
-    assert said(cluster) == said(afresh)
+    assert slice_summaries(cluster) == slice_summaries(afresh)
     assert SliceCluster(log=cluster.log).settle() == []
 
 
-def said(cluster: SliceCluster) -> list[tuple[str, str, Any]]:
+def slice_summaries(cluster: SliceCluster) -> list[tuple[str, str, Any]]:
     slices = [obj.to_dict() for obj in cluster.found(manager=MANAGER)]
     return sorted((each["addressType"], str(each["endpoints"]), str(each["metadata"]["labels"])) for each in slices)
 

@@ -81,7 +81,7 @@ def built(
     return descriptor.build(context, descriptor.options())
 
 
-def told(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
+def recorded_events(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
     """Return the Events that a controller records for these objects; if `error` is set, every write of the controller's
     client fails with it.
     """
@@ -140,14 +140,14 @@ FAILED = [
 @pytest.mark.parametrize(("teller", "there", "event"), FAILED, ids=["create", "update", "slices", "mirrors"])
 def test_a_refused_write_emits_an_event(teller: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
     error = InternalError("out of luck")
-    assert told(teller, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
-    assert told(teller, *there) == []
+    assert recorded_events(teller, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
+    assert recorded_events(teller, *there) == []
 
 
 @pytest.mark.parametrize("error", [Conflict(), AlreadyExists(), NamespaceTerminating(), LogUnavailable()])
 @pytest.mark.parametrize("teller", ["endpoints", "slices"])
 def test_conflicts_and_log_outages_emit_no_event(teller: str, error: Exception) -> None:
-    assert told(teller, a_service(), a_pod(), error=error) == []
+    assert recorded_events(teller, a_service(), a_pod(), error=error) == []
 
 
 def addresses(number: int) -> list[dict[str, str]]:
@@ -156,7 +156,7 @@ def addresses(number: int) -> list[dict[str, str]]:
 
 def test_unmirrored_addresses_emit_an_event() -> None:
     subset = {"addresses": [{"ip": "!"}, *addresses(MANY)], "ports": [{"port": 1}]}
-    assert told("mirroring", a_service(selects_nothing=True), endpoints(subsets=[subset])) == [
+    assert recorded_events("mirroring", a_service(selects_nothing=True), endpoints(subsets=[subset])) == [
         ("Endpoints", "Warning", "InvalidIPAddress", "Skipped 1 invalid IP addresses when mirroring to EndpointSlices"),
         (
             "Endpoints",

@@ -24,7 +24,7 @@ def a_stage() -> WorkedStage:
     return stage
 
 
-def tell(stage: WorkedStage, name: str, **metadata: object) -> None:
+def create_event(stage: WorkedStage, name: str, **metadata: object) -> None:
     involved = {"kind": "Pod", "name": "p", "namespace": "a"}
     stage.create(COLLECTION, {"metadata": {"name": name, **metadata}, "involvedObject": involved, "reason": "Told"})
 
@@ -38,9 +38,9 @@ def wait(stage: WorkedStage, seconds: float) -> None:
 
 def test_an_event_is_deleted_an_hour_after_its_last_occurrence() -> None:
     stage = a_stage()
-    tell(stage, "old")
+    create_event(stage, "old")
     wait(stage, 1800)
-    tell(stage, "young")
+    create_event(stage, "young")
     wait(stage, HOUR - 1800 - 1)
     assert stage.names(EVENTS) == ["old", "young"]
     wait(stage, 1 + INTERVAL)
@@ -50,7 +50,7 @@ def test_an_event_is_deleted_an_hour_after_its_last_occurrence() -> None:
 
 def test_watchers_receive_changes() -> None:
     stage = a_stage()
-    tell(stage, "old")
+    create_event(stage, "old")
     head = stage.log.head().revision
     wait(stage, HOUR + INTERVAL)
     watched = stage.send("GET", COLLECTION, query={"watch": "true", "resourceVersion": str(head)}).body
@@ -59,7 +59,7 @@ def test_watchers_receive_changes() -> None:
 
 def test_a_repeated_event_gets_a_new_ttl() -> None:
     stage = a_stage()
-    tell(stage, "counted")
+    create_event(stage, "counted")
     wait(stage, HOUR - 60)
     stage.patch(f"{COLLECTION}/counted", {"count": 2})
     wait(stage, HOUR - 60)
@@ -70,8 +70,8 @@ def test_a_repeated_event_gets_a_new_ttl() -> None:
 
 def test_an_event_changed_during_its_deletion_is_kept() -> None:
     stage = a_stage()
-    tell(stage, "changing")
-    tell(stage, "old")
+    create_event(stage, "changing")
+    create_event(stage, "old")
     stage.work()
     stage.clock.step(HOUR)
     stage.patch(f"{COLLECTION}/changing", {"count": 2})
@@ -84,7 +84,7 @@ def test_an_event_changed_during_its_deletion_is_kept() -> None:
 
 def test_a_restart_keeps_the_age_of_events() -> None:
     stage = a_stage()
-    tell(stage, "old")
+    create_event(stage, "old")
     wait(stage, HOUR - 60)
     stage.start()
     wait(stage, 60 + INTERVAL)
@@ -93,7 +93,7 @@ def test_a_restart_keeps_the_age_of_events() -> None:
 
 def test_finalizers_do_not_hold_expired_events() -> None:
     stage = a_stage()
-    tell(stage, "held", finalizers=["example.com/hold"])
+    create_event(stage, "held", finalizers=["example.com/hold"])
     wait(stage, HOUR + INTERVAL)
     assert stage.names(EVENTS) == []
 
@@ -101,7 +101,7 @@ def test_finalizers_do_not_hold_expired_events() -> None:
 def test_many_events_are_deleted_in_few_appends() -> None:
     stage = a_stage()
     for number in range(AT_ONCE + 1):
-        tell(stage, f"event-{number}")
+        create_event(stage, f"event-{number}")
     stage.clock.step(HOUR + INTERVAL)
     stage.work()
     gone = [each for each in stage.log.events_after(0, limit=10_000) if each.type is EventType.DELETED]
@@ -113,7 +113,7 @@ def test_standby_controller_keeps_bounded_state() -> None:
     events = Informers(stage.log, stage.feed, clock=stage.clock)
     standby = EventExpiry(events.informer(EVENTS), stage.log, HOUR, clock=stage.clock)
     events.sync()
-    tell(stage, "counted")
+    create_event(stage, "counted")
     for count in range(2, 2 * ROOM):
         stage.patch(f"{COLLECTION}/counted", {"count": count})
     stage.feed.catch_up()

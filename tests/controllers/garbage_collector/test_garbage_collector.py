@@ -21,7 +21,7 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def gone(cluster: Cluster, since: int) -> list[str]:
+def removed_names(cluster: Cluster, since: int) -> list[str]:
     """Return the names of the removed objects, in order."""
     events = cluster.stage.log.events_after(since)
     return [event.key.name for event in events if event.type is EventType.DELETED]
@@ -37,7 +37,7 @@ def test_dependents_are_deleted_after_their_owner_generation_by_generation(clust
     assert cluster.head() == before  # without work, nothing is written
     cluster.delete("owner")
     cluster.settle()
-    assert gone(cluster, before) == ["owner", "child", "grandchild"]
+    assert removed_names(cluster, before) == ["owner", "child", "grandchild"]
     assert cluster.names() == ["stranger"]
 
 
@@ -157,7 +157,7 @@ def test_a_foreground_deletion_ends_with_the_last_blocking_dependent(cluster: Cl
     cluster.delete("owner", "Foreground")
     assert cluster.get("owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
     cluster.settle()
-    assert gone(cluster, before) == ["grandchild", "child", "owner"]
+    assert removed_names(cluster, before) == ["grandchild", "child", "owner"]
     # the deletion was requested, and the test does not wait for its end
     assert cluster.get("held")["metadata"]["deletionTimestamp"]
 

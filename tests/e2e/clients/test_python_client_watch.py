@@ -39,7 +39,7 @@ def labelled(value: str) -> dict[str, Any]:
     return {"metadata": {"labels": {"app": value}}}
 
 
-def told(core: make.Api, namespace: str, *, last: str, **options: Any) -> list[tuple[str, str]]:
+def received_events(core: make.Api, namespace: str, *, last: str, **options: Any) -> list[tuple[str, str]]:
     """Watch ConfigMaps until a ConfigMap with the name `last` is received; return the received events."""
     watcher, seen = watch.Watch(), []
     for event in watcher.stream(core.list_namespaced_config_map, namespace, _request_timeout=DEADLINE, **options):
@@ -58,8 +58,10 @@ def test_a_watch_continues_at_the_revision_of_a_list(core: make.Api, namespace: 
     core.delete_namespaced_config_map("web", namespace)
     core.create_namespaced_config_map(namespace, make.config_map("last"))
     history = [("ADDED", "web"), ("MODIFIED", "web"), ("DELETED", "web"), ("ADDED", "last")]
-    assert told(core, namespace, last="last", resource_version=listed) == history, "a patch of nothing is no event"
-    state_first = told(core, namespace, last="last", label_selector="app=web")
+    assert received_events(core, namespace, last="last", resource_version=listed) == history, (
+        "a patch of nothing is no event"
+    )
+    state_first = received_events(core, namespace, last="last", label_selector="app=web")
     assert state_first == [("ADDED", "before"), ("ADDED", "last")], "the state, then what comes"
 
 
@@ -72,8 +74,10 @@ def test_a_selector_decides_between_added_and_deleted(core: make.Api, namespace:
     core.patch_namespaced_config_map("web", namespace, labelled("web"))
     core.create_namespaced_config_map(namespace, make.config_map("last"))
     changes = [("ADDED", "web"), ("MODIFIED", "web"), ("DELETED", "web"), ("ADDED", "web"), ("ADDED", "last")]
-    assert told(core, namespace, last="last", resource_version=listed, label_selector="app=web") == changes
-    by_name = told(core, namespace, last="last", resource_version=listed, field_selector="metadata.name=last")
+    assert received_events(core, namespace, last="last", resource_version=listed, label_selector="app=web") == changes
+    by_name = received_events(
+        core, namespace, last="last", resource_version=listed, field_selector="metadata.name=last"
+    )
     assert by_name == [("ADDED", "last")]
 
 
@@ -155,8 +159,8 @@ def test_an_expired_watch_gets_410(forgetful: tuple[Server, str]) -> None:
         server.stop()
         server.start()
         with pytest.raises(ApiException) as expired:
-            told(core, "default", last="last", resource_version=first)
+            received_events(core, "default", last="last", resource_version=first)
         assert (expired.value.status, expired.value.reason.split(":")[0]) == (410, "Expired")
         listed = core.list_namespaced_config_map("default").metadata.resource_version
         core.create_namespaced_config_map("default", make.config_map("new"))
-        assert told(core, "default", last="new", resource_version=listed) == [("ADDED", "new")]
+        assert received_events(core, "default", last="new", resource_version=listed) == [("ADDED", "new")]

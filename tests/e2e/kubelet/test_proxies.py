@@ -112,7 +112,7 @@ def test_pods_and_services_receive_the_request(
         assert (code, seen["method"], seen["path"], seen["size"]) == (201, method, "/a/", 16)
 
 
-def asked(server: Server, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def send_request(server: Server, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
     """Send a request and return the status, headers and body of the response."""
     connection = http.client.HTTPSConnection(urlsplit(server.url).netloc, timeout=DEADLINE, context=server._trust)
     try:
@@ -125,24 +125,24 @@ def asked(server: Server, method: str, path: str, **headers: str) -> tuple[int, 
 
 def test_links_and_redirects_lead_through_the_proxy(server: Server, base: str) -> None:
     path = f"{base}/services/web:http/proxy"
-    code, headers, body = asked(server, "GET", f"{path}/page")
+    code, headers, body = send_request(server, "GET", f"{path}/page")
     expected = PAGE.replace(b'"/other', f'"{path}/other'.encode())
     assert (code, body) == (200, expected)
     assert "access-control-allow-origin" not in headers
-    _, headers, body = asked(server, "GET", f"{path}/packed")
+    _, headers, body = send_request(server, "GET", f"{path}/packed")
     assert (headers["content-encoding"], gzip.decompress(body)) == ("gzip", expected)
-    code, headers, _ = asked(server, "GET", f"{path}/moved")
+    code, headers, _ = send_request(server, "GET", f"{path}/moved")
     assert (code, headers["location"]) == (302, f"{path}/target/")
-    code, headers, _ = asked(server, "GET", f"{path}?a=b")
+    code, headers, _ = send_request(server, "GET", f"{path}?a=b")
     assert (code, headers["location"]) == (301, f"{path}/?a=b")
-    code, _, body = asked(server, "HEAD", f"{path}/page")
+    code, _, body = send_request(server, "HEAD", f"{path}/page")
     assert (code, body) == (200, b"")
-    code, _, body = asked(server, "OPTIONS", path)
+    code, _, body = send_request(server, "OPTIONS", path)
     assert (code, json.loads(body)["path"]) == (201, "/")
 
 
 def test_large_responses_are_complete(server: Server, base: str) -> None:
-    code, _, body = asked(server, "GET", f"{base}/services/web:http/proxy/large")
+    code, _, body = send_request(server, "GET", f"{base}/services/web:http/proxy/large")
     assert (code, len(body)) == (200, 5_000_000)
 
 

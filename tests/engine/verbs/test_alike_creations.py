@@ -107,7 +107,7 @@ def fresh() -> Stage:
     return stage
 
 
-def told(answer: Response, *unlike: str) -> str:
+def comparable(answer: Response, *unlike: str) -> str:
     """Return a response without values that are random or depend on the order of requests."""
     body = json.loads(json.dumps(answer.body))
     metadata = body.get("metadata", {})
@@ -129,7 +129,7 @@ def test_each_creation_equals_a_single_creation(body: Fields) -> None:
     for second, name in enumerate(NAMES):
         alone = fresh()
         alone.clock.step(second)
-        assert told(stage.send("POST", place(body), named(body, name))) == told(
+        assert comparable(stage.send("POST", place(body), named(body, name))) == comparable(
             alone.send("POST", place(body), named(body, name))
         )
         stage.clock.step(1)
@@ -158,7 +158,7 @@ def test_an_invalid_name_is_refused(name: str) -> None:
     stage = fresh()
     for each in NAMES:
         stage.send("POST", place(POD), named(POD, each))
-    assert told(stage.send("POST", place(POD), named(POD, name))) == told(
+    assert comparable(stage.send("POST", place(POD), named(POD, name))) == comparable(
         fresh().send("POST", place(POD), named(POD, name))
     )
 

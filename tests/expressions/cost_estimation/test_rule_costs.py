@@ -172,7 +172,7 @@ def ruled(schema: Schema, *rules: str, **more: str) -> Schema:
     return {**schema, "x-kubernetes-validations": [{"rule": rule, **more} for rule in rules]}
 
 
-def told(schema: Schema, *, is_unchanged: bool = False) -> list[tuple[str, str]]:
+def cost_errors(schema: Schema, *, is_unchanged: bool = False) -> list[tuple[str, str]]:
     """Return the path of each error below the field `s`, and the first words of its message."""
     root = {"type": "object", "properties": {"a": schema}}
     errors = expression_errors(root, Path("s"), is_unchanged=is_unchanged)
@@ -186,7 +186,7 @@ TOTAL = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3
 
 
 def test_a_too_costly_rule_is_refused_and_named() -> None:
-    assert told(ruled(of_list(TEXT)(None), DEAR)) == [
+    assert cost_errors(ruled(of_list(TEXT)(None), DEAR)) == [
         (f"{AT}.rule", "estimated rule cost exceeds budget by factor of more than 100x"),
         (f"{AT}.rule", CONTRIBUTED),
         ("s", f"{TOTAL} more than 100x"),
@@ -194,27 +194,27 @@ def test_a_too_costly_rule_is_refused_and_named() -> None:
 
 
 def test_size_limits_reduce_the_estimated_cost() -> None:
-    assert told(ruled(texts(100), DEAR)) == []
+    assert cost_errors(ruled(texts(100), DEAR)) == []
 
 
 @pytest.mark.parametrize(("most", "factor"), [(1850, "1.027675x"), (3000, "2.7x"), (1800, "")])
 def test_a_small_excess_is_reported_precisely(most: int, factor: str) -> None:
-    found = told(ruled(of_list(NUMBER)(most), "self.all(x, self.all(y, true))"))
+    found = cost_errors(ruled(of_list(NUMBER)(most), "self.all(x, self.all(y, true))"))
     assert found == ([(f"{AT}.rule", f"estimated rule cost exceeds budget by factor of {factor}")] if factor else [])
 
 
 def test_the_cost_in_items_is_multiplied_by_their_number() -> None:
     inner = ruled(text(1000), "self.contains('abc')")
-    [(place, words)] = told(limited({"type": "array", "items": inner}, maxItems=30_000))
+    [(place, words)] = cost_errors(limited({"type": "array", "items": inner}, maxItems=30_000))
     assert place == "s.properties[a].items.x-kubernetes-validations[0].rule"
     assert words == "estimated rule cost exceeds budget by factor of 1.203000x"
-    unlimited = told({"type": "array", "items": inner})
+    unlimited = cost_errors({"type": "array", "items": inner})
     assert unlimited[-1] == ("s", f"{TOTAL} 4.2x")
 
 
 def test_a_message_is_evaluated_once_and_can_be_too_costly() -> None:
     schema = ruled(texts(None), "true", messageExpression="self.join(',')")
-    assert told(schema)[0] == (
+    assert cost_errors(schema)[0] == (
         f"{AT}.messageExpression",
         "estimated messageExpression cost exceeds budget by factor of more than 100x",
     )
@@ -222,15 +222,15 @@ def test_a_message_is_evaluated_once_and_can_be_too_costly() -> None:
 
 def test_the_four_costliest_of_many_rules_are_named() -> None:
     rules = [f"self.all(x, self.all(y, {'1 + ' * each}1 > 0))" for each in range(9)]
-    found = told(ruled(of_list(NUMBER)(1500), *rules))
+    found = cost_errors(ruled(of_list(NUMBER)(1500), *rules))
     named = [place for place, words in found if words == CONTRIBUTED]
     assert named == [f"s.properties[a].x-kubernetes-validations[{each}].rule" for each in (8, 7, 6, 5)]
 
 
 def test_an_unchanged_schema_can_have_costly_rules() -> None:
     schema = ruled(of_list(NUMBER)(3000), "self.all(x, self.all(y, true))")
-    assert told(schema, is_unchanged=True) == []
-    assert told(ruled(of_list(TEXT)(None), DEAR), is_unchanged=True) == [
+    assert cost_errors(schema, is_unchanged=True) == []
+    assert cost_errors(ruled(of_list(TEXT)(None), DEAR), is_unchanged=True) == [
         (f"{AT}.rule", CONTRIBUTED),
         ("s", f"{TOTAL} more than 100x"),
     ]

@@ -35,7 +35,7 @@ def test_a_patch_transforms_the_object(seed: int) -> None:
     assert bool(patch) == (before != after)
 
 
-def asked(declared: AppAdmission, **request: Any) -> dict[str, Any]:
+def review_response(declared: AppAdmission, **request: Any) -> dict[str, Any]:
     body = {"request": {"uid": "1", "operation": "CREATE", "userInfo": {"username": "me", "groups": ["g"]}, **request}}
     answered = json.loads(answer(declared, json.dumps(body).encode(), Cache({}, "")))
     assert (answered["apiVersion"], answered["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
@@ -65,17 +65,17 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "creationTim
 
 
 def test_a_response_contains_only_changes_of_the_function() -> None:
-    response = asked(rule(), object=POD)
+    response = review_response(rule(), object=POD)
     assert response["allowed"]
     operations = json.loads(base64.b64decode(response["patch"]))
     assert operations == [{"op": "add", "path": "/metadata/labels", "value": {"by": "me"}}]
     same = {**POD, "metadata": {"name": "p", "labels": {"by": "me"}}}
-    assert asked(rule(), object=same) == {"uid": "1", "allowed": True}
-    assert asked(rule(validates=True), object=POD) == {"uid": "1", "allowed": True}
+    assert review_response(rule(), object=same) == {"uid": "1", "allowed": True}
+    assert review_response(rule(validates=True), object=POD) == {"uid": "1", "allowed": True}
 
 
 def test_old_objects_and_warnings_are_passed_on() -> None:
-    gone = asked(rule(), operation="DELETE", object=None, oldObject=POD, dryRun=True)
+    gone = review_response(rule(), operation="DELETE", object=None, oldObject=POD, dryRun=True)
     assert gone == {"uid": "1", "allowed": True, "warnings": ["DELETE by me of p, dry: True"]}
 
 
@@ -88,7 +88,7 @@ def test_old_objects_and_warnings_are_passed_on() -> None:
     ],
 )
 def test_refusals_have_the_same_code_as_in_the_server(name: str, code: int, reason: str, message: str) -> None:
-    response = asked(rule(), object={**POD, "metadata": {"name": name}})
+    response = review_response(rule(), object={**POD, "metadata": {"name": name}})
     assert not response["allowed"]
     assert (response["status"]["code"], response["status"]["reason"]) == (code, reason)
     assert message in response["status"]["message"]
@@ -97,4 +97,4 @@ def test_refusals_have_the_same_code_as_in_the_server(name: str, code: int, reas
 def test_an_invalid_review_is_refused() -> None:
     with pytest.raises(BadRequest, match="not an AdmissionReview"):
         answer(rule(), b'{"request": 1}', Cache({}, ""))
-    assert asked(rule())["status"]["code"] == 400
+    assert review_response(rule())["status"]["code"] == 400

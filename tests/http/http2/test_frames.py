@@ -13,7 +13,7 @@ from ctrlmgr.http.size_limits import DEFAULT, Bounds
 BOUNDS = Bounds(head_bytes=100, header_count=5)
 
 
-def told(*pieces: bytes, bounds: Bounds = DEFAULT) -> list[Frame]:
+def frames_of(*pieces: bytes, bounds: Bounds = DEFAULT) -> list[Frame]:
     reader = FrameReader(bounds)
     return [frame for piece in (PREFACE, *pieces) for frame in reader.feed(piece)]
 
@@ -63,7 +63,7 @@ def test_a_continued_header_block_is_one_frame() -> None:
     whole = framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, b"abcdef")
     parts = framed(frames.HEADERS, frames.END_STREAM, 1, b"ab") + framed(frames.CONTINUATION, 0, 1, b"")
     parts += framed(frames.CONTINUATION, 0, 1, b"cde") + framed(frames.CONTINUATION, frames.END_HEADERS, 1, b"f")
-    assert [(frame.stream, frame.payload, frame.flags & frames.END_STREAM) for frame in told(whole, parts)] == [
+    assert [(frame.stream, frame.payload, frame.flags & frames.END_STREAM) for frame in frames_of(whole, parts)] == [
         (1, b"abcdef", 1)
     ] * 2
 
@@ -79,7 +79,7 @@ def test_a_continued_header_block_is_one_frame() -> None:
     ],
 )
 def test_padding_and_priorities_are_no_part_of_a_block(flags: int, payload: bytes, block: bytes) -> None:
-    (frame,) = told(framed(frames.HEADERS, flags | frames.END_HEADERS, 1, payload))
+    (frame,) = frames_of(framed(frames.HEADERS, flags | frames.END_HEADERS, 1, payload))
     assert frame.payload == block
 
 
@@ -110,7 +110,7 @@ def test_padding_and_priorities_are_no_part_of_a_block(flags: int, payload: byte
 )
 def test_invalid_frames_are_refused(data: bytes, code: Code) -> None:
     with pytest.raises(ConnectionFault) as caught:
-        told(data)
+        frames_of(data)
     assert caught.value.code is code
 
 
@@ -119,9 +119,9 @@ def test_a_header_block_is_bounded_in_bytes_and_in_frames(part: bytes) -> None:
     begun = framed(frames.HEADERS, 0, 1)
     continued = framed(frames.CONTINUATION, 0, 1, part)
     most = 5 if not part else 3
-    assert told(begun, *[continued] * most, bounds=BOUNDS) == []
+    assert frames_of(begun, *[continued] * most, bounds=BOUNDS) == []
     with pytest.raises(ConnectionFault) as caught:
-        told(begun, *[continued] * (most + 1), bounds=BOUNDS)
+        frames_of(begun, *[continued] * (most + 1), bounds=BOUNDS)
     assert caught.value.code is Code.ENHANCE_YOUR_CALM
 
 
@@ -158,5 +158,5 @@ def test_an_acknowledgement_sets_nothing() -> None:
 def test_a_long_block_is_sent_in_several_frames(size: int) -> None:
     block = bytes(each % 251 for each in range(size))
     bounds = Bounds()
-    (frame,) = told(frames.headers(7, block, frames.END_STREAM), bounds=bounds)
+    (frame,) = frames_of(frames.headers(7, block, frames.END_STREAM), bounds=bounds)
     assert (frame.stream, frame.payload, frame.flags & frames.END_STREAM) == (7, block, 1)

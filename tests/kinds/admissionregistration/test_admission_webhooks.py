@@ -23,7 +23,7 @@ def hooks(*each: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": {"name": "w"}, "webhooks": [{**HOOK, **hook} for hook in each]}
 
 
-def told(*each: dict[str, Any], strategy: WebhookConfigurationStrategy = VALIDATING) -> list[str]:
+def creation_errors(*each: dict[str, Any], strategy: WebhookConfigurationStrategy = VALIDATING) -> list[str]:
     return create(strategy, hooks(*each), namespaced=False).messages
 
 
@@ -69,11 +69,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("hook", "messages"), REFUSED)
 def test_an_invalid_hook_has_kubernetes_errors(hook: dict[str, Any], messages: list[str]) -> None:
-    assert told(hook) == [f"webhooks[0].{each}" for each in messages]
+    assert creation_errors(hook) == [f"webhooks[0].{each}" for each in messages]
 
 
 def test_names_of_hooks_must_differ() -> None:
-    assert told({}, {}) == ['webhooks[1].name: Duplicate value: "a.b.c"']
+    assert creation_errors({}, {}) == ['webhooks[1].name: Duplicate value: "a.b.c"']
 
 
 STAYS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -86,7 +86,7 @@ STAYS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("before", "change"), STAYS)
 def test_existing_errors_are_tolerated(before: dict[str, Any], change: dict[str, Any]) -> None:
-    assert told(before) != []
+    assert creation_errors(before) != []
     assert kept(before, **change) == []
 
 

@@ -15,7 +15,7 @@ from ctrlmgr.kinds.resource.selectors import validate_selectors
 DEAR = " && ".join(["device.attributes.all(d, device.attributes[d].all(a, device.attributes.exists(e, e == d)))"] * 12)
 
 
-def said(expression: str) -> list[str]:
+def selector_errors(expression: str) -> list[str]:
     return [each.body for each in validate_selectors([{"cel": {"expression": expression}}], ROOT)]
 
 
@@ -31,27 +31,27 @@ def said(expression: str) -> list[str]:
     ],
 )
 def test_selectors_can_read_attributes_of_a_device(expression: str) -> None:
-    assert said(expression) == []
+    assert selector_errors(expression) == []
 
 
 def test_a_bound_name_must_be_an_identifier() -> None:
-    (body,) = said("cel.bind(a.b, 1, true)")
+    (body,) = selector_errors("cel.bind(a.b, 1, true)")
     assert "1:11: cel.bind() variable names must be simple identifiers" in body
 
 
 def test_a_selector_returns_a_boolean() -> None:
     words = "must evaluate to bool or the unknown type, not map(string, google.protobuf.Any)"
-    assert said("device.attributes['d.x']") == [f"Invalid value: \"device.attributes['d.x']\": {words}"]
+    assert selector_errors("device.attributes['d.x']") == [f"Invalid value: \"device.attributes['d.x']\": {words}"]
 
 
 def test_the_cost_and_the_length_of_a_selector_are_limited() -> None:
-    assert said(DEAR) == ["Forbidden: too complex, exceeds cost limit"]
-    assert said(f"{' ' * 10240}true") == ["Too long: may not be more than 10240 bytes"]
+    assert selector_errors(DEAR) == ["Forbidden: too complex, exceeds cost limit"]
+    assert selector_errors(f"{' ' * 10240}true") == ["Too long: may not be more than 10240 bytes"]
 
 
 def test_the_feature_gate_enables_multiple_allocations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(gates.ENABLED, "DRAConsumableCapacity", False)
-    (body,) = said("device.allowMultipleAllocations")
+    (body,) = selector_errors("device.allowMultipleAllocations")
     assert "undefined field 'allowMultipleAllocations'" in body
 
 
@@ -60,10 +60,14 @@ def test_the_feature_gate_enables_list_attributes(monkeypatch: pytest.MonkeyPatc
         "device.attributes['d.x'].models.all(m, m == 'a')",
         "device.attributes['d.x'].models.includes('a')",
     )
-    assert "expression of type 'any' cannot be range of a comprehension" in said(looped)[0]
-    assert "undeclared reference to 'includes'" in said(included)[0]
+    assert "expression of type 'any' cannot be range of a comprehension" in selector_errors(looped)[0]
+    assert "undeclared reference to 'includes'" in selector_errors(included)[0]
     monkeypatch.setitem(gates.ENABLED, "DRAListTypeAttributes", True)
-    assert [said(looped), said(included), said("device.attributes['d.x'].models")] == [[], [], []]
+    assert [selector_errors(looped), selector_errors(included), selector_errors("device.attributes['d.x'].models")] == [
+        [],
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def thing(resource: Resource, name: str, revision: int, uid: str = "") -> Object
     return Object.from_dict({"kind": KINDS[resource], "apiVersion": "v1", "metadata": metadata})
 
 
-def told(merger: Merger) -> list[tuple[str, int, str]]:
+def ready_events(merger: Merger) -> list[tuple[str, int, str]]:
     return [(each.type.name, each.object.revision, each.object.name) for each in merger.ready()]
 
 
@@ -39,21 +39,21 @@ def test_nothing_is_emitted_before_all_streams_have_listed() -> None:
     merger = Merger([PODS, SERVICES])
     merger.listed(PODS, 10, [thing(PODS, "p", 4), thing(PODS, "q", 2)], 0)
     merger.changed(PODS, ADDED, thing(PODS, "r", 12), 0)
-    assert (told(merger), merger.complete, merger.waiting) == ([], 0, 3)
+    assert (ready_events(merger), merger.complete, merger.waiting) == ([], 0, 3)
     merger.listed(SERVICES, 11, [thing(SERVICES, "s", 3)], 0)
-    assert told(merger) == [("ADDED", 2, "q"), ("ADDED", 3, "s"), ("ADDED", 4, "p")]
+    assert ready_events(merger) == [("ADDED", 2, "q"), ("ADDED", 3, "s"), ("ADDED", 4, "p")]
     merger.progressed(SERVICES, 12)
-    assert told(merger) == [("ADDED", 12, "r")]
+    assert ready_events(merger) == [("ADDED", 12, "r")]
 
 
 def test_a_slower_watch_delays_the_others() -> None:
     merger = listed()
     merger.changed(PODS, ADDED, thing(PODS, "p", 15), 0)
-    assert told(merger) == []
+    assert ready_events(merger) == []
     merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 12), 0)
-    assert told(merger) == [("ADDED", 12, "s")]
+    assert ready_events(merger) == [("ADDED", 12, "s")]
     merger.changed(SERVICES, MODIFIED, thing(SERVICES, "s", 20), 0)
-    assert told(merger) == [("ADDED", 15, "p")]
+    assert ready_events(merger) == [("ADDED", 15, "p")]
 
 
 def test_repetitions_of_a_resumed_watch_are_dropped() -> None:
@@ -61,7 +61,7 @@ def test_repetitions_of_a_resumed_watch_are_dropped() -> None:
     for _ in range(2):
         merger.changed(PODS, ADDED, thing(PODS, "p", 11), 0)
         merger.changed(PODS, MODIFIED, thing(PODS, "p", 12), 0)
-    assert told(merger) == [("ADDED", 11, "p"), ("MODIFIED", 12, "p")]
+    assert ready_events(merger) == [("ADDED", 11, "p"), ("MODIFIED", 12, "p")]
 
 
 def test_existing_objects_are_added_first() -> None:
@@ -80,10 +80,10 @@ def test_existing_objects_are_added_first() -> None:
 def test_a_new_list_emits_the_missed_changes() -> None:
     merger = Merger([PODS])
     merger.listed(PODS, 10, [thing(PODS, name, 1 + at) for at, name in enumerate("abcd")], 0)
-    assert len(told(merger)) == 4
+    assert len(ready_events(merger)) == 4
     now = [thing(PODS, "a", 1), thing(PODS, "b", 15), thing(PODS, "c", 19, uid="another"), thing(PODS, "e", 20)]
     merger.listed(PODS, 20, now, 0)
-    changes = told(merger)
+    changes = ready_events(merger)
     assert [each for each in changes if each[0] != "DELETED"] == [
         ("MODIFIED", 15, "b"),
         ("ADDED", 19, "c"),
@@ -112,7 +112,7 @@ def test_a_continuation_emits_differences_to_the_previous_recording() -> None:
     now = [kept, thing(PODS, "changed", 12), thing(PODS, "new", 13), thing(PODS, "again", 15, "other")]
     merger.listed(PODS, 20, now, 0)
     merger.listed(SERVICES, 20, [thing(SERVICES, "s", 4)], 0)
-    changes = told(merger)
+    changes = ready_events(merger)
     assert changes[:4] == [
         ("MODIFIED", 12, "changed"),
         ("ADDED", 13, "new"),
@@ -153,20 +153,20 @@ def test_a_watch_that_starts_later_delays_the_others_from_its_start() -> None:
     merger.changed(PODS, ADDED, thing(PODS, "p", 12), 0)
     merger.begin(SERVICES, 12)
     merger.changed(PODS, MODIFIED, thing(PODS, "p", 15), 0)
-    assert told(merger) == [("ADDED", 12, "p")]
+    assert ready_events(merger) == [("ADDED", 12, "p")]
     merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 14), 0)
     merger.progressed(SERVICES, 15)
-    assert told(merger) == [("ADDED", 14, "s"), ("MODIFIED", 15, "p")]
+    assert ready_events(merger) == [("ADDED", 14, "s"), ("MODIFIED", 15, "p")]
 
 
 def test_a_late_event_follows_already_emitted_ones() -> None:
     merger = listed([PODS])
     merger.progressed(PODS, 20)
-    assert told(merger) == []
+    assert ready_events(merger) == []
     merger.begin(SERVICES, 0)
     merger.listed(SERVICES, 22, [thing(SERVICES, "old", 3), thing(SERVICES, "new", 22)], 0)
     merger.progressed(PODS, 30)
-    assert told(merger) == [("ADDED", 21, "old"), ("ADDED", 22, "new")]
+    assert ready_events(merger) == [("ADDED", 21, "old"), ("ADDED", 22, "new")]
 
 
 def test_an_ended_watch_emits_deletions_of_its_objects() -> None:
@@ -174,9 +174,9 @@ def test_an_ended_watch_emits_deletions_of_its_objects() -> None:
     merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 12), 0)
     merger.changed(PODS, ADDED, thing(PODS, "p", 20), 0)
     merger.end(SERVICES, 20, 0)
-    assert told(merger) == [("ADDED", 12, "s"), ("DELETED", 19, "s"), ("ADDED", 20, "p")]
+    assert ready_events(merger) == [("ADDED", 12, "s"), ("DELETED", 19, "s"), ("ADDED", 20, "p")]
     merger.end(PODS, 25, 0)
-    assert told(merger) == [("DELETED", 25, "p")]
+    assert ready_events(merger) == [("DELETED", 25, "p")]
 
 
 @st.composite
@@ -208,10 +208,10 @@ def test_two_watches_are_merged_into_one_history(
     for resource in turns:
         if streams[resource]:
             merger.changed(*streams[resource].pop(0), 0)
-        out += told(merger)
+        out += ready_events(merger)
         assert out == [(type_.name, obj.revision, obj.name) for _, type_, obj in history[: len(out)]]
     for resource in KINDS:
         merger.progressed(resource, len(history))
-    out += told(merger)
+    out += ready_events(merger)
     assert len(out) == len(history)
     assert out == [(type_.name, obj.revision, obj.name) for _, type_, obj in history]

@@ -79,7 +79,7 @@ def emptied() -> Script:
     return shop().event("DELETED", service()).event("DELETED", endpoints(labels=LABELS))
 
 
-def gone(script: Script) -> Script:
+def deleted_namespace(script: Script) -> Script:
     script.event("MODIFIED", namespace(ending=True, conditions=conditions()))
     return script.event("DELETED", namespace(ending=True, conditions=conditions()))
 
@@ -93,12 +93,12 @@ def with_a_pod() -> Script:
     script.event("MODIFIED", leaving)  # at once, so a client deleted it
     script.event("DELETED", leaving)
     script.revision += 6
-    return gone(script)
+    return deleted_namespace(script)
 
 
 def held_by_what_is_not_recorded() -> Script:
     script = emptied().event("MODIFIED", namespace(ending=True, conditions=CONFIG_MAP_LEFT)).checkpoint("held")
-    return gone(script)
+    return deleted_namespace(script)
 
 
 def held_by_a_client() -> Script:
@@ -112,7 +112,7 @@ def held_by_a_client() -> Script:
 
 
 def made_anew() -> Script:
-    return gone(emptied()).event("ADDED", namespace(labels={"again": "1"}))
+    return deleted_namespace(emptied()).event("ADDED", namespace(labels={"again": "1"}))
 
 
 def held_by_a_client_and_made_anew() -> Script:
@@ -132,7 +132,7 @@ def held_by_a_client_and_made_anew() -> Script:
     "history",
     [
         pytest.param(lambda: Script().event("ADDED", namespace()), id="it stays"),
-        pytest.param(lambda: gone(emptied()), id="it goes with what is in it"),
+        pytest.param(lambda: deleted_namespace(emptied()), id="it goes with what is in it"),
         pytest.param(with_a_pod, id="a pod goes by itself"),
         pytest.param(held_by_what_is_not_recorded, id="something holds it that is not recorded"),
         pytest.param(held_by_a_client, id="a client holds it"),
@@ -161,7 +161,7 @@ def test_the_address_of_a_service_is_deleted_with_it(tmp_path: Path) -> None:
     script = Script().event("ADDED", namespace()).event("ADDED", service()).event("ADDED", claim).checkpoint("made")
     script.event("MODIFIED", namespace(ending=True))
     script.revision += 6
-    report = replayed(gone(script.event("DELETED", service()).event("DELETED", claim)), tmp_path)
+    report = replayed(deleted_namespace(script.event("DELETED", service()).event("DELETED", claim)), tmp_path)
     assert (report.divergences, report.inputs) == ((), 4)
 
 
@@ -176,7 +176,9 @@ def service_left() -> Script:
     [
         pytest.param(emptied, id="Kubernetes did not let it go"),
         pytest.param(service_left, id="nor the service in it"),
-        pytest.param(lambda: gone(shop().event("DELETED", endpoints(labels=LABELS))), id="it left a service"),
+        pytest.param(
+            lambda: deleted_namespace(shop().event("DELETED", endpoints(labels=LABELS))), id="it left a service"
+        ),
         pytest.param(
             lambda: (
                 shop()

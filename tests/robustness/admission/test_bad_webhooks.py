@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         made.close()
 
 
-async def asked(reader: asyncio.StreamReader) -> dict[str, Any]:
+async def read_request(reader: asyncio.StreamReader) -> dict[str, Any]:
     """Read a request."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
@@ -52,18 +52,18 @@ async def answer(writer: asyncio.StreamWriter, response: dict[str, Any], head: b
 
 
 async def lies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await asked(reader)
+    await read_request(reader)
     await answer(writer, {"uid": "another", "allowed": True})
 
 
 async def redirects(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while True:
-        await asked(reader)
+        await read_request(reader)
         await answer(writer, {}, b"307 Temporary Redirect\r\nlocation: /again")
 
 
 async def serves_a_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await asked(reader)
+    await read_request(reader)
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>")
     await writer.drain()
 
@@ -149,7 +149,7 @@ def test_admission_is_called_before_a_connection_is_made(server: Server, tmp_pat
     seen: list[dict[str, Any]] = []
 
     async def denies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await asked(reader))
+        seen.append(await read_request(reader))
         await answer(writer, {"uid": seen[-1]["uid"], "allowed": False, "status": {"message": "not in", "code": 403}})
 
     path = "/api/v1/namespaces/default/pods/p/exec?command=sh&command=-c&container=c&stdout=true"

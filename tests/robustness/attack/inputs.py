@@ -110,9 +110,9 @@ Body = dict[str, Any]
 class Inputs:
     """Generates inputs."""
 
-    def __init__(self, specimens: Mapping[str, Body], seed: int, sizes: tuple[int, ...] = SIZES) -> None:
-        """Enlarge `specimens`, which are request bodies by URL path; each input has one of the sizes in `sizes`."""
-        self._specimens = specimens
+    def __init__(self, bodies: Mapping[str, Body], seed: int, sizes: tuple[int, ...] = SIZES) -> None:
+        """Enlarge `bodies`, which are request bodies by URL path; each input has one of the sizes in `sizes`."""
+        self._bodies = bodies
         self._choice = random.Random(seed)
         self._sizes = sizes
         self._families: tuple[tuple[str, Callable[[int], Input]], ...] = (
@@ -174,19 +174,19 @@ class Inputs:
 
     # Bodies.
 
-    def _specimen(self) -> tuple[str, Body]:
-        path = self._choice.choice(list(self._specimens))
-        return path, json.loads(json.dumps(self._specimens[path]))
+    def _body(self) -> tuple[str, Body]:
+        path = self._choice.choice(list(self._bodies))
+        return path, json.loads(json.dumps(self._bodies[path]))
 
     def _blown_up(self, size: int) -> Input:
-        path, fields = self._specimen()
+        path, fields = self._body()
         self._blow_up(fields, size)
         validation = self._choice.choice(("Strict", "Warn", "Ignore"))
         return _write("POST", f"{path}?dryRun=All&fieldValidation={validation}", _JSON, fields)
 
     def _dense(self, size: int) -> Input:
         """Return an input whose body has as many elements as possible, in any list or map of a schema."""
-        path, fields = self._specimen()
+        path, fields = self._body()
         steps, schema = self._choice.choice(dense.lists_of(path))
         value = dense.filled(schema, size, self._choice)
         if self._choice.random() < 0.3 and steps[0] != "metadata":
@@ -196,7 +196,7 @@ class Inputs:
         return _write("POST", f"{path}?dryRun=All&fieldValidation=Strict", _JSON, fields)
 
     def _yaml(self, size: int) -> Input:
-        path, fields = self._specimen()
+        path, fields = self._body()
         self._blow_up(fields, size)
         text = json.dumps(fields, ensure_ascii=False)  # JSON is also YAML
         if self._choice.random() < 0.3:
@@ -272,7 +272,7 @@ class Inputs:
         return _write("POST", f"{path}?dryRun=All", _JSON, fields)
 
     def _noise(self, size: int) -> Input:
-        path, fields = self._specimen()
+        path, fields = self._body()
         protobuf = self._choice.random() < 0.5
         body = bytearray(json.dumps(fields).encode())
         if protobuf:

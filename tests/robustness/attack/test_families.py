@@ -12,7 +12,7 @@ from ctrlmgr.http.http2 import frames
 from tests.robustness.attack.callers import CALLERS
 from tests.robustness.attack.connections import HTTP1, HTTP2
 from tests.robustness.attack.inputs import CERTIFICATES, Input, Inputs
-from tests.robustness.attack.siege import SPECIMENS
+from tests.robustness.attack.server_attack import REQUEST_BODIES
 from tests.robustness.attack.wire import forged
 
 MADE = 6_000
@@ -77,7 +77,7 @@ WEAKNESSES: dict[str, Callable[[Input], bool]] = {
 
 @cache
 def made() -> tuple[Input, ...]:
-    return tuple(islice(Inputs(SPECIMENS, 1), MADE))
+    return tuple(islice(Inputs(REQUEST_BODIES, 1), MADE))
 
 
 @pytest.mark.parametrize("name", WEAKNESSES)

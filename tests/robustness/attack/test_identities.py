@@ -97,7 +97,7 @@ class TrustingServer:
     def told(self, made: CertificateAndKey | None = None, headers: Headers = ()) -> IdentityAnswer:
         """Return the user that the server reports for a request with a certificate and these headers."""
         with closing(self.connect(made)) as connection:
-            return who(connection, headers)
+            return reported_user(connection, headers)
 
     def code(self, path: str, method: str = "GET") -> int:
         """Return the response to a request without credentials."""
@@ -106,7 +106,7 @@ class TrustingServer:
             return connection.getresponse().status
 
 
-def who(connection: http.client.HTTPSConnection, headers: Headers = ()) -> IdentityAnswer:
+def reported_user(connection: http.client.HTTPSConnection, headers: Headers = ()) -> IdentityAnswer:
     connection.putrequest("POST", WHO_AM_I)
     for name, value in [("Content-Type", "application/json"), ("Content-Length", "2"), *headers]:
         connection.putheader(name, value)
@@ -209,11 +209,11 @@ def test_a_certificate_expires_with_its_authority_on_an_open_connection(attacked
     jane, file = certificate("jane", attacked.clients), attacked.folder / "clients.crt"
     joe = certificate("joe", attacked.proxies)
     with closing(attacked.connect(jane)) as connection:
-        assert who(connection).name == "jane"
+        assert reported_user(connection).name == "jane"
         kept = connection.sock
         file.write_bytes(an_authority("clients").pem)  # an authority of the same name, with another key
-        until(lambda: who(connection).code == 401)
+        until(lambda: reported_user(connection).code == 401)
         assert connection.sock is kept
         assert attacked.told(joe).code == 401
         file.write_bytes(attacked.clients.pem)
-        until(lambda: who(connection).name == "jane")
+        until(lambda: reported_user(connection).name == "jane")

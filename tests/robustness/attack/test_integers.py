@@ -117,7 +117,7 @@ def put(fields: Any, place: Place, value: Any) -> None:
         fields[place[-1]] = value
 
 
-def specimen(kind: Kind, name: str) -> dict[str, Any]:
+def valid_object(kind: Kind, name: str) -> dict[str, Any]:
     metadata = {"name": name, **({"namespace": "n"} if kind.namespaced else {})}
     return {
         "apiVersion": kind.gvk.api_version,
@@ -173,7 +173,7 @@ class Cluster:
         """Create an object and set each of its integer and timestamp fields to each value; return the number of
         accepted changes.
         """
-        plain, path = specimen(kind, name), f"{self.collection(kind)}/{name}"
+        plain, path = valid_object(kind, name), f"{self.collection(kind)}/{name}"
         created = self.stage.send("POST", self.collection(kind), plain)
         assert created.code == 201, created
         live, taken = created.body, 0
@@ -223,27 +223,27 @@ def test_no_number_or_time_corrupts_an_object(name: str, cluster: Cluster) -> No
     for place, of in dict.fromkeys(places(kind.schema)):
         for value in values(of):
             tried += 1
-            fields = specimen(kind, f"{kind.resource.plural}-{tried}")
+            fields = valid_object(kind, f"{kind.resource.plural}-{tried}")
             put(fields, place, value)
             code = cluster.live_through(kind, fields)
             assert code < 500, (place, value)
             stored += code == 201
     assert tried
-    assert stored, "no value was taken: the specimen is wrong"
+    assert stored, "no value was taken: the valid object is wrong"
 
 
 @pytest.mark.parametrize("name", list(KINDS))
 def test_no_number_or_time_corrupts_an_update(name: str, cluster: Cluster) -> None:
     kind = KINDS[name]
     taken = cluster.change_through(kind, f"{kind.resource.plural}-changed")
-    assert taken, "no value was taken: the specimen is wrong"
+    assert taken, "no value was taken: the valid object is wrong"
 
 
 @pytest.mark.parametrize("value", LIMITS)
 def test_options_accept_any_number(value: int, cluster: Cluster) -> None:
     kind = KINDS["Pod"]
     for option in ("gracePeriodSeconds", "limit", "timeoutSeconds"):
-        fields = specimen(kind, f"option-{abs(value)}-{option.lower()}")
+        fields = valid_object(kind, f"option-{abs(value)}-{option.lower()}")
         assert cluster.stage.send("POST", "/api/v1/namespaces/n/pods", fields).code == 201
         path = f"/api/v1/namespaces/n/pods/{fields['metadata']['name']}"
         assert cluster.stage.send("GET", "/api/v1/namespaces/n/pods", query={option: str(value)}).code < 500

@@ -74,13 +74,13 @@ def test_the_page_shows_each_number(log: Log, url: str) -> None:
     with closing(Reader(url)) as reader:
         for (resource, key), revision in last.items():
             for ask in questions(reader):
-                assert msgspec.json.encode(ask(asked(resource, key, revision)))
+                assert msgspec.json.encode(ask(page_parameters(resource, key, revision)))
         for event in log.scan():
             for ask in (Objects(reader).object, Graphs(reader).change):
-                assert msgspec.json.encode(ask(asked(event.resource, event.key, event.revision)))
+                assert msgspec.json.encode(ask(page_parameters(event.resource, event.key, event.revision)))
 
 
-def asked(resource: Resource, key: Key, revision: int) -> Parameters:
+def page_parameters(resource: Resource, key: Key, revision: int) -> Parameters:
     """Return the requests that the UI page sends for an object at a revision."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
     moment = {"revision": str(revision), "at": str(revision)}

@@ -1,8 +1,8 @@
 """Tests of the cost per byte of request bodies with as many elements as possible.
 
 The cost is measured in function calls, because the time depends on the load of the machine. At ten calls per byte, a
-machine that makes twenty million calls a second needs half a second for a megabyte. `siege` measures the seconds on a
-separate server.
+machine that makes twenty million calls a second needs half a second for a megabyte. `server_attack` measures the
+seconds on a separate server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from tests.calls import calls
 from tests.engine.stage import Stage
-from tests.robustness.attack.siege import SPECIMENS
+from tests.robustness.attack.server_attack import REQUEST_BODIES
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SIZE = 60_000
@@ -31,14 +31,14 @@ STAGE.namespace("attack")
 
 def schema(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a CustomResourceDefinition with this schema."""
-    fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
+    fields = json.loads(json.dumps(REQUEST_BODIES[DEFINITIONS]))
     fields["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "object", **schema}
     return DEFINITIONS, fields
 
 
 def versions(version: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """Return a CustomResourceDefinition with this number of further versions."""
-    fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
+    fields = json.loads(json.dumps(REQUEST_BODIES[DEFINITIONS]))
     fields["spec"]["versions"] += many(version)
     return DEFINITIONS, fields
 
@@ -55,15 +55,15 @@ def properties(one: dict[str, Any]) -> dict[str, Any]:
 
 def owners(owner: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """Return a namespace with this number of owner references."""
-    fields = json.loads(json.dumps(SPECIMENS["/api/v1/namespaces"]))
+    fields = json.loads(json.dumps(REQUEST_BODIES["/api/v1/namespaces"]))
     fields["metadata"]["ownerReferences"] = many(owner)
     return "/api/v1/namespaces", fields
 
 
 def spec(resource: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     """Return an object with these additional fields in its spec."""
-    path = next(each for each in SPECIMENS if each.endswith(f"/{resource}"))
-    made = json.loads(json.dumps(SPECIMENS[path]))
+    path = next(each for each in REQUEST_BODIES if each.endswith(f"/{resource}"))
+    made = json.loads(json.dumps(REQUEST_BODIES[path]))
     made["spec"].update(fields)
     return path, made
 

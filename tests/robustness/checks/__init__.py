@@ -36,7 +36,7 @@ CHECKS: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
     "W10 what begins in the future waits for it": watches.nothing_before_its_start,
     "W11 initial events are a state": watches.initial_state,
     "W9 compaction is loud": streams.errors_have_reason,
-    "W13 no end without a sign": streams.ends_have_reason,
+    "W13 no end without a cause": streams.ends_have_reason,
     "W13 what happens is told in time": streams.prompt,
     "W11 list and watch are complete": informers.complete,
     "W13 everybody gets to the end": informers.hear_the_last,

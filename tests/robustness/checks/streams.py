@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.robustness.checks.evidence import DISRUPTIONS, Evidence, Stream
-from tests.robustness.checks.watches import told
+from tests.robustness.checks.watches import watch_summary
 from tests.robustness.histories.history import ERROR, SECOND, Watch
 
 PROMPT = 8 * SECOND
@@ -25,9 +25,9 @@ def errors_have_reason(evidence: Evidence) -> Iterator[str]:
             if error.type != ERROR:
                 continue
             if at + 1 < len(watch.deliveries):
-                yield f"{told(watch)}: goes on after {error}"
+                yield f"{watch_summary(watch)}: goes on after {error}"
             if not _is_true(evidence, watch, error.revision, error.at):
-                yield f"{told(watch)}: ends with {error}"
+                yield f"{watch_summary(watch)}: ends with {error}"
 
 
 def _is_true(evidence: Evidence, watch: Watch, code: int, at: int) -> bool:
@@ -45,10 +45,11 @@ def ends_have_reason(evidence: Evidence) -> Iterator[str]:
     """A stream ends at its timeout, after an error, or because of a fault."""
     for watch in evidence.history.watches:
         if watch.code not in (0, 200) and not evidence.faults(watch.server, watch.called, watch.ended_at):
-            yield f"{told(watch)}: is answered {watch.code}"
+            yield f"{watch_summary(watch)}: is answered {watch.code}"
         elif watch.ended in ("clean", "cut") and not _may_end(evidence, watch):
-            lasted = (watch.ended_at - watch.called) / SECOND
-            yield f"{told(watch)}: ended ({watch.ended}) after {lasted:.1f} s of {watch.timeout} without a sign"
+            seconds = (watch.ended_at - watch.called) / SECOND
+            ending = f"ended ({watch.ended}) after {seconds:.1f} s of {watch.timeout} without a cause"
+            yield f"{watch_summary(watch)}: {ending}"
     yield from _too_long(evidence)
 
 
@@ -66,7 +67,7 @@ def _too_long(evidence: Evidence) -> Iterator[str]:
         lasted = watch.ended_at - watch.called
         too_long = watch.timeout > 0 and lasted > watch.timeout * SECOND + _ENDS_LATE
         if too_long and not evidence.faults(watch.server, watch.called, watch.ended_at, _STALLS):
-            yield f"{told(watch)}: lasted {lasted / SECOND:.1f} s of {watch.timeout}"
+            yield f"{watch_summary(watch)}: lasted {lasted / SECOND:.1f} s of {watch.timeout}"
 
 
 def prompt(evidence: Evidence) -> Iterator[str]:
@@ -84,5 +85,6 @@ def prompt(evidence: Evidence) -> Iterator[str]:
 def _overdue(evidence: Evidence, stream: Stream, known: int) -> Iterator[str]:
     watch, reached = stream.watch, max(stream.reached, stream.start or 0)
     for event in evidence.truth.events(watch.resource, watch.selection, reached, known):
-        yield f"{told(watch)}: {event} was never told, though {known} was known {PROMPT / SECOND:.0f} s before its end"
+        early = f"{known} was known {PROMPT / SECOND:.0f} s before the end of the watch"
+        yield f"{watch_summary(watch)}: {event} was not delivered, although {early}"
         return

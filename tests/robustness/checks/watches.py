@@ -10,7 +10,7 @@ from tests.robustness.histories.history import BOOKMARK, Delivery, Watch
 _Identity = tuple[int, str, str]
 
 
-def told(watch: Watch) -> str:
+def watch_summary(watch: Watch) -> str:
     asked = f"from '{watch.version}'" + (f" initial={watch.initial}" if watch.initial is not None else "")
     return f"watch of {watch.resource} {watch.selection} {asked} by {watch.server}, called at {watch.called}"
 
@@ -36,7 +36,7 @@ def ordered(evidence: Evidence) -> Iterator[str]:
     for stream in evidence.streams:
         for one, next_one in zip(stream.live, stream.live[1:], strict=False):
             if next_one.revision < one.revision:
-                yield f"{told(stream.watch)}: {next_one} after {one}"
+                yield f"{watch_summary(stream.watch)}: {next_one} after {one}"
 
 
 def unique(evidence: Evidence) -> Iterator[str]:
@@ -45,7 +45,7 @@ def unique(evidence: Evidence) -> Iterator[str]:
         seen: set[_Identity] = set()
         for event in stream.events:
             if _identity(event) in seen:
-                yield f"{told(stream.watch)}: {event} a second time"
+                yield f"{watch_summary(stream.watch)}: {event} a second time"
             seen.add(_identity(event))
 
 
@@ -59,7 +59,7 @@ def reliable(evidence: Evidence) -> Iterator[str]:
         first, last = min(seen)[0], max(seen)[0]
         for event in _expected(evidence, stream, first, last):
             if _identity(event) not in seen:
-                yield f"{told(stream.watch)}: {event} is left out"
+                yield f"{watch_summary(stream.watch)}: {event} is left out"
 
 
 def resumable(evidence: Evidence) -> Iterator[str]:
@@ -69,7 +69,7 @@ def resumable(evidence: Evidence) -> Iterator[str]:
             first = stream.events[0]
             missed = _expected(evidence, stream, start, first.revision - 1)
             if missed:
-                yield f"{told(stream.watch)}: begins with {first}, not {missed[0]} (after {start})"
+                yield f"{watch_summary(stream.watch)}: begins with {first}, not {missed[0]} (after {start})"
 
 
 def bookmarkable(evidence: Evidence) -> Iterator[str]:
@@ -80,14 +80,14 @@ def bookmarkable(evidence: Evidence) -> Iterator[str]:
             before = {_identity(event) for event in stream.live[:at] if event.type != BOOKMARK}
             for event in _expected(evidence, stream, start, bookmark.revision):
                 if _identity(event) not in before:
-                    yield f"{told(stream.watch)}: {event} does not come before {bookmark}"
+                    yield f"{watch_summary(stream.watch)}: {event} does not come before {bookmark}"
             for event in stream.live[at + 1 :]:
                 if event.revision <= bookmark.revision and event.type != BOOKMARK:
-                    yield f"{told(stream.watch)}: {event} comes after {bookmark}"
+                    yield f"{watch_summary(stream.watch)}: {event} comes after {bookmark}"
             if bookmark.revision > evidence.truth.last_before(bookmark.at):
-                yield f"{told(stream.watch)}: {bookmark} is of the future"
+                yield f"{watch_summary(stream.watch)}: {bookmark} is of the future"
         if bookmarks and not stream.watch.bookmarks:
-            yield f"{told(stream.watch)}: has a bookmark that it did not ask for"
+            yield f"{watch_summary(stream.watch)}: has a bookmark that it did not ask for"
 
 
 def filtered(evidence: Evidence) -> Iterator[str]:
@@ -95,7 +95,7 @@ def filtered(evidence: Evidence) -> Iterator[str]:
     for stream in evidence.streams:
         for event in stream.events:
             if not _expected(evidence, stream, event.revision - 1, event.revision):
-                yield f"{told(stream.watch)}: {event} is nothing to it"
+                yield f"{watch_summary(stream.watch)}: {event} is nothing to it"
 
 
 def true_to_type(evidence: Evidence) -> Iterator[str]:
@@ -106,7 +106,7 @@ def true_to_type(evidence: Evidence) -> Iterator[str]:
         for event in stream.events:
             for expected in _expected(evidence, stream, event.revision - 1, event.revision):
                 if event[:5] != expected[:5]:
-                    yield f"{told(stream.watch)}: {event} should be {expected}"
+                    yield f"{watch_summary(stream.watch)}: {event} should be {expected}"
 
 
 def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
@@ -114,7 +114,7 @@ def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
     for stream, start in _live(evidence):
         for event in stream.live:
             if event.revision < start or (event.revision == start and event.type != BOOKMARK):
-                yield f"{told(stream.watch)}: {event} is not after {start}"
+                yield f"{watch_summary(stream.watch)}: {event} is not after {start}"
 
 
 def initial_state(evidence: Evidence) -> Iterator[str]:
@@ -126,15 +126,15 @@ def initial_state(evidence: Evidence) -> Iterator[str]:
             continue
         if stream.start is None:
             if stream.live or (watch.ended == "clean" and not _failed(watch)):
-                yield f"{told(watch)}: begins with no state there ever was: {stream.initial}"
+                yield f"{watch_summary(watch)}: begins with no state there ever was: {stream.initial}"
             continue
         least = int(watch.version) if watch.version else evidence.known_before(watch.called)
         if stream.start < least:
-            yield f"{told(watch)}: begins at {stream.start}, before {least}"
+            yield f"{watch_summary(watch)}: begins at {stream.start}, before {least}"
         seen = [(each.namespace, each.name, each.revision, each.digest) for each in stream.initial]
         state = evidence.truth.state(watch.resource, watch.selection, stream.start)
         if seen != state or any(each.type != "ADDED" for each in stream.initial):
-            yield f"{told(watch)}: begins with {stream.initial}, not {state} of {stream.start}"
+            yield f"{watch_summary(watch)}: begins with {stream.initial}, not {state} of {stream.start}"
 
 
 def _failed(watch: Watch) -> bool:

@@ -53,7 +53,7 @@ class Sample:
         self.attempt(verb, name, revision, id=own, expected=expected, code=201 if verb == "create" else 200)
 
     def attempt(self, verb: str, name: str, revision: float, *, id: str, expected: int = 0, code: int) -> None:
-        told = int(revision) if 200 <= code < 300 and verb != "delete" else 0
+        delivered_events = int(revision) if 200 <= code < 300 and verb != "delete" else 0
         self.history.writes.append(
             Write(
                 id=id,
@@ -66,7 +66,7 @@ class Sample:
                 called=moment(revision) - SECOND // 2,
                 returned=moment(revision),
                 code=code,
-                revision=told,
+                revision=delivered_events,
             )
         )
 
@@ -96,7 +96,7 @@ class Sample:
         return watch
 
 
-def told(truth: Truth, selection: Selection, after: int, until: int) -> list[Delivery]:
+def delivered_events(truth: Truth, selection: Selection, after: int, until: int) -> list[Delivery]:
     """Return the events of a watcher, each a tenth of a second after the acknowledgement of its write."""
     events = truth.events(_MAPS, selection, after, until)
     return [event._replace(at=moment(event.revision) + SECOND // 10) for event in events]
@@ -160,14 +160,19 @@ def _read(sample: Sample, truth: Truth) -> None:
 
 def _watch(sample: Sample, truth: Truth) -> None:
     state = truth.state(_MAPS, EVERYTHING, 6)
-    sample.watch(2.5, 8, "2", [*told(truth, EVERYTHING, 2, 7), bookmark(7, 7.5)])
-    sample.watch(2.5, 9.1, "2", told(truth, RED, 2, 9), selection=RED)
-    sample.watch(2.5, 8, "4", [*told(truth, EVERYTHING, 4, 6), bookmark(6, 6.5), *told(truth, EVERYTHING, 6, 7)])
-    sample.watch(6.5, 8, "", [*initial(state, 6.6), *told(truth, EVERYTHING, 6, 7)])
+    sample.watch(2.5, 8, "2", [*delivered_events(truth, EVERYTHING, 2, 7), bookmark(7, 7.5)])
+    sample.watch(2.5, 9.1, "2", delivered_events(truth, RED, 2, 9), selection=RED)
+    sample.watch(
+        2.5,
+        8,
+        "4",
+        [*delivered_events(truth, EVERYTHING, 4, 6), bookmark(6, 6.5), *delivered_events(truth, EVERYTHING, 6, 7)],
+    )
+    sample.watch(6.5, 8, "", [*initial(state, 6.6), *delivered_events(truth, EVERYTHING, 6, 7)])
     sample.watch(6.5, 6.9, "0", initial(state, 6.6))
     sample.watch(8.5, 8.6, "2", [Delivery(ERROR, 410, "", "", "Expired", moment(8.6))], ended="clean")
-    sample.watch(8, 8.2, "7", told(truth, EVERYTHING, 7, 8), timeout=2, ended="clean")
+    sample.watch(8, 8.2, "7", delivered_events(truth, EVERYTHING, 7, 8), timeout=2, ended="clean")
     informer = {"informer": "1", "selection": EVERYTHING}
-    begins = [*initial(state, 6.6), bookmark(6, 6.6, initial_end=True), *told(truth, EVERYTHING, 6, 9)]
+    begins = [*initial(state, 6.6), bookmark(6, 6.6, initial_end=True), *delivered_events(truth, EVERYTHING, 6, 9)]
     sample.watch(6.5, 9.3, "", begins, initial=True, listed=[], ended="cut", **informer)
-    sample.watch(9.5, 18.5, "9", [*told(truth, EVERYTHING, 9, 17), bookmark(17, 18)], **informer)
+    sample.watch(9.5, 18.5, "9", [*delivered_events(truth, EVERYTHING, 9, 17), bookmark(17, 18)], **informer)

@@ -32,7 +32,7 @@ def logged(history: History, revision: int, **fields: Any) -> None:
     history.log[revision - 1] = msgspec.structs.replace(history.log[revision - 1], **fields)
 
 
-def told(history: History, watch: int, at: int, **fields: Any) -> None:
+def add_delivery(history: History, watch: int, at: int, **fields: Any) -> None:
     deliveries = history.watches[watch].deliveries
     deliveries[at] = deliveries[at]._replace(**fields)
 
@@ -87,7 +87,7 @@ SPOILT: list[tuple[str, str, Spoil]] = [
     ("R5 reads fail with reason", "slow to refuse", lambda h: page(h, 8, returned=moment(8.9))),
     ("R5 reads fail with reason", "500", lambda h: page(h, 7, code=500)),
     ("W1 ordered", "out of order", lambda h: moved(h, 0, 3, 1)),
-    ("W1 ordered", "a bookmark goes back", lambda h: told(h, 0, 5, revision=4)),
+    ("W1 ordered", "a bookmark goes back", lambda h: add_delivery(h, 0, 5, revision=4)),
     ("W2 unique", "twice", lambda h: h.watches[0].deliveries.insert(2, h.watches[0].deliveries[1])),
     ("W3 reliable", "left out", lambda h: h.watches[0].deliveries.pop(2)),
     ("W3 reliable", "a departure left out", lambda h: h.watches[1].deliveries.pop(4)),
@@ -95,22 +95,22 @@ SPOILT: list[tuple[str, str, Spoil]] = [
     ("W6 bookmarkable", "too early", lambda h: moved(h, 0, 5, 4)),
     ("W6 bookmarkable", "one is missing before it", lambda h: h.watches[0].deliveries.pop(4)),
     ("W6 bookmarkable", "not asked for", lambda h: given(h.watches[0], bookmarks=False)),
-    ("W6 bookmarkable", "of the future", lambda h: told(h, 0, 5, revision=12)),
+    ("W6 bookmarkable", "of the future", lambda h: add_delivery(h, 0, 5, revision=12)),
     ("W7 filter", "not selected", lambda h: h.watches[1].deliveries.append(h.watches[2].deliveries[0])),
-    ("W8 type and object", "another type", lambda h: told(h, 1, 0, type="MODIFIED")),
-    ("W8 type and object", "another object", lambda h: told(h, 0, 0, digest="d2")),
+    ("W8 type and object", "another type", lambda h: add_delivery(h, 1, 0, type="MODIFIED")),
+    ("W8 type and object", "another object", lambda h: add_delivery(h, 0, 0, digest="d2")),
     ("W10 what begins in the future waits for it", "begins at once", lambda h: given(h.watches[0], version="3")),
     ("W11 initial events are a state", "one is missing", lambda h: h.watches[7].deliveries.pop(0)),
-    ("W11 initial events are a state", "none there ever was", lambda h: told(h, 3, 0, digest="d1")),
+    ("W11 initial events are a state", "none there ever was", lambda h: add_delivery(h, 3, 0, digest="d1")),
     ("W11 initial events are a state", "older than known", lambda h: given(h.watches[7], called=moment(7.2))),
     ("W9 compaction is loud", "not forgotten", lambda h: given(h.watches[5], version="5")),
-    ("W9 compaction is loud", "another error", lambda h: told(h, 5, 0, revision=500)),
+    ("W9 compaction is loud", "another error", lambda h: add_delivery(h, 5, 0, revision=500)),
     ("W9 compaction is loud", "goes on", lambda h: h.watches[5].deliveries.append(bookmark(9, 9))),
-    ("W13 no end without a sign", "silently", lambda h: given(h.watches[0], ended="clean")),
-    ("W13 no end without a sign", "before its time", lambda h: given(h.watches[6], timeout=60)),
-    ("W13 no end without a sign", "long after its time", lambda h: given(h.watches[6], ended_at=moment(9))),
-    ("W13 no end without a sign", "cut off", lambda h: given(h.watches[0], ended="cut")),
-    ("W13 no end without a sign", "refused", lambda h: given(h.watches[0], code=503)),
+    ("W13 no end without a cause", "silently", lambda h: given(h.watches[0], ended="clean")),
+    ("W13 no end without a cause", "before its time", lambda h: given(h.watches[6], timeout=60)),
+    ("W13 no end without a cause", "long after its time", lambda h: given(h.watches[6], ended_at=moment(9))),
+    ("W13 no end without a cause", "cut off", lambda h: given(h.watches[0], ended="cut")),
+    ("W13 no end without a cause", "refused", lambda h: given(h.watches[0], code=503)),
     ("W13 what happens is told in time", "an empty stream", lambda h: h.watches[2].deliveries.clear()),
     ("W13 what happens is told in time", "it stopped telling", lambda h: given(h.watches[2], ended_at=moment(9.0))),
     ("W11 list and watch are complete", "lost between streams", lambda h: h.watches[8].deliveries.pop(0)),

@@ -29,23 +29,25 @@ def log_of(changes: Sequence[Change]) -> list[Logged]:
     ]
 
 
-def gone(*changes: Change) -> list[Change]:
+def deletions(*changes: Change) -> list[Change]:
     return [("DELETED", *change[1:]) for change in changes]
 
 
 def test_finished_work_is_accepted() -> None:
     assert list(converged(log_of([*NAMESPACE, *SERVICE]))) == []
-    assert list(converged(log_of([*NAMESPACE, *SERVICE, *gone(*SERVICE)]))) == []
-    assert list(converged(log_of([*NAMESPACE, *gone(*NAMESPACE)]))) == []
+    assert list(converged(log_of([*NAMESPACE, *SERVICE, *deletions(*SERVICE)]))) == []
+    assert list(converged(log_of([*NAMESPACE, *deletions(*NAMESPACE)]))) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         pytest.param([*NAMESPACE, *SERVICE[:2]], "Endpoints without", id="a Service without Endpoints"),
-        pytest.param([*NAMESPACE, *SERVICE, *gone(*SERVICE[:2])], "Endpoints with", id="Endpoints with no Service"),
+        pytest.param(
+            [*NAMESPACE, *SERVICE, *deletions(*SERVICE[:2])], "Endpoints with", id="Endpoints with no Service"
+        ),
         pytest.param([*NAMESPACE, SERVICE[0], SERVICE[2]], "0 addresses for 1", id="a Service without an address"),
-        pytest.param([*NAMESPACE, *SERVICE, *gone(SERVICE[0], SERVICE[2])], "1 addresses", id="a leaked address"),
+        pytest.param([*NAMESPACE, *SERVICE, *deletions(SERVICE[0], SERVICE[2])], "1 addresses", id="a leaked address"),
         pytest.param(NAMESPACE[:2], "kube-root-ca.crt in team", id="a namespace without the root certificate"),
         pytest.param([NAMESPACE[0], NAMESPACE[2]], "serviceaccounts/default", id="a namespace without its account"),
     ],

@@ -28,7 +28,7 @@ from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit_settings import AuditSettings
-from tests.audit.records import ReceivedRequest, told
+from tests.audit.records import ReceivedRequest, stage_event
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"
@@ -136,9 +136,9 @@ def test_every_response_has_an_audit_id() -> None:
 def test_a_strict_file_reports_whether_it_was_written(tmp_path: Path) -> None:
     log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
     file = ToFile(log, form(largest=1000), is_strict=True)
-    assert file.process_events([told()])
+    assert file.process_events([stage_event()])
     log.close()  # from now on, writing fails
-    assert not file.process_events([told()])
+    assert not file.process_events([stage_event()])
 
 
 def test_too_large_events_are_counted(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_too_large_events_are_counted(tmp_path: Path) -> None:
 
     before = count()
     file = ToFile(LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock()), form(largest=10))
-    assert not file.process_events([told()])
+    assert not file.process_events([stage_event()])
     file.stop()
     assert count() == before + 1
     assert (tmp_path / "audit.log").read_bytes() == b""
@@ -165,7 +165,7 @@ def test_the_settings_configure_the_audit_log(policy: Path, tmp_path: Path, mode
     assert backend.is_strict is (mode == "blocking-strict")
     for each in log.kept:
         each.start()
-    assert backend.process_events([told()])
+    assert backend.process_events([stage_event()])
     for each in log.kept:
         each.stop()
     assert (b" AUDIT: id=" in (tmp_path / "a.log").read_bytes()) is (kind == "legacy")

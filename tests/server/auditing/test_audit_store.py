@@ -21,7 +21,7 @@ from ctrlmgr.clock import SystemClock, format_time
 from ctrlmgr.inspection.audited_requests import FILE, Row, Store, open_requests
 from ctrlmgr.server.auditing.audit_backends import ToStore
 from ctrlmgr.testing import FakeClock
-from tests.audit.records import RECEIVED, told
+from tests.audit.records import RECEIVED, stage_event
 
 USUAL: Mapping[str, Any] = {
     "id": "one",
@@ -153,20 +153,20 @@ def about_all_namespaces(record: Record) -> None:
 def test_each_column_has_its_field(
     tmp_path: Path, happen: Callable[[Record], None], differs: Mapping[str, Any]
 ) -> None:
-    event = told(level=Level.METADATA)
+    event = stage_event(level=Level.METADATA)
     happen(event.record)
     assert kept(tmp_path, event) == [{**USUAL, **differs}]
 
 
 def test_contents_of_requests_are_not_stored(tmp_path: Path) -> None:
-    events = [told(level=level) for level in (Level.METADATA, Level.REQUEST, Level.REQUEST_RESPONSE)]
+    events = [stage_event(level=level) for level in (Level.METADATA, Level.REQUEST, Level.REQUEST_RESPONSE)]
     assert kept(tmp_path, *events) == [USUAL] * 3
     assert b"xxxxx" in events[2].line
     assert b"xxxxx" not in b"".join(each.read_bytes() for each in tmp_path.iterdir())
 
 
 def test_stored_requests_agree_with_the_log(tmp_path: Path) -> None:
-    event = told(stage=Stage.RESPONSE_COMPLETE)
+    event = stage_event(stage=Stage.RESPONSE_COMPLETE)
     event.record.verdict = ALLOWED
     [row], said = kept(tmp_path, event), json.loads(event.line)
     assert (row["id"], row["received_at"]) == (said["auditID"], said["requestReceivedTimestamp"])
@@ -201,11 +201,11 @@ def test_single_requests_are_stored_at_once_and_continuous_ones_each_second(tmp_
     store, clock = RecordingStore(tmp_path), FakeClock()
     register = ToStore(store, clock=clock)
     register.start()
-    register.note([told("alone")])
+    register.note([stage_event("alone")])
     clock.step(0.25)
     store.wait_for(1)
     for name in ("first", "second"):
-        register.note([told(name)])
+        register.note([stage_event(name)])
         while clock.next_deadline_in() is None:
             os.sched_yield()  # the thread has been notified, and has not yet checked
         assert clock.next_deadline_in() == (1.0 if name == "first" else 0.5)

@@ -18,7 +18,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.audit_webhook import Blocking, ToWebhook
-from tests.audit.records import told
+from tests.audit.records import stage_event
 
 BATCHING = Batching(max_size=2, max_wait=0.01)
 
@@ -92,7 +92,7 @@ def lost() -> float:
 def test_events_are_sent_as_lists(tmp_path: Path, receiver: Receiver) -> None:
     sending = webhook(tmp_path, receiver.url)
     for number in range(3):
-        sending.process_events([told(str(number))])
+        sending.process_events([stage_event(str(number))])
     sending.start()
     sending.stop()
     assert [[event["auditID"] for event in each["items"]] for each in receiver.lists] == [["0", "1"], ["2"]]
@@ -105,10 +105,10 @@ def test_failed_batches_are_retried_and_refused_ones_are_not(tmp_path: Path, rec
     before = lost()
     sending = webhook(tmp_path, receiver.url)
     sending.start()
-    sending.process_events([told()])
+    sending.process_events([stage_event()])
     receiver.wait_for(3)
     assert lost() == before
-    sending.process_events([told()])
+    sending.process_events([stage_event()])
     receiver.wait_for(4)
     sending.stop()
     assert len(receiver.lists) == 4
@@ -119,7 +119,7 @@ def test_undeliverable_batches_are_dropped_without_delaying_others(tmp_path: Pat
     before = lost()
     sending = webhook(tmp_path, "http://127.0.0.1:1", backoff=60.0)
     sending.start()
-    sending.process_events([told()])
+    sending.process_events([stage_event()])
     sending.stop()
     assert lost() == before + 1
 
@@ -131,7 +131,7 @@ def test_a_request_can_wait_for_the_delivery_of_its_event(
     receiver.codes += [code]
     blocking = Blocking(webhook(tmp_path, receiver.url), is_strict=True)
     blocking.start()
-    assert asyncio.run(blocking.store(told("seven"))) is kept
+    assert asyncio.run(blocking.store(stage_event("seven"))) is kept
     blocking.stop()
     assert [event["auditID"] for event in receiver.lists[0]["items"]] == ["seven"]
 
@@ -139,7 +139,7 @@ def test_a_request_can_wait_for_the_delivery_of_its_event(
 def test_a_watcher_of_an_unencodable_change_gets_an_error(tmp_path: Path) -> None:
     blocking = Blocking(webhook(tmp_path, "http://127.0.0.1:1"), is_strict=True)
     blocking.start()
-    assert asyncio.run(blocking.store(told())) is False
+    assert asyncio.run(blocking.store(stage_event())) is False
     blocking.stop()
 
 

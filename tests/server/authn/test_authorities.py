@@ -28,7 +28,7 @@ def written(path: Path, *authorities: CertificateAndKey) -> None:
     assert (path.stat().st_mtime_ns, path.stat().st_size) != (before, 0)
 
 
-def who(certificates: ClientCertificates, presented: CertificateAndKey) -> str:
+def user_name(certificates: ClientCertificates, presented: CertificateAndKey) -> str:
     user = asyncio.run(certificates.authenticate(RequestParts(HeaderLines(), [presented.der])))
     return user.name if user is not None else ""
 
@@ -39,19 +39,19 @@ def test_a_replaced_authority_is_no_longer_trusted(tmp_path: Path) -> None:
     files = AuthorityFiles("client_ca_file", [path])
     certificates = ClientCertificates(files, clock=FakeClock(int(NOW.timestamp() * 1_000_000)))
     alice, bob = make(subject("alice"), old), make(subject("bob"), new)
-    assert who(certificates, alice) == "alice"
+    assert user_name(certificates, alice) == "alice"
     with pytest.raises(CredentialsRefused):
-        who(certificates, bob)
+        user_name(certificates, bob)
     written(path, new)
     assert files.reload()
-    assert who(certificates, bob) == "bob"
+    assert user_name(certificates, bob) == "bob"
     with pytest.raises(CredentialsRefused):
-        who(certificates, alice)
+        user_name(certificates, alice)
     before = failures("client_ca_file")
     path.write_bytes(b"nonsense")
     assert not files.reload()
     assert failures("client_ca_file") == before + 1
-    assert who(certificates, bob) == "bob", "what cannot be read changes nothing"
+    assert user_name(certificates, bob) == "bob", "what cannot be read changes nothing"
 
 
 def test_a_certificate_is_refused_from_its_expiry_on(tmp_path: Path) -> None:
@@ -60,10 +60,10 @@ def test_a_certificate_is_refused_from_its_expiry_on(tmp_path: Path) -> None:
     clock = FakeClock(int(NOW.timestamp() * 1_000_000))
     certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
     alice = make(subject("alice"), ca, ends=NOW + timedelta(seconds=60))
-    assert who(certificates, alice) == "alice"
+    assert user_name(certificates, alice) == "alice"
     clock.step(61.0)
     with pytest.raises(CredentialsRefused):
-        who(certificates, alice)
+        user_name(certificates, alice)
 
 
 def test_a_certificate_without_a_name_has_no_user(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_certificate_without_a_name_has_no_user(tmp_path: Path) -> None:
     written(path, ca)
     clock = FakeClock(int(NOW.timestamp() * 1_000_000))
     certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
-    assert who(certificates, make(subject(None, ["system:masters"]), ca)) == ""
+    assert user_name(certificates, make(subject(None, ["system:masters"]), ca)) == ""
 
 
 def test_a_refused_certificate_is_not_verified_again_for_ten_seconds(
@@ -92,5 +92,5 @@ def test_a_refused_certificate_is_not_verified_again_for_ten_seconds(
     for seconds in (0.0, 9.0, 2.0):
         clock.step(seconds)
         with pytest.raises(CredentialsRefused):
-            who(certificates, mallory)
+            user_name(certificates, mallory)
     assert [round(each - NOW.timestamp()) for each in verified] == [0, 11]

@@ -102,17 +102,17 @@ def written(folder: Path, issuer: Issuer, prefix: str = "oidc:", **more: Any) ->
 
 
 @pytest.fixture
-def told() -> list[Configuration]:
+def configurations() -> list[Configuration]:
     return []
 
 
 @pytest.fixture
-def tokens(tmp_path: Path, issuer: Issuer, clock: FakeClock, told: list[Configuration]) -> ConfiguredTokens:
+def tokens(tmp_path: Path, issuer: Issuer, clock: FakeClock, configurations: list[Configuration]) -> ConfiguredTokens:
     issuer.asked.clear()
-    return ConfiguredTokens(written(tmp_path, issuer), (), ("us",), told.append, clock=clock)
+    return ConfiguredTokens(written(tmp_path, issuer), (), ("us",), configurations.append, clock=clock)
 
 
-def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
+def users_of_tokens(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
     """Return the user of each token, or the reason for which the token is refused."""
 
     async def ask() -> list[User | str | None]:
@@ -131,7 +131,7 @@ def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
 
 def test_an_issuers_token_is_accepted_and_its_keys_are_fetched_once(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     token = issuer.token()
-    assert asked(tokens, token, token) == [User("oidc:jane"), User("oidc:jane")]
+    assert users_of_tokens(tokens, token, token) == [User("oidc:jane"), User("oidc:jane")]
     assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
 
 
@@ -149,37 +149,39 @@ def test_a_signature_is_verified_once_until_the_keys_change(
     token = issuer.token()
     changed = f"{token.rpartition('.')[0]}.{issuer.token(sub='joe').rpartition('.')[2]}"
     jane = User("oidc:jane")
-    assert asked(tokens, token, token, token) == [jane] * 3
+    assert users_of_tokens(tokens, token, token, token) == [jane] * 3
     assert verified == ["one"]
-    assert "failed to verify signature" in str(asked(tokens, changed)[0])
+    assert "failed to verify signature" in str(users_of_tokens(tokens, changed)[0])
     other = {"one": rsa.generate_private_key(65537, 2048), "two": issuer.keys["one"]}
     monkeypatch.setattr(issuer, "keys", other)
     clock.step(11)
-    assert asked(tokens, issuer.token("two")) == [jane]
-    assert "failed to verify signature" in str(asked(tokens, token)[0])
+    assert users_of_tokens(tokens, issuer.token("two")) == [jane]
+    assert "failed to verify signature" in str(users_of_tokens(tokens, token)[0])
 
 
 def test_tokens_with_another_signature_are_refused(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     forged = issuer.token(signed_by=rsa.generate_private_key(65537, 2048))
     head, payload, _ = issuer.token().split(".")
     none = jwt.encoded(b'{"alg":"none"}')
-    found = asked(tokens, forged, f"{none}.{payload}.", f"{head}.{payload}.", issuer.token(exp=NOW), "a.b.c", "x")
+    found = users_of_tokens(
+        tokens, forged, f"{none}.{payload}.", f"{head}.{payload}.", issuer.token(exp=NOW), "a.b.c", "x"
+    )
     assert found[:3] == ["oidc: verify token: failed to verify signature: failed to verify id token signature"] * 3
     assert found[3:] == ["oidc: verify token: oidc: token is expired", None, None]
 
 
 def test_tokens_of_other_issuers_are_ignored(issuer: Issuer, tokens: ConfiguredTokens) -> None:
-    assert asked(tokens, issuer.token(iss="https://elsewhere")) == [None]
+    assert users_of_tokens(tokens, issuer.token(iss="https://elsewhere")) == [None]
     assert issuer.asked == []
 
 
 def test_a_new_key_is_fetched_after_a_while(issuer: Issuer, tokens: ConfiguredTokens, clock: FakeClock) -> None:
-    asked(tokens, issuer.token())
+    users_of_tokens(tokens, issuer.token())
     issuer.keys["two"] = rsa.generate_private_key(65537, 2048)
     token = issuer.token("two")
-    assert isinstance(asked(tokens, token)[0], str)
+    assert isinstance(users_of_tokens(tokens, token)[0], str)
     clock.step(11)
-    assert asked(tokens, token) == [User("oidc:jane")]
+    assert users_of_tokens(tokens, token) == [User("oidc:jane")]
 
 
 def test_a_token_must_have_the_servers_audience(issuer: Issuer, tokens: ConfiguredTokens) -> None:
@@ -190,25 +192,25 @@ def test_a_token_must_have_the_servers_audience(issuer: Issuer, tokens: Configur
 
 
 def test_a_changed_file_is_loaded_and_an_invalid_one_ignored(
-    tmp_path: Path, issuer: Issuer, tokens: ConfiguredTokens, told: list[Configuration]
+    tmp_path: Path, issuer: Issuer, tokens: ConfiguredTokens, configurations: list[Configuration]
 ) -> None:
     assert not tokens.reload()
     os.utime(written(tmp_path, issuer, "new:"), ns=(1, 1))
     assert tokens.reload()
-    assert asked(tokens, issuer.token()) == [User("new:jane")]
+    assert users_of_tokens(tokens, issuer.token()) == [User("new:jane")]
     (tmp_path / "authentication.yaml").write_text("kind: Nonsense\n")
     assert not tokens.reload()
-    assert asked(tokens, issuer.token()) == [User("new:jane")]
+    assert users_of_tokens(tokens, issuer.token()) == [User("new:jane")]
     (tmp_path / "authentication.yaml").unlink()
     assert not tokens.reload()
-    assert len(told) == 2
+    assert len(configurations) == 2
 
 
 def test_an_unreachable_issuer_authenticates_no_users(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     file = written(tmp_path, issuer)
     file.write_text(file.read_text().replace(issuer.url, "https://127.0.0.1:1"))
     tokens = ConfiguredTokens(file, (), ("us",), lambda said: None, clock=clock)
-    assert asked(tokens, issuer.token(iss="https://127.0.0.1:1")) == ["oidc: authenticator not initialized"]
+    assert users_of_tokens(tokens, issuer.token(iss="https://127.0.0.1:1")) == ["oidc: authenticator not initialized"]
     with pytest.raises(SettingsError, match="cannot be read"):
         ConfiguredTokens(tmp_path / "none", (), ("us",), lambda said: None, clock=clock)
 
@@ -237,7 +239,7 @@ def jane(issuer: Issuer, **claims: Any) -> str:
 def test_expressions_define_users_and_rules_refuse_them(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
     good, late = jane(issuer, uid="7", team="till"), jane(issuer, iat=NOW - 3600)
-    known, long, admin = asked(tokens, good, late, jane(issuer, roles=["admins"]))
+    known, long, admin = users_of_tokens(tokens, good, late, jane(issuer, roles=["admins"]))
     assert known == USER_KNOWN
     problem = "oidc: error evaluating claim validation expression: validation expression"
     assert long == f"{problem} '{CLAIM_RULE['expression']}' failed: it lasts too long"
@@ -248,7 +250,7 @@ def test_expressions_define_users_and_rules_refuse_them(tmp_path: Path, issuer: 
 def test_a_failing_expression_refuses_and_is_logged(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
     with capture_logs() as logged:
-        found = asked(tokens, jane(issuer, user={}), jane(issuer))
+        found = users_of_tokens(tokens, jane(issuer, user={}), jane(issuer))
     problem = "resulted in error: no such key: name"
     why = f"oidc: error evaluating username claim expression: expression ''oidc:' + claims.user.name' {problem}"
     assert found == [why, User("oidc:jane", "", ("oidc:dev",))]
@@ -265,28 +267,28 @@ def test_an_expression_that_became_invalid_keeps_the_old_configuration(
     tmp_path: Path, issuer: Issuer, clock: FakeClock
 ) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
-    assert asked(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
+    assert users_of_tokens(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
     failures = reloads("failure")
     by_expressions(tmp_path, issuer, userValidationRules=[{"expression": "user.age > 18"}])
     with capture_logs() as logged:
         assert not tokens.reload()
     assert reloads("failure") == failures + 1
-    [told] = logged
-    assert told["error"].endswith("compilation failed: ERROR: <input>:1:5: undefined field 'age'")
-    assert asked(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
+    [configurations] = logged
+    assert configurations["error"].endswith("compilation failed: ERROR: <input>:1:5: undefined field 'age'")
+    assert users_of_tokens(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
 
 
 def test_the_keys_of_an_unchanged_issuer_are_not_fetched_again(
     tmp_path: Path, issuer: Issuer, clock: FakeClock
 ) -> None:
     tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
-    asked(tokens, jane(issuer))
+    users_of_tokens(tokens, jane(issuer))
     issuer.asked.clear()
     file = by_expressions(tmp_path, issuer)
     file.write_text(file.read_text() + "\n")
     assert tokens.reload()
-    assert asked(tokens, jane(issuer)) == [User("oidc:jane", "", ("oidc:dev",))]
+    assert users_of_tokens(tokens, jane(issuer)) == [User("oidc:jane", "", ("oidc:dev",))]
     assert issuer.asked == []
     by_expressions(tmp_path, issuer, userValidationRules=[])
     assert tokens.reload()
-    assert asked(tokens, jane(issuer, roles=["admins"])) == [User("oidc:jane", "", ("oidc:admins",))]
+    assert users_of_tokens(tokens, jane(issuer, roles=["admins"])) == [User("oidc:jane", "", ("oidc:admins",))]

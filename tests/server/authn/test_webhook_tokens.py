@@ -36,7 +36,7 @@ def tokens(tmp_path: Path, answering: Answering, clock: FakeClock) -> WebhookTok
 
 
 def ask(tokens: WebhookTokens, *audiences: str, times: int = 1) -> Authenticated | None:
-    async def asked() -> Authenticated | None:
+    async def authenticated_user() -> Authenticated | None:
         try:
             found = [
                 await tokens.authenticate_token("secret", audiences or ("us",), AuthenticationNotes())
@@ -46,7 +46,7 @@ def ask(tokens: WebhookTokens, *audiences: str, times: int = 1) -> Authenticated
         finally:
             await tokens.close()
 
-    return asyncio.run(asked())
+    return asyncio.run(authenticated_user())
 
 
 def test_the_webhooks_decisions_are_cached(tokens: WebhookTokens, answering: Answering, clock: FakeClock) -> None:
@@ -63,8 +63,10 @@ def test_the_webhooks_decisions_are_cached(tokens: WebhookTokens, answering: Ans
 def test_the_review_has_the_configured_version(
     tmp_path: Path, answering: Answering, clock: FakeClock, version: str
 ) -> None:
-    asked = WebhookTokens(kubeconfig(tmp_path, answering.url), ("us",), keep_for=10.0, version=version, clock=clock)
-    ask(asked)
+    authenticated_user = WebhookTokens(
+        kubeconfig(tmp_path, answering.url), ("us",), keep_for=10.0, version=version, clock=clock
+    )
+    ask(authenticated_user)
     assert answering.asked[0]["apiVersion"] == f"authentication.k8s.io/{version}"
 
 

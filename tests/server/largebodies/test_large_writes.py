@@ -146,7 +146,7 @@ def test_small_bodies_need_no_process_unless_their_object_is_large(sent: list[tu
 
 PARENT = """
 import os
-from tests.robustness.attack.judges.bystander import children
+from tests.robustness.attack.judges.second_client import children
 from tests.server.site import make, running
 with running(make()) as site:
     site.create("large", a="b" * 200_000)

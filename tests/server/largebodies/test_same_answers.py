@@ -14,7 +14,7 @@ import pytest
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.largebodies import jobs
 from ctrlmgr.testing.fake_clock import FakeClock
-from tests.robustness.attack.siege import SPECIMENS
+from tests.robustness.attack.server_attack import REQUEST_BODIES
 from tests.server.site import Site, make, running
 
 IN = "namespaces/default"
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 def objects() -> Iterator[RequestStep]:
     """Create an object of each of many kinds, with errors, and change the object in every way."""
-    for place, fields in SPECIMENS.items():
+    for place, fields in REQUEST_BODIES.items():
         path = place.replace("namespaces/attack", IN)
         yield RequestStep("POST", path, fields)
         yield RequestStep("POST", path, fields)
@@ -155,7 +155,7 @@ def decided() -> Iterator[RequestStep]:
     yield RequestStep("DELETE", f"{services}/clusterip", {"gracePeriodSeconds": 0})
     scaled = f"/apis/apps/v1/{IN}/deployments"
     yield RequestStep(
-        "POST", scaled, {**SPECIMENS["/apis/apps/v1/namespaces/attack/deployments"], "metadata": {"name": "d"}}
+        "POST", scaled, {**REQUEST_BODIES["/apis/apps/v1/namespaces/attack/deployments"], "metadata": {"name": "d"}}
     )
     yield RequestStep("PATCH", f"{scaled}/d/scale", {"spec": {"replicas": 4}}, MERGE)
     yield RequestStep("PUT", f"{scaled}/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": -4}})
@@ -181,7 +181,7 @@ def large() -> Iterator[RequestStep]:
     yield RequestStep("POST", maps, b"data: {a: &a [x, x], b: *a}\n" * 3, "application/yaml")
 
 
-def asked(
+def responses(
     monkeypatch: pytest.MonkeyPatch, steps: Iterator[RequestStep], *, elsewhere: bool
 ) -> tuple[list[Outcome], list[Any]]:
     """Return the response of each step, and the stored events."""
@@ -205,8 +205,8 @@ def outcome(site: Site, step: RequestStep) -> Outcome:
 
 @pytest.mark.parametrize("steps", [objects, decided, large])
 def test_responses_and_stored_bytes_are_equal(steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, stored_here = asked(monkeypatch, steps(), elsewhere=False)
-    there, stored_there = asked(monkeypatch, steps(), elsewhere=True)
+    here, stored_here = responses(monkeypatch, steps(), elsewhere=False)
+    there, stored_there = responses(monkeypatch, steps(), elsewhere=True)
     for step, one, other in zip(steps(), here, there, strict=True):
         assert one == other, (step.method, step.path, json.dumps(step.body, default=str)[:200])
     assert stored_here == stored_there

@@ -24,7 +24,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def told(event: Any) -> tuple[str, str]:
+def short_form(event: Any) -> tuple[str, str]:
     """Return a short form of a watch event: its type and the object's name, or the status code of an error."""
     obj = event["object"]
     return event["type"], obj["metadata"].get("name") or str(obj.get("code", ""))
@@ -38,16 +38,16 @@ def test_a_watch_begins_with_existing_objects_and_continues(site: Site) -> None:
     site.create("a")
     with site.watch() as watch:
         assert watch.response.headers["content-type"] == "application/json"
-        assert told(watch.next()) == ("ADDED", "a")
+        assert short_form(watch.next()) == ("ADDED", "a")
         site.create("b")
-        assert told(watch.next()) == ("ADDED", "b")
+        assert short_form(watch.next()) == ("ADDED", "b")
         site.change("a", k="v")
         event = watch.next()
-        assert told(event) == ("MODIFIED", "a")
+        assert short_form(event) == ("MODIFIED", "a")
         assert event["object"]["data"] == {"k": "v"}
         site.ask(f"{CONFIG_MAPS}/a", "DELETE")
         deleted = watch.next()
-        assert told(deleted) == ("DELETED", "a")
+        assert short_form(deleted) == ("DELETED", "a")
         assert version(deleted) == version(event) + 1
 
 
@@ -55,7 +55,7 @@ def test_a_watch_begins_with_existing_objects_and_continues(site: Site) -> None:
 def test_a_watch_without_a_revision_sends_existing_objects(site: Site, query: str) -> None:
     site.create("a")
     with site.watch(f"{query}&timeoutSeconds=1") as watch:
-        assert [told(event) for event in watch.rest()] == [("ADDED", "a")]
+        assert [short_form(event) for event in watch.rest()] == [("ADDED", "a")]
 
 
 def test_a_watch_from_a_revision_sends_exactly_the_later_events(site: Site) -> None:
@@ -64,7 +64,7 @@ def test_a_watch_from_a_revision_sends_exactly_the_later_events(site: Site) -> N
     site.create("b")
     with site.watch(f"resourceVersion={start}&timeoutSeconds=1") as watch:
         events = watch.rest()
-    assert [told(event) for event in events] == [("MODIFIED", "a"), ("ADDED", "b")]
+    assert [short_form(event) for event in events] == [("MODIFIED", "a"), ("ADDED", "b")]
     assert [version(event) for event in events] == sorted({version(event) for event in events})
 
 
@@ -73,7 +73,7 @@ def test_a_watch_from_a_future_revision_sends_nothing_earlier(site: Site) -> Non
     with site.watch(f"resourceVersion={now + 1}") as watch:
         site.create("b")
         site.create("c")
-        assert told(watch.next()) == ("ADDED", "c")
+        assert short_form(watch.next()) == ("ADDED", "c")
 
 
 def test_deprecated_watch_paths_are_supported(site: Site) -> None:
@@ -81,27 +81,27 @@ def test_deprecated_watch_paths_are_supported(site: Site) -> None:
     site.create("b")
     path = "/api/v1/watch/namespaces/default/configmaps"
     with site.watch("timeoutSeconds=1", path=f"{path}/b") as watch:
-        assert [told(event) for event in watch.rest()] == [("ADDED", "b")]
+        assert [short_form(event) for event in watch.rest()] == [("ADDED", "b")]
     assert site.ask(f"{path}/b?fieldSelector=metadata.name%3Da").status == 400
 
 
 def test_all_objects_of_all_namespaces_can_be_watched(site: Site) -> None:
     with site.watch(path="/api/v1/configmaps") as watch:
         site.create("a")
-        assert told(watch.next()) == ("ADDED", "a")
+        assert short_form(watch.next()) == ("ADDED", "a")
 
 
 def test_initial_events_end_with_a_bookmark(site: Site) -> None:
     site.create("a")
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     with site.watch(query) as watch:
-        assert told(watch.next()) == ("ADDED", "a")
+        assert short_form(watch.next()) == ("ADDED", "a")
         bookmark = watch.next()
         assert bookmark["type"] == "BOOKMARK"
         assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         assert version(bookmark) == site.log.head().revision
         site.create("b")
-        assert told(watch.next()) == ("ADDED", "b")
+        assert short_form(watch.next()) == ("ADDED", "b")
 
 
 def test_metadata_and_bookmarks_can_be_watched_alone(site: Site) -> None:
@@ -142,8 +142,8 @@ def test_events_older_than_the_window_are_read_from_the_log() -> None:
         with site.watch(f"resourceVersion={start}") as watch:
             events = [watch.next() for _ in range(20)]
             site.create("b")
-            assert told(watch.next()) == ("ADDED", "b")
-    assert [told(event) for event in events] == [("ADDED", "a")] + [("MODIFIED", "a")] * 19
+            assert short_form(watch.next()) == ("ADDED", "b")
+    assert [short_form(event) for event in events] == [("ADDED", "a")] + [("MODIFIED", "a")] * 19
     assert [event["object"]["data"]["k"] for event in events] == [str(number) for number in range(20)]
 
 
@@ -159,7 +159,7 @@ def test_selectors_apply_to_old_events() -> None:
         for number in range(9):
             site.create(f"other-{number}")
         with site.watch(f"resourceVersion={start}&labelSelector=color%3Dblue&timeoutSeconds=1") as watch:
-            assert [told(event)[0] for event in watch.rest()] == ["ADDED", "DELETED", "ADDED"]
+            assert [short_form(event)[0] for event in watch.rest()] == ["ADDED", "DELETED", "ADDED"]
 
 
 def test_a_compacted_revision_returns_expired() -> None:
@@ -270,7 +270,7 @@ def test_a_slow_watcher_is_disconnected_without_affecting_others(site: Site, mon
         while (REGISTRY.get_sample_value(name, labels) or 0.0) == before:
             number += 1
             site.create(f"large-{number}", text=text)
-            assert told(other.next()) == ("ADDED", f"large-{number}")
+            assert short_form(other.next()) == ("ADDED", f"large-{number}")
             assert number < 200, "100 MB are more than a connection should hold"
 
 

@@ -136,15 +136,19 @@ def test_endpoints_controller_and_endpoint_slice_should_create_endpoints_for_pod
     cluster.until(lambda: len(cluster.ready("app=web")) == 2)
     addresses = {each["status"]["podIP"] for each in cluster.pods("app=web")}
 
-    def told() -> tuple[set[str], set[str]]:
+    def endpoint_addresses() -> tuple[set[str], set[str]]:
         subsets = cluster.get("endpoints", "web").get("subsets") or ()
         slices = cluster.all("endpointslices", "kubernetes.io/service-name=web")
         ready = {ip for each in slices for one in each["endpoints"] or () for ip in one["addresses"]}
         return {each["ip"] for subset in subsets for each in subset.get("addresses") or ()}, ready
 
-    cluster.until(lambda: told() == (addresses, addresses))
+    cluster.until(lambda: endpoint_addresses() == (addresses, addresses))
     name = cluster.pods("app=web")[0]["metadata"]["name"]
     cluster.patch("pods", name, {"metadata": {"labels": {"app": "other"}}})
-    cluster.until(lambda: len(told()[0]) == len(told()[1]) == 2 and told()[0] != addresses)
+    cluster.until(
+        lambda: (
+            len(endpoint_addresses()[0]) == len(endpoint_addresses()[1]) == 2 and endpoint_addresses()[0] != addresses
+        )
+    )
     cluster.delete("services", "web")
     cluster.until(lambda: not cluster.all("endpointslices", "kubernetes.io/service-name=web"))

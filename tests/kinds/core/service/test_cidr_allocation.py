@@ -49,7 +49,7 @@ def fill(stage: Stage) -> list[str]:
             raise
 
 
-def asked(stage: Stage, address: str, **options: Any) -> str:
+def error_of_request(stage: Stage, address: str, **options: Any) -> str:
     """Return the error for a request of a certain address; the string is empty if the address is free."""
     try:
         stage.create(PORTS | {"clusterIP": address}, f"s{len(stage.state.objects)}", **options)
@@ -91,16 +91,16 @@ def test_ranges_can_overlap() -> None:
 def test_an_address_of_a_ready_range_can_be_requested(obj: Object, problem: str) -> None:
     stage = Stage(SMALL)
     put(stage, obj)
-    assert asked(stage, "10.97.0.9") == problem
-    assert asked(stage, "10.96.0.5") == ""
+    assert error_of_request(stage, "10.97.0.9") == problem
+    assert error_of_request(stage, "10.96.0.5") == ""
 
 
 def test_an_address_in_overlapping_ranges_is_allocated_once() -> None:
     stage = Stage(SMALL)
     for name in ("a", "b"):
         put(stage, service_cidr(name, "10.97.0.0/24"))
-    assert asked(stage, "10.97.0.9") == ""
-    assert asked(stage, "10.97.0.9") == "provided IP is already allocated"
+    assert error_of_request(stage, "10.97.0.9") == ""
+    assert error_of_request(stage, "10.97.0.9") == "provided IP is already allocated"
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_the_default_range_allocates_nothing_while_its_service_cidr_is_deleted(
 def test_a_deleted_range_allocates_nothing() -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("more", "10.97.0.0/24"))
-    assert asked(stage, "10.97.0.9") == ""
+    assert error_of_request(stage, "10.97.0.9") == ""
     remove(stage, "more")
-    assert asked(stage, "10.97.0.10") == NOT_OF_IT
+    assert error_of_request(stage, "10.97.0.10") == NOT_OF_IT
     assert sorted(fill(stage)) == FIRST
 
 
@@ -150,7 +150,7 @@ def test_a_dry_run_uses_the_first_range() -> None:
     stage = Stage(SMALL)
     put(stage, service_cidr("more", "10.97.0.0/29"))
     assert stage.create(PORTS, dry_run=True)["spec"]["clusterIP"] == "10.96.0.0"
-    assert asked(stage, "10.97.0.3", dry_run=True) == ""
-    assert asked(stage, "10.99.0.3", dry_run=True) == (
+    assert error_of_request(stage, "10.97.0.3", dry_run=True) == ""
+    assert error_of_request(stage, "10.99.0.3", dry_run=True) == (
         "the provided IP (10.99.0.3) is not in the valid range. The range of valid IPs is 10.96.0.0/29"
     )

@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 from tests.robustness.attack.inputs import Input
-from tests.robustness.attack.judges.bystander import GET, WRITE, Measurement
+from tests.robustness.attack.judges.second_client import GET, WRITE, Measurement
 from tests.robustness.attack.judges.waits import QUIET, SLOWEST, TRIES, WaitJudge
 
 _CAUSE = Input("lists", "POST", "/cause", {})

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.robustness.attack.inputs import Input
-from tests.robustness.attack.judges.bystander import GET, WRITE, Measurement
+from tests.robustness.attack.judges.second_client import GET, WRITE, Measurement
 from tests.robustness.hostile.raw import PATIENCE
 
 SLOWEST = {GET: 0.25, WRITE: 0.25}

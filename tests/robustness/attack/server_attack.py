@@ -1,4 +1,4 @@
-"""Attacks a server and checks it: `python -m tests.robustness.attack.siege --inputs 50000`.
+"""Attacks a server and checks it: `python -m tests.robustness.attack.server_attack --inputs 50000`.
 
 - Each input gets a response, and no response is an internal error. Status codes above 500 are allowed if the body is a
   Status: 501 for a transfer coding, 503 while a namespace or a CustomResourceDefinition is not established yet, 504 at
@@ -45,7 +45,7 @@ from tests.robustness.attack.inputs import (
     Inputs,
 )
 from tests.robustness.attack.judges import prices
-from tests.robustness.attack.judges.bystander import Measurement, bystander, children
+from tests.robustness.attack.judges.second_client import Measurement, children, second_client
 from tests.robustness.attack.judges.waits import WaitJudge
 from tests.robustness.attack.questions import prepare
 from tests.robustness.attack.wire import converse, present
@@ -87,7 +87,7 @@ _TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": _CONTAINERS}
 _SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
 _METADATA = {"name": "a", "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["example.com/a"]}
 _IN = "namespaces/attack"
-SPECIMENS: Mapping[str, dict[str, Any]] = {
+REQUEST_BODIES: Mapping[str, dict[str, Any]] = {
     f"/api/v1/{_IN}/pods": {
         "metadata": _METADATA,
         "spec": {
@@ -162,7 +162,7 @@ class ServerAttack:
     def __init__(self, server: ConfiguredServer) -> None:
         """Create the object that patches change, and its namespace."""
         self._server = server
-        self._exchange = RequestAndResponse(server, "siege")
+        self._exchange = RequestAndResponse(server, "attack")
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
@@ -183,7 +183,7 @@ class ServerAttack:
         term, before, turn = self._term(), self._server.resident(), self._longest_turn()
         looks = SimpleQueue[Measurement]()
         waits = WaitJudge(self._quiet(), self._ask_again, partial(_next_of, looks))
-        with bystander(self._server, looks.put) as other:
+        with second_client(self._server, looks.put) as other:
             self._send(inputs, count, waits)
         self.wrong += waits.complaints
         after = self._memory(until=before * GROWTH)
@@ -200,7 +200,7 @@ class ServerAttack:
 
     def _use(self) -> None:
         """Send usual requests of all types."""
-        for each in islice(Inputs(SPECIMENS, 0, USUAL_SIZES), USED_FOR):
+        for each in islice(Inputs(REQUEST_BODIES, 0, USUAL_SIZES), USED_FOR):
             self._answer(each)
 
     def _send(self, inputs: Iterator[Input], count: int, waits: WaitJudge) -> None:
@@ -287,7 +287,7 @@ class ServerAttack:
 
     def _quiet(self) -> dict[str, Measurement]:
         """Return the slowest GET and the slowest write of the second client while no other requests are sent."""
-        with bystander(self._server) as other:
+        with second_client(self._server) as other:
             ends_at = time.monotonic() + _QUIET_FOR
             while time.monotonic() < ends_at:
                 time.sleep(0.1)
@@ -345,11 +345,11 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = new_seed() if arguments.seed is None else arguments.seed
     say(f"seed {seed}")
-    with tempfile.TemporaryDirectory(prefix="ctrlmgr-siege-") as folder:
-        return 1 if besiege(Path(folder), seed, arguments.inputs, LARGE_SIZES) else 0
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-attack-") as folder:
+        return 1 if attack_server(Path(folder), seed, arguments.inputs, LARGE_SIZES) else 0
 
 
-def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES) -> list[str]:
+def attack_server(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES) -> list[str]:
     """Attack a new server with `count` inputs; return the violations."""
     tokens, setting = folder / "tokens.csv", on_sqlite(folder, settings=SETTINGS)
     write_tokens(tokens)
@@ -358,19 +358,19 @@ def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES)
     )
     try:
         server.start()
-        siege = ServerAttack(server)
-        siege.attack(iter(Inputs(SPECIMENS, seed, sizes)), count)
-        siege.close()
+        attack = ServerAttack(server)
+        attack.attack(iter(Inputs(REQUEST_BODIES, seed, sizes)), count)
+        attack.close()
         server.stop()
         tracebacks = server.log.split("Traceback")[1:]
-        wrong = [*siege.wrong, *(f"Traceback{each[:3000]}" for each in tracebacks)]
+        wrong = [*attack.wrong, *(f"Traceback{each[:3000]}" for each in tracebacks)]
         for each in wrong:
             say(f"WRONG {each}")
-        say(", ".join(f"{number} {answer}" for answer, number in sorted(siege.answers.items())))
-        for family in sorted({each for each in siege.costs if f"{each} bytes" in siege.costs}):
-            spent, size = siege.costs[family] / 1e6, siege.costs[f"{family} bytes"] / 1e6
+        say(", ".join(f"{number} {answer}" for answer, number in sorted(attack.answers.items())))
+        for family in sorted({each for each in attack.costs if f"{each} bytes" in attack.costs}):
+            spent, size = attack.costs[family] / 1e6, attack.costs[f"{family} bytes"] / 1e6
             say(f"  {family:16} {size:7.2f} MB {spent:7.2f} s of the processor")
-        say(f"{count} inputs, {len(wrong)} complaints; the dearest ({siege.dearest[1]}) cost {siege.dearest[0]:.0%}")
+        say(f"{count} inputs, {len(wrong)} complaints; the dearest ({attack.dearest[1]}) cost {attack.dearest[0]:.0%}")
         return wrong
     finally:
         server.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.attack.inputs import Inputs
-from tests.robustness.attack.siege import SPECIMENS, besiege
+from tests.robustness.attack.server_attack import REQUEST_BODIES, attack_server
 
 INPUTS = 3_000
 
@@ -17,11 +17,11 @@ INPUTS = 3_000
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_server_survives_random_attacks(tmp_path: Path) -> None:
-    assert not besiege(tmp_path, 1, INPUTS)
+    assert not attack_server(tmp_path, 1, INPUTS)
 
 
 def test_inputs_are_equal_for_equal_seeds_and_of_many_kinds() -> None:
-    first, again, other = (list(islice(Inputs(SPECIMENS, seed), 300)) for seed in (1, 1, 2))
+    first, again, other = (list(islice(Inputs(REQUEST_BODIES, seed), 300)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
     families = Counter(each.family for each in first)

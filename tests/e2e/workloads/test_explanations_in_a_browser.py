@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.serving import Server, until
+from tests.e2e.workloads.test_explanations import command_output
 from tests.e2e.workloads.test_rollouts import APP, images
-from tests.e2e.workloads.test_told import told
 from tests.ui.browser.chromium import launched
 from tests.ui.browser.page_helpers import at, go
 
@@ -41,8 +41,8 @@ def test_the_page_shows_the_causing_edit_and_the_rollout(server: Server, kubectl
     until(lambda: images(kubectl) == ["2", "2"])
     name = kubectl.get("pods")["items"][0]["metadata"]["name"]
     namespace = kubectl.namespace
-    rollout = json.loads(told(server, "rollout", "deployment", "web", "-n", namespace, "-o", "json"))
-    pods = json.loads(told(server, "history", f"pod/{name}", "-n", namespace, "-o", "json"))
+    rollout = json.loads(command_output(server, "rollout", "deployment", "web", "-n", namespace, "-o", "json"))
+    pods = json.loads(command_output(server, "history", f"pod/{name}", "-n", namespace, "-o", "json"))
 
     go(tab, f"#/change?at={pods[0]['revision']}")
     at(tab, pods[0]["revision"])

@@ -10,7 +10,7 @@ from tests.e2e.serving import Server, until
 from tests.e2e.workloads.test_rollouts import APP, images
 
 
-def told(server: Server, *command: str) -> str:
+def command_output(server: Server, *command: str) -> str:
     database = f"sqlite:///{server.kubeconfig.parent / 'ctrlmgr.db'}"
     line = [sys.executable, "-m", "ctrlmgr", *command, "--database", database]
     done = subprocess.run(line, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
@@ -26,8 +26,10 @@ def test_why_leads_from_a_pod_to_the_edit_that_caused_it(server: Server, kubectl
     until(lambda: images(kubectl) == ["2"])
     (pod,) = [each for each in kubectl.get("pods")["items"] if "deletionTimestamp" not in each["metadata"]]
     name = pod["metadata"]["name"]
-    created = json.loads(told(server, "history", f"pod/{name}", "-n", kubectl.namespace, "-o", "json"))[0]["revision"]
-    tree = told(server, "why", f"pod/{name}", "-n", kubectl.namespace, "--at", str(created))
+    created = json.loads(command_output(server, "history", f"pod/{name}", "-n", kubectl.namespace, "-o", "json"))[0][
+        "revision"
+    ]
+    tree = command_output(server, "why", f"pod/{name}", "-n", kubectl.namespace, "--at", str(created))
     places = [tree.index(each) for each in ("replicaset-controller", "deployment-controller", "kubectl")]
     assert places == sorted(places), tree
 
@@ -39,7 +41,7 @@ def test_a_rollout_is_explained_step_by_step(server: Server, kubectl: Kubectl) -
     kubectl("rollout status deployment web --timeout=20s")
     until(lambda: images(kubectl) == ["2", "2"])
     until(lambda: len(kubectl.get("pods")["items"]) == 2)
-    text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
+    text = command_output(server, "rollout", "deployment/web", "-n", kubectl.namespace)
     assert f'image: "{APP}:1" → "{APP}:2"' in text
     assert text.endswith("The rollout is complete.\n"), text
     for step in (
@@ -51,7 +53,7 @@ def test_a_rollout_is_explained_step_by_step(server: Server, kubectl: Kubectl) -
         "to be ready; 2 of 2",
     ):
         assert step in text, text
-    plain = json.loads(told(server, "rollout", "deployment", "web", "-n", kubectl.namespace, "-o", "json"))
+    plain = json.loads(command_output(server, "rollout", "deployment", "web", "-n", kubectl.namespace, "-o", "json"))
     assert plain["complete"]
     assert any("unavailable" in each["waitedFor"] for each in plain["steps"])
 
@@ -61,7 +63,7 @@ def test_a_stalled_rollout_names_its_cause(server: Server, kubectl: Kubectl) -> 
     kubectl("rollout status deployment web --timeout=20s")
     kubectl(f"set image deployment/web app={APP}:broken")
     until(lambda: images(kubectl) == ["1", "broken"])
-    text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
+    text = command_output(server, "rollout", "deployment/web", "-n", kubectl.namespace)
     last = text.splitlines()[-1]
     assert last.startswith("The rollout waits for web-")
     assert last.endswith("to be ready; 1 of 1 ready, at most 0 unavailable; 2 pods, at most 1 surplus."), text

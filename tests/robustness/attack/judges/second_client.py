@@ -5,8 +5,8 @@ process. The measurement of a GET includes the time for which threads of the ser
 for a processor. This waiting time is subtracted, because the server is not responsible for other programs of the
 machine.
 
-`python -m tests.robustness.attack.judges.bystander HOST PORT PID` reads a token from its first line of input, writes a
-line for each GET, and runs until it is killed.
+`python -m tests.robustness.attack.judges.second_client HOST PORT PID` reads a token from its first line of
+input, writes a line for each GET, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SecondClient:
 
 
 @contextmanager
-def bystander(
+def second_client(
     server: ConfiguredServer, notice: Callable[[Measurement], object] = lambda look: None
 ) -> Iterator[SecondClient]:
     """Run the second client against a server; yield its observations."""
@@ -93,7 +93,7 @@ def bystander(
             what, *seconds = line.split()
             seen.see(Measurement(what, *map(float, seconds)))
 
-    thread = threading.Thread(target=read, name="bystander")
+    thread = threading.Thread(target=read, name="second_client")
     thread.start()
     try:
         process.stdin.write(f"{site.token}\n")
