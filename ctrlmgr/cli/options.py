@@ -30,6 +30,7 @@ from ctrlmgr.settings import (
     load,
     plain_default,
 )
+from ctrlmgr.settings.kubernetes_flags.controller_manager_configuration import KIND, read_configuration
 from ctrlmgr.settings.kubernetes_flags.translated_flags import (
     API_SERVER_PORT,
     CONTROLLER_MANAGER_PORT,
@@ -39,6 +40,7 @@ from ctrlmgr.settings.kubernetes_flags.translated_flags import (
     translate,
 )
 from ctrlmgr.settings.kubernetes_flags.upstream_flags import SECTION_NAMES, SECTIONS
+from ctrlmgr.settings.loading import FlagValue
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -49,6 +51,13 @@ MEMORY = "memory:"
 _SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
 """The separator between the elements of a list, for each setting whose value is a list."""
 _OF_KUBERNETES = "kubernetes_flag_"
+_CONFIGURATION = "configuration_file"
+_OWN_OPTIONS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ("--kubeconfig", "kubeconfig", Path),
+    ("--use-service-account-credentials", "as_accounts", lambda text: text == "true"),
+)
+"""The flags of kube-controller-manager that are options of `serve` itself, with their parameters and types."""
+
 _SHORT = {"--v": ("-v",)}
 """The short names of flags of Kubernetes' programs."""
 
@@ -72,12 +81,14 @@ def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[.
         def command(settings_file: Path | None, **arguments: Any) -> Any:
             given = {key: arguments.pop(_parameter(key)) for key in keys}
             translation = _translation(arguments) if translates else NOTHING
+            arguments.pop(_CONFIGURATION, None)
             arguments = {name: value for name, value in arguments.items() if not name.startswith(_OF_KUBERNETES)}
             return function(_loaded(given, settings_file, translation), **arguments)
 
         decorated: Callable[..., Any] = command
         for flag, text in reversed([*meaning_texts()]) if translates else ():
             decorated = _kubernetes_option(flag, text)(decorated)
+        decorated = _configuration_option(decorated) if translates else decorated
         for key in reversed(keys):
             decorated = (_switches if key in SWITCHES else _option)(key)(decorated)
         text = "The settings file (TOML); by default the file that CTRLMGR_SETTINGS names."
@@ -118,14 +129,36 @@ def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
     return {names[name]: value for name, value in parameters.items() if name in names and value is not None}
 
 
-def _translation(arguments: Mapping[str, Any]) -> Translation:
-    """Translate the flags of Kubernetes' programs that the user gave to `serve`.
+def _configuration_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--config` to a command."""
+    text = f"A file with values of flags of kube-controller-manager (YAML or JSON, {KIND}). A flag overrides the file."
+    return click.option("--config", _CONFIGURATION, type=_FILE, metavar="FILE", help=text)(function)
+
+
+def _configured(arguments: dict[str, Any]) -> Translation:
+    """Translate the file of `--config`; its values for options of the command itself are added to `arguments`."""
+    file: Path | None = arguments.get(_CONFIGURATION)
+    values = read_configuration(file) if file is not None else {}
+    for flag, name, read in _OWN_OPTIONS:
+        if flag in values and arguments.get(name) is None:
+            arguments[name] = read(values[flag])
+    owned = {flag for flag, *_ in _OWN_OPTIONS}
+    settings = {flag: key for key, flag in flags().items()}
+    rest = translate({flag: text for flag, text in values.items() if flag not in settings and flag not in owned})
+    own = {settings[flag]: FlagValue(text, str(file)) for flag, text in values.items() if flag in settings}
+    return Translation({**rest.values, **own}, rest.warnings)
+
+
+def _translation(arguments: dict[str, Any]) -> Translation:
+    """Translate the file of `--config` and the flags of Kubernetes' programs that the user gave to `serve`.
 
     A process that runs only controllers has the default port of kube-controller-manager.
     """
+    configured = _configured(arguments)
     alone = arguments.get("kubeconfig") or arguments.get("master")
     port = CONTROLLER_MANAGER_PORT if alone else API_SERVER_PORT
-    return translate(_given_kubernetes_flags(arguments), port)
+    given = translate(_given_kubernetes_flags(arguments), port)
+    return Translation({**configured.values, **given.values}, (*configured.warnings, *given.warnings))
 
 
 def _kubernetes_parameter(flag: str) -> str:
@@ -144,7 +177,7 @@ def reader() -> Callable[[], Settings]:
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
     given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
-    translated = translate(_given_kubernetes_flags(parameters)).values
+    translated = _translation(dict(parameters)).values
     return lambda: load(given, os.environ, file, translated=translated).settings
 
 

@@ -203,7 +203,13 @@ class ServiceSettings:
         ),
     ] = "lease"
     apiserver_count: Annotated[
-        int, whole(1), Setting('The number of serving processes; used only by the endpoint reconciler "master-count".')
+        int,
+        whole(1),
+        Setting(
+            'The number of serving processes; used only by the endpoint reconciler "master-count".',
+            flag="--apiserver-count",
+            metavar="COUNT",
+        ),
     ] = 1
 
 
