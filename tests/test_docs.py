@@ -165,6 +165,7 @@ READERS = {
     "incident.jsonl.gz",
     "jobs.jsonl.gz",
     "keys.yaml",
+    "kms-keys.json",
     "policy.yaml",
     "prod.yaml",
     "rules.py",

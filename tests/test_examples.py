@@ -40,10 +40,17 @@ def test_the_page_of_the_scheduler_shows_the_example() -> None:
 
 
 def test_every_example_runs() -> None:
-    # tests/e2e runs `metrics_server.py`. `shop.py` runs its scenario in tests/framework and tests/serve, and
-    # `website.py` its tests in tests/framework.
+    # tests/e2e runs `metrics_server.py`, and tests/serve/log_keys `kms.py`. `shop.py` runs its scenario in
+    # tests/framework and tests/serve, and `website.py` its tests in tests/framework.
     names = [path.name for path in sorted(EXAMPLES.glob("[!_]*.py"))]
-    assert names == ["limits_controller.py", "metrics_server.py", "scheduler_plugins.py", "shop.py", "website.py"]
+    assert names == [
+        "kms.py",
+        "limits_controller.py",
+        "metrics_server.py",
+        "scheduler_plugins.py",
+        "shop.py",
+        "website.py",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctrlmgr.clock import Clock
+
 if TYPE_CHECKING:  # the cryptography package is imported only if objects are encrypted
     from ctrlmgr.encryption.key_providers import KeyProviders
 
 
-def providers_from(file: str) -> KeyProviders | None:
+def providers_from(file: str, clock: Clock | None = None) -> KeyProviders | None:
     """Return the ciphers of an EncryptionConfiguration; None if `file` is empty.
 
-    Raises `SettingsError` if the file is invalid.
+    `clock` measures the time for which a KMS plugin is unhealthy. Raises `SettingsError` if the file is invalid.
     """
     if not file:
         return None
     from ctrlmgr.encryption.key_providers import read_providers
 
-    return read_providers(Path(file).expanduser())
+    return read_providers(Path(file).expanduser(), clock=clock)

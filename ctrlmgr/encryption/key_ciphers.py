@@ -41,8 +41,16 @@ class KeyCipher(Protocol):
     def decrypt(self, value: bytes, context: bytes) -> bytes:
         """Return the decrypted value; raises `KeyRefused`."""
 
+    def is_current(self, value: bytes) -> bool:
+        """Return whether a new value would be encrypted with the same key as `value`."""
+        return True
 
-class Identity:
+    def require_usable(self) -> None:
+        """Raise `LogError` if no object may be encrypted at the moment."""
+        return
+
+
+class Identity(KeyCipher):
     """Does not encrypt."""
 
     prefix = "k8s:enc:identity:"
@@ -56,7 +64,7 @@ class Identity:
         return value
 
 
-class AesCbc:
+class AesCbc(KeyCipher):
     """Encrypts with AES in CBC mode, with a random initialization vector and PKCS #7 padding.
 
     CBC does not detect changes of a value; the hash chain and the encryption of payloads (GCM) do.
@@ -87,7 +95,7 @@ class AesCbc:
             raise KeyRefused from error
 
 
-class AesGcm:
+class AesGcm(KeyCipher):
     """Encrypts with AES in Galois/Counter mode, which detects changes of the value and of its context."""
 
     def __init__(self, name: str, key: bytes, random: RandomBytes) -> None:
@@ -109,7 +117,7 @@ class AesGcm:
             raise KeyRefused from error
 
 
-class Secretbox:
+class Secretbox(KeyCipher):
     """Encrypts with XSalsa20 and Poly1305, as NaCl's secretbox does; the package PyNaCl is needed."""
 
     def __init__(self, name: str, key: bytes, random: RandomBytes) -> None:

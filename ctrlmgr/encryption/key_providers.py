@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource
+from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.encryption.encryption_configuration import EVERY, Kms, NamedKey, read_configuration
 from ctrlmgr.encryption.key_ciphers import AesCbc, AesGcm, Identity, KeyCipher, RandomBytes, Secretbox
+from ctrlmgr.encryption.kms.kms_cipher import KmsCipher
+from ctrlmgr.encryption.kms.kms_client import KmsClient
 from ctrlmgr.errors import SettingsError
 
 _NewCipher = Callable[[str, bytes, RandomBytes], KeyCipher]
@@ -52,14 +55,29 @@ class KeyProviders:
         """Return the resources that the configuration names without a `*`."""
         return [each for each in self._ciphers if each.plural != "*"]
 
+    @property
+    def services(self) -> Sequence[KmsCipher]:
+        """The ciphers that call a KMS, each once, in the order of the configuration."""
+        found = {id(each): each for ciphers in self._ciphers.values() for each in ciphers}
+        return [each for each in found.values() if isinstance(each, KmsCipher)]
 
-def read_providers(file: Path, random: RandomBytes = secrets.token_bytes) -> KeyProviders:
-    """Read an EncryptionConfiguration; raises `SettingsError` if the file is invalid."""
+    def close(self) -> None:
+        """Close the connections to KMS plugins."""
+        for each in self.services:
+            each.close()
+
+
+def read_providers(file: Path, random: RandomBytes = secrets.token_bytes, clock: Clock | None = None) -> KeyProviders:
+    """Read an EncryptionConfiguration; raises `SettingsError` if the file is invalid.
+
+    `clock` measures the time for which a KMS plugin is unhealthy.
+    """
     hashed = content_hash(file)  # before the file is read, so that a change meanwhile is found later
     made: dict[NamedKey | str, KeyCipher] = {}
     ciphers: dict[Resource, list[KeyCipher]] = {}
+    clock = clock or SystemClock()
     for resource, keys in read_configuration(file).items():
-        ciphers[resource] = [_cipher(key, made, random) for key in keys]
+        ciphers[resource] = [_cipher(key, made, random, clock) for key in keys]
     return KeyProviders(ciphers, hashed)
 
 
@@ -71,18 +89,18 @@ def content_hash(file: Path) -> str:
         raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
 
 
-def _cipher(key: NamedKey | Kms, made: dict[NamedKey | str, KeyCipher], random: RandomBytes) -> KeyCipher:
+def _cipher(key: NamedKey | Kms, made: dict[NamedKey | str, KeyCipher], random: RandomBytes, clock: Clock) -> KeyCipher:
     named = key.name if isinstance(key, Kms) else key
     if named not in made:
-        made[named] = _new_cipher(key, random)
+        made[named] = _new_service(key, clock, random) if isinstance(key, Kms) else _new_cipher(key, random)
     return made[named]
 
 
-def _new_cipher(key: NamedKey | Kms, random: RandomBytes) -> KeyCipher:
-    if isinstance(key, Kms):
-        raise SettingsError(
-            f"the KMS provider {key.name} cannot be used: ctrlmgr supports aescbc, aesgcm, secretbox and identity"
-        )
+def _new_service(kms: Kms, clock: Clock, random: RandomBytes) -> KmsCipher:
+    return KmsCipher(kms.name, KmsClient(kms, clock, random), clock)
+
+
+def _new_cipher(key: NamedKey, random: RandomBytes) -> KeyCipher:
     if key.provider == "identity":
         return Identity()
     return _CIPHERS[key.provider](key.name, key.secret, random)

@@ -249,6 +249,8 @@ class SQLLog(SQLReading):
         if self._closed:
             return
         self._committer.close()
+        if self.codec:
+            self.codec.close()
         if self._anchor and self._damage is None:
             with suppress(LogUnavailable, LogCorrupt):  # the anchor may be behind the log
                 self._anchor.finish(self.head(), self.hash_at)

@@ -58,4 +58,5 @@ class DecryptingDatabase(Database):
 
     def close(self) -> None:
         """Disconnect."""
+        self._codec.close()
         self._database.close()

@@ -67,6 +67,7 @@ from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.log_keys.encryption_at_rest import encrypted_resources
 from ctrlmgr.serve.log_keys.key_reloads import key_reloads
+from ctrlmgr.serve.log_keys.kms_polling import kms_polling
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
@@ -199,12 +200,20 @@ class Application(ServingProcess):
         self._descriptors = chosen.descriptors
         hooks = self._hooks(parts, front, apps)
         booted = [*self._booted(), *(Check(*each) for each in hooks.checks)]
-        health[0].checks = [*self._alive_checks, *booted]
+        kms = [*kms_polling(event_log, reloads=settings.database.encryption_provider_config_automatic_reload)]
+        kms_checks = [Check(each.name, each.problem) for each in kms]
+        # A KMS plugin that fails is no reason to restart this process, so `is_alive` does not check the plugins.
+        health[0].checks = [*self._alive_checks, *booted, *kms_checks]
         health[1].checks = [PING, *after_grace(booted, settings.server.livez_grace_period, clock)]
-        health[2].checks = self._ready = self._checks(probe, informers, booted, controllers)
+        health[2].checks = self._ready = [
+            *self._checks(probe, informers, booted, controllers),
+            *kms_checks,
+            self._stops,
+        ]
         # The reader stops after the server that uses it. The audit log stops after the server whose requests it
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
+        caches.extend(kms)
         caches.extend(key_reloads(settings.database, event_log, reader.reconnect, clock=clock))
         self._arrange(probe, caches, self._members(parts, apps, hooks), led)
 
@@ -314,7 +323,6 @@ class Application(ServingProcess):
             *booted,
             *self._elected(),
             *(Check(f"controller/{controller.name}", partial(self._runs, controller)) for controller in controllers),
-            self._stops,
         ]
 
     def _booted(self) -> list[Check]:

@@ -134,7 +134,7 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
         anchor=anchor,
         sealing=_sealing(settings),
         pool_size=settings.database.pool_size,
-        providers=providers_from(settings.database.encryption_provider_config),
+        providers=providers_from(settings.database.encryption_provider_config, clock),
     )
     try:
         require_keys(event_log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ def status(loaded: Loaded) -> None:
     with opened_for_reading(loaded) as log:
         keys = log.data_keys.all()
     for key in keys:
-        prefix = key.wrapped[: key.wrapped.rfind(":") + 1]
+        prefix = _key_name(key.wrapped)
         created, wrapped = format_time(key.created_at), format_time(key.wrapped_at)
         click.echo(f"{key.id}  {key.resource}  {prefix}  created {created}  encrypted {wrapped}")
     if not keys:
@@ -67,6 +68,15 @@ def rotate(loaded: Loaded) -> None:
             rotated += 1
             click.echo(f"data key {key.id} of {key.resource} is now encrypted with {prefix}")
         click.echo(f"rotated {rotated:,} data keys")
+
+
+def _key_name(wrapped: str) -> str:
+    """Return the prefix of the cipher that encrypted a data key, with the key id of a KMS."""
+    from ctrlmgr.encryption.kms.kms_messages import PREFIX, Encrypted
+
+    prefix, colon, text = wrapped.rpartition(":")
+    key_id = f" {Encrypted.decode_stored(b64decode(text)).key_id}" if wrapped.startswith(PREFIX) else ""
+    return prefix + colon + key_id
 
 
 @contextmanager

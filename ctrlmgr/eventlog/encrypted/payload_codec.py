@@ -33,6 +33,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.encryption.key_ciphers import Identity, KeyCipher, KeyRefused, RandomBytes
 from ctrlmgr.encryption.key_providers import KeyProviders
+from ctrlmgr.encryption.kms.kms_cipher import KmsCipher
 from ctrlmgr.errors import BadRequest, LogCorrupt, LogUnavailable
 from ctrlmgr.eventlog.encrypted.data_keys import DataKey, DataKeys
 from ctrlmgr.eventlog.event import Failure
@@ -63,6 +64,7 @@ class _Current(NamedTuple):
 
     id: str
     seed: bytes
+    cipher: KeyCipher
 
 
 class PayloadCodec:
@@ -88,13 +90,14 @@ class PayloadCodec:
         """Return the payload to store for an object; objects that are not encrypted are returned unchanged.
 
         Raises `BadRequest` if the object has the form of an encrypted payload, and `LogUnavailable` if no data key can
-        be added.
+        be added. Raises `LogError` if a KMS has not been healthy for too long.
         """
         if _MARK in body and _opened(body) is not None:
             raise BadRequest("an object must not have a field `encrypted` that begins with k8s:enc:log:v1:")
         current = self._current_of(place[0])
         if current is None:
             return body
+        current.cipher.require_usable()
         head = payload_head(body)
         sealed = self._sealed(current, place, body)
         return _encode(_Envelope(head.kind, head.api_version, head.metadata, sealed))
@@ -202,13 +205,14 @@ class PayloadCodec:
         if not ciphers or isinstance(ciphers[0], Identity):
             return None
         of_resource = (each for each in self._keys.all() if each.resource == resource)
-        if mine := [each for each in of_resource if each.wrapped.startswith(ciphers[0].prefix)]:
-            return _Current(mine[-1].id, self._seeds.setdefault(mine[-1].id, self._unwrapped(mine[-1])))
+        if mine := [each for each in of_resource if _is_current(each, ciphers[0])]:
+            seed = self._seeds.get(mine[-1].id) or self._unwrapped(mine[-1])
+            return _Current(mine[-1].id, self._seeds.setdefault(mine[-1].id, seed), ciphers[0])
         now, seed = self._clock.now(), self._random(_SEED)
         key = DataKey(self._random(8).hex(), resource, "", now, now)
         self._keys.add(key._replace(wrapped=_wrapped(ciphers[0], key, seed)))
         self._seeds[key.id] = seed
-        return _Current(key.id, seed)
+        return _Current(key.id, seed, ciphers[0])
 
     @property
     def content_hash(self) -> str:
@@ -218,11 +222,30 @@ class PayloadCodec:
     def use(self, providers: KeyProviders) -> None:
         """Use another configuration from now on; raises `LogUnavailable`, and keeps the old one, if it lacks a key."""
         changed = PayloadCodec(providers, self._keys, clock=self._clock, random=self._random)
-        changed.prepare()
+        try:
+            changed.prepare()
+        except BaseException:
+            providers.close()
+            raise
         with self._lock:
-            self._providers = providers
+            previous, self._providers = self._providers, providers
             self._current = changed._current
             self._seeds |= changed._seeds
+        previous.close()
+
+    @property
+    def services(self) -> Sequence[KmsCipher]:
+        """The ciphers of the configuration in use that call a KMS."""
+        return self._providers.services
+
+    def renew(self) -> None:
+        """Add a data key for each resource whose cipher has changed its key; raises `LogUnavailable`."""
+        with self._lock:
+            self._current = {resource: self._chosen(resource) for resource in self._current}
+
+    def close(self) -> None:
+        """Close the connections to KMS plugins."""
+        self._providers.close()
 
     def check(self) -> None:
         """Decrypt each data key of the log; raises `LogUnavailable` with the first one that cannot be decrypted."""
@@ -230,7 +253,9 @@ class PayloadCodec:
             self._seeds[key.id] = self._unwrapped(key)
 
     def prepare(self) -> None:
-        """Check the data keys, and add the data keys of the resources that the configuration names."""
+        """Check each KMS and the data keys, and add the data keys of the resources that the configuration names."""
+        for service in self.services:
+            service.check(self.renew)
         self.check()
         for resource in self._providers.named():
             self._current_of(str(resource))
@@ -245,7 +270,7 @@ class PayloadCodec:
         self.check()
         for key in self._keys.all():
             cipher = self._ciphers(key.resource)[0]
-            if not key.wrapped.startswith(cipher.prefix):
+            if not _is_current(key, cipher):
                 wrapped = _wrapped(cipher, key, self._seeds[key.id])
                 if self._keys.rewrap(key, wrapped, self._clock.now()):
                     yield key, cipher.prefix
@@ -253,6 +278,12 @@ class PayloadCodec:
 
 def _wrapped(cipher: KeyCipher, key: DataKey, seed: bytes) -> str:
     return cipher.prefix + b64encode(cipher.encrypt(seed, _key_context(key))).decode()
+
+
+def _is_current(key: DataKey, cipher: KeyCipher) -> bool:
+    """Return whether a cipher would encrypt a data key with the key that encrypted it."""
+    text = key.wrapped.removeprefix(cipher.prefix)
+    return text != key.wrapped and cipher.is_current(b64decode(text))
 
 
 def _key_context(key: DataKey) -> bytes:

@@ -20,7 +20,8 @@ _FLAG: Final = "--encryption-provider-config"
 def require_keys(log: EventLog) -> None:
     """Check the keys of a log, and add the data keys that are missing.
 
-    Raises `SettingsError` if a key is missing or wrong. A log in memory is not encrypted.
+    Raises `SettingsError` if a key is missing or wrong, and `LogUnavailable` if a KMS plugin is not healthy. A log in
+    memory is not encrypted.
     """
     if not isinstance(log, SQLLog):
         return
@@ -29,6 +30,8 @@ def require_keys(log: EventLog) -> None:
             kinds = ", ".join(sorted({key.resource for key in keys}))
             raise SettingsError(f"the log contains encrypted objects ({kinds}); give their keys with {_FLAG}")
         return
+    for service in log.codec.services:
+        service.check()
     try:
         log.codec.check()
     except LogUnavailable as error:

@@ -11,11 +11,8 @@ Source: apiserver `pkg/server/options/encryptionconfig/{controller,metrics}`.
 from __future__ import annotations
 
 import threading
-from base64 import b32encode
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
-from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -106,23 +103,21 @@ class KeyReloads:
 
         if content_hash(self._file) == self._codec.content_hash:
             return False
-        self._codec.use(read_providers(self._file))
+        self._codec.use(read_providers(self._file, clock=self._clock))
         _show(self._codec.content_hash)
         return True
 
     def _count(self, status: str) -> None:
-        labels = status, _identity_hash()
+        from ctrlmgr.encryption.kms.kms_cipher import identity_hash
+
+        labels = status, identity_hash()
         _RELOADS.labels(*labels).inc()
         _RELOADED_AT.labels(*labels).set(self._clock.now() / 1_000_000)
 
 
 def _show(content_hash: str) -> None:
     """Show one configuration as the one in use; the series of the previous configuration ends."""
+    from ctrlmgr.encryption.kms.kms_cipher import identity_hash
+
     _IN_USE.clear()
-    _IN_USE.labels(_identity_hash(), content_hash).set(1)
-
-
-def _identity_hash() -> str:
-    """Return the hash of the identity that kube-apiserver would have on this machine."""
-    named = b32encode(sha256(gethostname().encode()).digest()[:16]).decode().rstrip("=").lower()
-    return f"sha256:{sha256(f'apiserver-{named}'.encode()).hexdigest()}"
+    _IN_USE.labels(identity_hash(), content_hash).set(1)
