@@ -73,7 +73,7 @@ from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.request_limits import new_limiting
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
-from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
+from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of, identity_runnables
 from ctrlmgr.serve.simulation.simulated_runtime import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
@@ -235,6 +235,8 @@ class Application(ServingProcess):
             hooks.add_post_start("start-apiextensions-controllers", parts.definitions())
             hooks.add_post_start("start-cluster-authentication-info-controller", cluster_authentication(parts, front))
             hooks.add_post_start("bootstrap-controller", *self._bootstrap.runnables)
+            for name, runnable in identity_runnables(parts):
+                hooks.add_post_start(name, runnable)
             hooks.add_post_start(roles.name, roles)
             hooks.add_post_start(classes.name, classes)
             hooks.add_post_start(HOOK, *parts.flow_control(flows), is_finished=flows.has_synced)

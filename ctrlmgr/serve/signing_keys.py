@@ -1,14 +1,19 @@
-"""The signing keys of the controllers that issue tokens and certificates, and their authorization checks."""
+"""The signing keys of the controllers that issue tokens and certificates, and what a server publishes about itself."""
 
 from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.controllers.apiserver_identity.controller import Server, new_identity_publisher, new_lease_collector
 from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS
 from ctrlmgr.controllers.cluster_authentication.controller import new_cluster_authentication_publisher
 from ctrlmgr.controllers.issuer_dependencies import Identity
-from ctrlmgr.manager import Controller
+from ctrlmgr.engine.features.gates import is_on
+from ctrlmgr.manager import Controller, Runnable
 from ctrlmgr.serve.controllers import Parts
 from ctrlmgr.serve.front import Front
 from ctrlmgr.server import Backend
@@ -38,3 +43,14 @@ def cluster_authentication(parts: Parts, front: Front) -> Controller:
         clock=parts.clock,
         random=parts.random,
     )
+
+
+def identity_runnables(parts: Parts) -> Iterator[tuple[str, Runnable]]:
+    """Yield the hooks of identity Leases with their names; nothing if the gate `APIServerIdentity` is off."""
+    if is_on("APIServerIdentity"):
+        server = Server(socket.gethostname(), parts.settings.server.address[1])
+        client, log = parts.apiserver_client(), parts.event_log
+        publisher = new_identity_publisher(server, client, log, clock=parts.clock, random=parts.random)
+        yield "start-kube-apiserver-identity-lease-controller", publisher
+        collector = new_lease_collector(client, log, clock=parts.clock, random=parts.random)
+        yield "start-kube-apiserver-identity-lease-garbage-collector", collector

@@ -34,6 +34,8 @@ HOOKS = (
     "start-apiextensions-controllers",
     "start-cluster-authentication-info-controller",
     "bootstrap-controller",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
     "rbac/bootstrap-roles",
     "scheduling/bootstrap-system-priority-classes",
     "priority-and-fairness-config-producer",

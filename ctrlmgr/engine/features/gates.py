@@ -12,6 +12,7 @@ from typing import Final
 from ctrlmgr.engine.features.known_gates import KNOWN_GATES
 
 READ: Final = (
+    "APIServerIdentity",
     "CRDObservedGenerationTracking",
     "ClusterTrustBundle",
     "ClusterTrustBundleProjection",
