@@ -1,12 +1,13 @@
 """The admission chain calls mutating plugins, and later validating plugins, in their order.
 
 Guarantees:
-- A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
-  only if such objects exist.
+- A write that no plugin handles costs one table look-up. A plugin with `activated_by` is called only if objects of that
+  resource exist.
 - Each plugin sees the object with the changes of the plugins before it. If a plugin sets `Attributes.should_reinvoke`,
   all mutating plugins are called again, but only once (apiserver `pkg/admission/reinvocation.go`).
 - If a plugin refuses a write, the plugins after it are not called.
-- Every call is timed under kube-apiserver's metric names, including the time for which the plugin waited.
+- Metrics with kube-apiserver's names contain the duration of every call, including the time for which the plugin
+  waited.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ from ctrlmgr.errors import ApiError
 from ctrlmgr.tracing import spans
 
 _LOOKS: Final = 1024
-"""The maximum number of cached entries for each kind of write, one for each namespace and view."""
+"""The maximum number of cached entries for each kind of write; an entry belongs to one namespace and one view."""
 _LONGEST: Final = 253
-"""The maximum length of a namespace's name in characters. The named namespace need not exist."""
+"""The maximum length, in characters, of a namespace's name in the cache.
+
+A request may name a namespace that does not exist.
+"""
 
 
 class _Link(NamedTuple):
@@ -55,14 +59,14 @@ class _Step:
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
 
     def traced(self, index: int, decide: Callable[[Attributes], Decision], attributes: Attributes) -> Operation[None]:
-        """Call a hook in a span of its own."""
+        """Call a hook, and trace the call as a separate span."""
         with spans.span(f"admission {self.links[index].plugin.name}", phase=self._type):
             waiting = decide(attributes)
             if waiting is not None:
                 yield from waiting
 
     def by(self, there: Sequence[Registration]) -> _Step:
-        """Return a copy of the step with only those hooks whose activating resources have objects."""
+        """Return a copy of the step that calls only hooks of active plugins."""
         links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
         return _Step(self._type, self._operation, links)
 
@@ -99,7 +103,7 @@ class _Route:
         )
 
     def active(self, view: State, namespace: str) -> _Steps:
-        """Return the hooks of the active plugins: those for which registered objects exist.
+        """Return the hooks of the active plugins: the objects that activate these plugins exist.
 
         The returned hooks are cached until one of the resources that activate plugins may have changed.
         """
@@ -112,7 +116,7 @@ class _Route:
             if look.changed_at == view.changed_at(self._registered):
                 look.revision = revision
                 return look.steps
-        # the revision is read first, so that concurrent changes invalidate the result
+        # The revision is read first, so that concurrent changes invalidate the result.
         changed_at = view.changed_at(self._registered)
         steps = self._steps(view, namespace)
         self._looks.put((view, namespace), _ActiveHooks(revision, changed_at, steps), len(namespace))

@@ -1,8 +1,8 @@
 """Reads `--admission-control-config-file`: the configuration of each admission plugin.
 
-Guarantees: an invalid file is reported in one line with the position (`settings.configuration_files`). The
-configuration of a plugin is either in this file or in another file, whose path this file contains. The path may be
-relative to the directory of the configuration file.
+Guarantees: the error for an invalid file has one line, which contains the position (`settings.configuration_files`).
+The file contains either a plugin's configuration itself, or the path of a second file with this configuration. The path
+may be relative to the directory of the first file.
 
 Rules come from apiserver's `pkg/admission/config.go`; the format is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
@@ -35,7 +35,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 def read_configuration(path: str, known: Collection[str]) -> Mapping[str, Document]:
     """Return the configurations of the plugins that a configuration file contains; an empty dict if no file is given.
 
-    `known` are the names of all plugins. Raises `SettingsError`.
+    `known` are the names of all plugins. Raises `SettingsError` if the file is invalid.
     """
     if not path:
         return {}

@@ -1,7 +1,8 @@
 """Admission metrics by plugin and step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
 
 Guarantees: every call of a plugin is counted, including the time for which the plugin waited. Nearly all steps accept a
-write quickly. The recorder only appends the timestamps of such quick steps, and sums them later in batches.
+write quickly. For such a step, the recorder only appends the timestamps to a list, and sums the durations of many steps
+later.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from ctrlmgr.metrics import REGISTRY, at_or_below
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 _QUICK: Final = _BUCKETS[0]
 _SUMMED: Final = 256
-"""The number of recorded steps that are summed in one batch; a batch is cheaper than single additions."""
+"""The number of recorded steps that are summed in one batch.
+
+Summing a batch is faster than adding each step separately.
+"""
 
 _Series: TypeAlias = tuple[str, str, str, bool]
 """The labels of a series: the plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether
@@ -70,7 +74,7 @@ class StepTimes:
     def count_accepted(self, ends: Sequence[float]) -> None:
         """Count a write that all plugins accepted.
 
-        `ends` are the time at which the step started, and the times at which its plugins ended, in seconds.
+        `ends` contains the time at which the step started, followed by the time at which each plugin ended, in seconds.
         """
         if ends[-1] - ends[0] < _QUICK:
             ended = self._quick.ended
@@ -96,7 +100,7 @@ class StepTimes:
         observed[1 + bisect_left(_BUCKETS, seconds)] += 1
 
     def observed(self) -> Iterator[tuple[_Series, _Observed]]:
-        """Yield the counts with their series; several counts may belong to the same series."""
+        """Yield each series with a count; the same series may be yielded several times."""
         steps, seconds, _ = self._quick.summed()
         if steps:
             for name, total in zip(self._names, (*seconds, sum(seconds)), strict=True):

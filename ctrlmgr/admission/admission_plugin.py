@@ -1,9 +1,9 @@
 """The base class of admission plugins: a name, the writes that it handles, and two hooks to override.
 
 Guarantees: a plugin is called only for writes that it `handles`. The result of `handles` never changes, so the chain
-calls it once for each kind of write. A plugin with `activated_by` is called only if objects of that resource exist. A
-hook that can decide without waiting is a plain method that returns None. A hook that must wait returns a generator of
-commands (`engine.operations`).
+calls it once for each kind of write. If a plugin sets `activated_by`, the plugin is called only if objects of that
+resource exist. A hook that can decide without waiting is a plain method that returns None. A hook that must wait
+returns a generator of commands (`engine.operations`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Registration(NamedTuple):
 
     resource: Resource
     of_namespace: bool = False
-    """Whether only objects in the namespace of the write activate the plugin."""
+    """Whether only objects in the namespace of the write can activate the plugin."""
 
 
 class Plugin:
@@ -40,7 +40,7 @@ class Plugin:
     """
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the plugin handles, and must be called for writes of this kind."""
+        """Return whether the plugin handles writes of this kind, and must be called for them."""
         raise NotImplementedError
 
     def needs(self, subresource: str) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """Authorization checks of admission: a check returns immediately if the authorizer already knows the verdict.
 
-If the authorizer does not know the verdict yet, the check waits for the verdict.
+If the authorizer must first query another process, the check waits for the verdict.
 """
 
 from __future__ import annotations

@@ -31,5 +31,5 @@ def subject_of(request: str) -> Subject | None:
         return None
     common = [str(each.value) for each in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
     organizations = [str(each.value) for each in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    # if there are several common names, the last one counts, as in Go
+    # If there are several common names, Go uses the last of them.
     return Subject(common[-1] if common else "", organizations)

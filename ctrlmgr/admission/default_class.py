@@ -14,7 +14,7 @@ from ctrlmgr.engine.strategy import View
 def default_class(view: View, classes: Resource, *annotations: str) -> str | None:
     """Return the name of the newest class that one of `annotations` marks as the default; None if no class is marked.
 
-    If several default classes have the same creation time, the first class by name is returned.
+    If several default classes have the same creation time, return the class whose name sorts first.
     """
     found = [each for each in view.list(classes) if any(each.annotations.get(name) == "true" for name in annotations)]
     if not found:

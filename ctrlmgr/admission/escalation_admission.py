@@ -1,4 +1,4 @@
-"""Prevents privilege escalation: checks those rights that depend on the object of a write.
+"""Prevents privilege escalation: checks rights that depend on the object of a write, such as a role's rules.
 
 Guarantees:
 - A user can create, change or bind a role only if the user already has all rights of the role in the same scope. The
@@ -46,7 +46,7 @@ class GuardedRights:
     def __init__(self, admission: Admission, authorizer: Authorizer, index: RbacIndex) -> None:
         """Check rights with `authorizer`, reading the rights of users from `index`.
 
-        The given `admission` makes all other decisions.
+        The other admission, `admission`, makes all other decisions.
         """
         self._admission = admission
         self._authorizer = authorizer

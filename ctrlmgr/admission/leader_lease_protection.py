@@ -1,8 +1,8 @@
 """Protects the Lease of the control plane's leader election.
 
-Guarantees: only the control plane and its administrators can write the Lease with which ctrlmgr elects its leader. A
-client that has rights on other Leases only cannot stop the controllers by changing this Lease. The protection of the
-Lease is not a plugin, so it cannot be disabled.
+Guarantees: only the control plane and its administrators can write the Lease with which ctrlmgr elects its leader.
+Another client with rights on Leases cannot stop the controllers by changing this Lease. The protection of the Lease is
+not a plugin, so it cannot be disabled.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GuardedLeases:
         return self._admission.admit(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user writes a protected Lease but may not."""
+        """Raise `Forbidden` if the write changes a protected Lease and the user may not change it."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
             user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE:

@@ -2,9 +2,9 @@
 
 Each plugin has one line in `PLUGINS` and one module in `ctrlmgr.admission.plugins`. The order and the defaults of the
 plugins are those of Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). The registry accepts the
-names of all of Kubernetes' plugins, so that flags of kube-apiserver work. A plugin without a module is accepted and
-never called: in Kubernetes it either does nothing unless a feature gate is enabled, or checks kinds that ctrlmgr only
-stores.
+names of all of Kubernetes' plugins, so that flags of kube-apiserver work. The registry accepts the name of a plugin
+that has no module, but never calls this plugin. Such a plugin checks kinds that ctrlmgr only stores, or does nothing
+unless a feature gate is enabled.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from ctrlmgr.settings.configuration_files import Document
 
 
 class Parts(NamedTuple):
-    """The dependencies with which plugins are created."""
+    """The dependencies that the constructors of plugins need."""
 
     clock: Clock
     kinds: Kinds
@@ -82,7 +82,7 @@ class Parts(NamedTuple):
     settings: AdmissionSettings = AdmissionSettings()
 
     def asking(self, plugin: str) -> tuple[Kinds, Authorizer, HookCredentials]:
-        """Return the dependencies of a webhook plugin, including this server's credentials.
+        """Return the dependencies of a webhook plugin, including the credentials that the server sends to webhooks.
 
         Raises `SettingsError` if the plugin's configuration is invalid.
         """
@@ -186,8 +186,7 @@ READ: Final[Sequence[Resource]] = (
     SERVICE_ACCOUNTS,
     QUOTAS,
 )
-"""The resources that plugins read for most writes; processes with partial caches always cache the objects of these
-resources.
+"""The resources that plugins read for most writes. A process that caches only some resources always caches these.
 """
 
 
@@ -195,7 +194,7 @@ def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Cha
     """Return the admission chain for tests: all default plugins except ServiceAccount.
 
     ServiceAccount is left out because no controller creates accounts in tests. In the returned chain, all authorization
-    checks of plugins succeed. `own` are the plugins of an application that is tested.
+    checks of plugins succeed. `own` contains the additional plugins of the application under test.
     """
     return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
@@ -206,7 +205,7 @@ def new_chain(
     """Return the admission chain for settings.
 
     Raises `SettingsError` if a plugin's name is unknown or a file is invalid. The chain calls `own`, the plugins of an
-    application, before webhooks and quotas; these plugins see the changes of built-in plugins.
+    application, after the plugins that change objects, and before webhooks and quotas.
     """
     names = {entry.name for entry in PLUGINS}
     parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names), settings)

@@ -1,4 +1,4 @@
-"""The state of a plugin's policies or webhooks between the two rounds of mutating admission.
+"""Remembers, between the two rounds of mutating admission, which policies or webhooks of a plugin were called.
 
 Source: apiserver `pkg/admission/plugin/webhook/mutating/reinvocationcontext.go`.
 """
@@ -21,9 +21,9 @@ class Rounds:
         """The policies or webhooks that are called again in the second round."""
 
     def require(self) -> None:
-        """Mark all policies or webhooks that were called, so that they are called again.
+        """Mark all policies or webhooks that were called, so that the second round calls them again.
 
-        Another call is needed after the object has changed.
+        The second call is needed because the object has changed since the first call.
         """
         self.again |= self.asked
         self.asked = set()

@@ -29,7 +29,7 @@ def stored(attributes: Attributes, kind: Kind, patched: Unstructured, kinds: Kin
 
 
 def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[Unstructured]:
-    """Return a custom object in the version of the request; a webhook has changed it in the version of `kind`."""
+    """Convert a custom object, which a webhook has changed in the version of `kind`, back to the request's version."""
     show = attributes.kind.from_storage
     if kind is attributes.kind or show is None:
         return fields

@@ -46,7 +46,7 @@ def is_superset(wide: Toleration, narrow: Toleration) -> bool:
 
 
 def _lasts(wide: Toleration, narrow: Toleration) -> bool:
-    """Return whether `wide` lasts at least as long as `narrow`.
+    """Return whether the toleration `wide` is valid at least as long as `narrow`.
 
     A toleration without `tolerationSeconds` never expires.
     """

@@ -2,6 +2,6 @@
 
 A write passes through these modules, in this order: `schema` decodes the body. Then `patch` or `managedfields` applies
 a patch to the stored object. After that, the kind's `strategy` defaults, prepares and validates the object. Finally,
-`engine` converts the object to proposals and appends these proposals to the log. The `cacher`, which holds the log's
-current state, answers reads and watches.
+`engine` converts the object to proposals, which the log appends. The `cacher` holds the log's current state, and
+answers reads and watches.
 """

@@ -1,10 +1,10 @@
 """Defines the attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
 
-The engine calls an `Admission` twice for each attempt at a write. The engine calls `admit` while the new object may
-still be changed. The engine calls `validate` when the object is complete and valid according to its schema and
-strategy. The methods `admit` and `validate` return operations, which may yield commands and wait for answers from other
-processes, while the engine works on other requests. If an attempt conflicts with another write, the engine makes a new
-attempt with new attributes and calls admission again.
+The engine calls an `Admission` twice for each attempt at a write. The engine first calls `admit`, which may change the
+new object. When the object is complete and valid according to its schema and strategy, the engine calls `validate`.
+Both methods return operations. While such an operation waits for another process, the engine works on other requests.
+If an attempt conflicts with another write, the engine makes a new attempt with new attributes and calls admission
+again.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ class Attributes(msgspec.Struct):
     """The current time of the attempt in the format of RFC 3339, with seconds."""
     random: Random
     object: Unstructured | None = None
-    """The new object in its stored version, or the body of a subresource. Only the method `admit` may change the new
-    object in place.
+    """The new object in its stored version, or the body of a subresource.
+
+    Only the method `admit` may change the new object in place.
 
     None for deletions.
     """
     old: Unstructured | None = None
-    """The object before the write, which admission must not change. None for creations."""
+    """The object before the write; None for a creation. Admission must not change this object."""
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
     """The kind of `object` and `old` if it differs from `kind`: a Scale, a Binding or an Eviction."""
@@ -90,15 +91,15 @@ class Attributes(msgspec.Struct):
     If one of these proposals conflicts with another write, the engine makes a new attempt at the write.
     """
     late: list[DeferredProposals] = []
-    """Proposals that are computed when the write is appended, and appended together with the object."""
+    """Proposals that the engine computes just before the append, and appends together with the object."""
     within: Revision | None = None
     """The revision of the namespace that admission has checked.
 
     The log refuses the write if the namespace has changed.
     """
     memory: dict[str, Any] = {}
-    """Values that plugins store in the first call of `admit` for the second call of `admit` and for `validate` of the
-    same attempt.
+    """Values that plugins store in the first call of `admit`, for later calls of `admit` and `validate` in the same
+    attempt.
     """
     asked: set[str] = set()
     """The other processes that any attempt at this write has called.
@@ -119,7 +120,7 @@ class Attributes(msgspec.Struct):
     def home(self) -> Object | None:
         """The object's Namespace; None if the Namespace does not exist.
 
-        The Namespace that was read first is kept for the whole attempt.
+        The Namespace is read only once for each attempt.
         """
         if self._home is None:
             self._home = self.view.get(NAMESPACES, Key("", self.namespace))
@@ -127,7 +128,7 @@ class Attributes(msgspec.Struct):
 
     @property
     def fields(self) -> Unstructured:
-        """The new object. The Namespace must not be read for a deletion."""
+        """The new object. A deletion has no new object, so this property must not be read for a deletion."""
         assert self.object is not None, f"{self.operation} has no object"
         return self.object
 
@@ -147,7 +148,7 @@ class Attributes(msgspec.Struct):
         self.changed_by.append(_plugin(plugin))
 
     def called(self) -> str:
-        """Return the name of the object for an error message; generateName if the name is not known yet."""
+        """Return the object's name for an error message; if the name is not generated yet, return generateName."""
         if self.name:
             return self.name
         metadata = (self.object or {}).get("metadata") or {}

@@ -1,8 +1,8 @@
 """API groups that clients have registered with APIServices; discovery lists these groups even if no server answers.
 
-Guarantees: APIServices that this server registers itself are left out, because the registry of kinds contains their
-groups. Groups and versions are in the order of their priorities (kube-aggregator `pkg/apis/apiregistration/v1/helper`,
-`SortedByGroupAndVersion`).
+Guarantees: the groups of APIServices that this server registers itself are left out, because the registry of kinds
+already contains these groups. Groups and versions are in the order of their priorities (kube-aggregator
+`pkg/apis/apiregistration/v1/helper`, `SortedByGroupAndVersion`).
 """
 
 from __future__ import annotations
@@ -71,6 +71,6 @@ def in_order(groups: Iterable[str], known: Mapping[str, AggregatedGroup]) -> lis
 
 
 def versions_in_order(served: Set[str], known: AggregatedGroup | None) -> tuple[str, ...]:
-    """Return the served and the registered versions of a group that is not built in, in discovery's order."""
+    """Return all versions of a group that is not built in, both served and registered, in discovery's order."""
     priorities = {**dict.fromkeys(served, CUSTOM_PRIORITIES[1]), **(known.versions if known is not None else {})}
     return tuple(sorted(newest_first(priorities), key=lambda version: -priorities[version]))

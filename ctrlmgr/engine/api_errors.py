@@ -66,7 +66,7 @@ def terminating(resource: Resource, name: str, namespace: str) -> NamespaceTermi
 
 
 def too_large_version(requested: int, current: int) -> RequestTimeout:
-    """Return the 504 error for a read at a revision that the log lacks yet (apiserver `pkg/storage/errors.go`)."""
+    """Return the 504 error for a read at a revision that the log has not reached (`pkg/storage/errors.go`)."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     return RequestTimeout(
         f"Timeout: Too large resource version: {requested}, current: {current}",

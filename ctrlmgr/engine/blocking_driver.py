@@ -1,6 +1,6 @@
 """Runs the engine's operations on the calling thread, for tests, tools and callers that may block.
 
-Guarantees: this driver gives the guarantees that `engine.operations` requires. The thread that runs operations owns the
+Guarantees: this driver performs each command as `engine.operations` requires. The thread that runs operations owns the
 cacher.
 """
 
@@ -41,7 +41,7 @@ class Driver:
         cause: Cause | None = None,
         caller: Callable[[Call], Reply] | None = None,
     ) -> None:
-        """Create a driver that appends to `log`, with a fence and a cause if these are given.
+        """Create a driver that appends to `log`; `fence` and `cause` apply to every append.
 
         `feed` and `cacher` must belong to the log `log`. An operation waits at most `patience` seconds for a future
         revision. The function `caller` calls other processes; if `caller` is None, every call fails.

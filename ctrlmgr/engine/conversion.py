@@ -1,11 +1,11 @@
 """Converts objects between API versions by calling a conversion webhook.
 
 Guarantees:
-- Code that decides a write never waits for a conversion. Code that decides a write calls `asked`, which returns the
-  converted object if the conversion is known. If the conversion is not known, `asked` raises `Unconverted`, the webhook
-  is called, and the code runs again from its beginning.
-- An operation does not reuse the webhook's answers to other operations. A kind's reader may cache converted objects for
-  longer, but never a failure.
+- The function that decides a write never waits for a conversion. The function calls `asked`, which returns the
+  converted object if the webhook has already converted it. If not, `asked` raises `Unconverted`. Then `converting`
+  calls the webhook and runs the function again from its beginning.
+- An operation does not reuse the webhook's answers to other operations. A kind's reader may cache converted objects
+  across operations, but it never caches a failure.
 - Objects that need the same conversion are sent together.
 """
 
@@ -49,7 +49,7 @@ class ConversionRoute(Protocol):
 class Unconverted(UnknownError):
     """Raised if an object must be converted first.
 
-    Code outside of this module gets the error `Unconverted` only where the webhook cannot be called.
+    Code outside of this module gets this error only if it cannot call the webhook.
     """
 
     def __init__(self, way: ConversionRoute, body: bytes) -> None:
@@ -119,7 +119,7 @@ def bypasses_cache() -> bool:
 
 
 def converting(call: Callable[[], T], inputs: CallInputs, *, anew: bool = False) -> Calling[T]:
-    """Return the result of `call`, or raise the error of `call`, once all conversions that it needs are known.
+    """Run `call` until all conversions that it needs are known, then return its result or raise its error.
 
     `call` runs again after each conversion, so `call` must have no side effects. If `anew` is set, cached conversions
     are not used.

@@ -1,13 +1,13 @@
-"""Computes some proposals just before an append, because many concurrent writes may change the same object.
+"""Computes the changes of objects that many concurrent writes change, just before an append.
 
-The used amount of a ResourceQuota is an example: every creation in a namespace changes the amount. If a quota's usage
-were computed together with the object, only one of several concurrent writes would succeed, and the server would have
-to decide the other writes again. Therefore a write returns a function that computes the change of the shared object
-(`DeferredProposals`). The caller evaluates the function when it appends the write, on the state at that time. Writes in
-the same turn of the event loop share one append, and each write takes the changes of the previous one into account.
+For example, every creation in a namespace changes the usage of the namespace's ResourceQuota. If the usage were
+computed together with the created object, only one of several concurrent creations would succeed, and the engine would
+have to decide the others again. Therefore a write returns `DeferredProposals`, a function that computes the change of
+the shared object. The driver calls this function when it appends the write, on the state at that time. Writes in the
+same turn of the event loop share one append. The function of each write sees the changes of the writes before it.
 
-Guarantees: deferred proposals are appended together with the write or not at all. Deferred proposals are computed on
-the newest known state, and the log refuses the append if that state is outdated.
+Guarantees: deferred proposals are appended together with their write or not at all. They are computed on the newest
+known state, and the log refuses the append if that state is outdated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class DeferredProposals(NamedTuple):
     """Proposals that a write adds to its append when it is appended."""
 
     place: str
-    """The place of the shared object; writes with the same place are computed one after the other."""
+    """The key of the shared object. Writes with the same key are computed one after the other."""
     decide: Callable[[View], Sequence[Proposal]]
     """A function that returns the changes of shared objects. The function raises an `ApiError` to refuse the write."""
 

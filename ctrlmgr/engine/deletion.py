@@ -4,8 +4,8 @@ Guarantees: the decision is a pure function, with the rules of apiserver's `regi
 and `generic/registry/store.go` (`Store.Delete`). A repeated deletion of an object can only shorten the grace period.
 After the first request, the options of further deletions no longer change finalizers.
 
-One difference is intended: the finalizers that `Strategy.finalizers` returns prevent the removal of an object, as the
-finalizers in metadata.finalizers do. Therefore a Namespace is not removed before it is empty.
+One difference from Kubernetes is intended: in addition to the finalizers in metadata.finalizers, those that
+`Strategy.finalizers` returns prevent the removal of an object. Therefore a Namespace is not removed before it is empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
-"""The finalizers of the garbage collector, by the propagation policy that requires the finalizer."""
+"""The finalizer of the garbage collector that each propagation policy sets."""
 
 
 class GracePeriod(NamedTuple):

@@ -64,7 +64,7 @@ class Engine(WriteEngine):
         return read_verbs.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
-        """Return the start of a watch; `Cacher.changes_after` and `history` return the changes that follow."""
+        """Return the start of a watch; `Cacher.changes_after` and `history` return the changes after this start."""
         return read_verbs.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:

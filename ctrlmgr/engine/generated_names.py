@@ -14,7 +14,7 @@ _DRAWN_LENGTH: Final = 5
 _DRAWN: Final = 64
 """The number of random bits for all random characters of a name.
 
-If 64 random bits are used, the probabilities of characters differ by at most 2^-40.
+With 64 random bits, the probabilities of any two characters differ by at most 2^-40.
 """
 _LONGEST_BASE: Final = 63 - _DRAWN_LENGTH
 _PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]

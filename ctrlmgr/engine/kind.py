@@ -1,7 +1,7 @@
 """Describes a kind of object as data: its schema, strategy, verbs and names.
 
-`ctrlmgr.kinds` defines the built-in kinds, and CustomResourceDefinitions define all others. There are no other tables
-whose keys are kinds.
+The package `ctrlmgr.kinds` defines the built-in kinds, and CustomResourceDefinitions define all others. No other module
+has a table whose keys are kinds.
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ class Kind:
     definitions: Definitions
     strategy: Strategy
     storage: Resource
-    """The resource as which the log stores objects: the kind's own resource, unless the log stores a resource of
-    another group.
+    """The resource under which the log stores the objects.
+
+    It usually equals `resource`; Events of `events.k8s.io` are stored as core Events.
     """
     to_storage: Callable[[Unstructured], Unstructured] | None = None
     """A function that converts an object of this version into the stored version; None if both versions are the same.
@@ -128,7 +129,9 @@ class Kind:
     printer: Printer = CREATED_AT
     """The columns of the kind's table."""
     resets: Mapping[str, Filter] | None = None
-    """The fields that a write cannot change, by subresource; None means the defaults of `managedfields.reset_fields`.
+    """The fields that a write to a subresource cannot change, by subresource.
+
+    If None, the defaults of `managedfields.reset_fields` apply.
     """
     deprecation: str = ""
     """The warning for clients that use this version; empty if there is no warning."""
@@ -140,21 +143,21 @@ class Kind:
     The value is empty if the path is the plural.
     """
     converts_last: bool = False
-    """Whether the engine decides a write on this version and then converted into the stored version, as for custom
-    kinds.
+    """Whether the engine decides a write in this version, and then converts the object into the stored version.
 
-    Objects of built-in kinds are converted first, so `strategy` processes the stored version.
+    The engine does so for custom kinds. It converts objects of built-in kinds first, so their `strategy` processes the
+    stored version.
     """
     calls_out: bool = False
     """Whether a webhook converts between the kind's versions.
 
-    If a webhook converts between versions, `from_storage` and `to_storage` work only within `engine.conversion`.
+    If so, only code that `engine.conversion` runs may call `from_storage` and `to_storage`.
     """
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
     """A function that converts an object into another apiVersion without decoding the object by that version's schema.
 
-    The conversion function returns the merge type of the version and the converted object. If the kind has only one
-    version, there is no conversion function (None).
+    The function returns the merge type of the other version and the converted object. The value is None if the kind has
+    only one version.
     """
     versions: frozenset[str] = frozenset()
     """The kind's other apiVersions, served or not; for a built-in kind, only served versions."""
@@ -165,7 +168,7 @@ class Kind:
     listed_verbs: tuple[str, ...] = ()
     """The kind's verbs in discovery's order; if there are none, discovery lists the verbs in alphabetical order."""
     list_kind: str = ""
-    """The kind of lists of these objects, if this kind is not the kind's name followed by `List`."""
+    """The kind of lists of these objects; empty if it is the kind's name followed by `List`."""
     is_served: bool = True
     """Whether the API serves the kind at a path. A version of a custom kind may be stored but not served."""
     is_stored: bool = True
@@ -173,7 +176,7 @@ class Kind:
     is_prepared: bool = True
     """Whether objects of the kind can be read and written immediately.
 
-    If objects of the kind cannot be read and written immediately, `prepare` must run first, and it takes long.
+    If not, a caller must call `prepare` first, which takes long.
     """
     document: Document | None = None
     """The kind's part of the OpenAPI document; None for built-in kinds, which the published document contains."""

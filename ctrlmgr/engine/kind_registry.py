@@ -36,7 +36,7 @@ class _Table(NamedTuple):
         return _Table(*(names.copy() for names in self))  # type: ignore[arg-type]  # each is a dict of its own type
 
     def add(self, kind: Kind, builtin: Mapping[str, Group]) -> None:
-        """Add a kind under each of its names that no other kind has; `builtin` contains the built-in groups."""
+        """Add a kind under each of its names that no other kind has yet; `builtin` contains the built-in groups."""
         if kind.is_served:
             self.by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
             self._add_version(*kind.gvk[:2], builtin)
@@ -62,8 +62,9 @@ class Kinds:
         """Create a registry with built-in kinds; `groups` must be in discovery's order, the core group first."""
         self.definitions = definitions
         self.epoch = 0
-        """A number that increases with each change of the kinds. Values derived from the kinds are valid while this
-        number stays the same.
+        """A number that increases with each change of the kinds.
+
+        A value that a caller derives from the kinds is valid until this number changes.
         """
         self._builtin = list(kinds)
         self._groups = {group.name: group for group in groups}
@@ -81,8 +82,8 @@ class Kinds:
     def customize(self, changes: Mapping[str, Sequence[Kind]]) -> None:
         """Replace the custom kinds of some CustomResourceDefinitions, by the name of the CustomResourceDefinition.
 
-        An empty sequence removes its kinds. A custom kind never replaces a built-in kind with the same name. The time
-        for adding kinds depends only on the number of new kinds.
+        If a CustomResourceDefinition maps to an empty sequence, its kinds are removed. A custom kind never replaces a
+        built-in kind with the same name. The time that this takes depends only on the number of new kinds.
         """
         only_adds = changes.keys().isdisjoint(self._custom)
         for name, kinds in changes.items():
@@ -155,7 +156,7 @@ class Kinds:
         return self._table.by_gvk.get(gvk)
 
     def stored(self, resource: Resource) -> Kind | None:
-        """Return the kind as which the log stores objects of `resource`; None if such objects are never stored."""
+        """Return the kind in whose form the log stores objects of `resource`; None if such objects are never stored."""
         return self._table.stored.get(resource)
 
     def printer_of(self, gvk: GroupVersionKind) -> Printer:
@@ -181,4 +182,4 @@ class Kinds:
 
 
 def _no_custom_kinds(definitions: Iterable[Object]) -> None:
-    """Do nothing, because this registry has no custom kinds."""
+    """Do nothing; the default of `Kinds.refresh`, for a registry without custom kinds."""

@@ -8,9 +8,9 @@ commands to it, until the operation returns its result or raises an `ApiError`. 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses the append or fails, first
   update the cacher to the log's head. After that, throw the log's error into the operation, so that the operation
   decides again on the current state.
-- `Appends`: make all appends of the command at the same time. To the operation, send a list that contains, for each
-  append, the events or the error.
-- `Read`: call the function `call` where blocking is allowed. Send the result of `call`, or throw its error.
+- `Appends`: make all appends of the command at the same time. Send a list to the operation that contains the events or
+  the error of each append.
+- `Read`: call the function `call` on a thread that may block. Send the result of `call`, or throw its error.
 - `Compute`: call the function `call` on any thread. Send the result of `call`, or throw its error; throw
   `RequestTimeout` if the computation took too long.
 - `Refresh`: update the cacher to the newest revision that the log had, from any writer, when the command was yielded.
@@ -146,7 +146,7 @@ class Answer(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The result of a read: a list, or a page of a list, at `revision`."""
+    """The result of a list request at `revision`: the whole list, or one page of it."""
 
     revision: Revision
     objects: Sequence[Object]

@@ -1,4 +1,4 @@
-"""Encodes and decodes continue tokens: the start of a list's next page, and the revision of the list.
+"""Encodes and decodes continue tokens, which contain the start of a list's next page and the revision of the list.
 
 Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). If a client sends a continue token, it
 gets the objects that follow the previous page, at the revision of the first page.
@@ -18,8 +18,9 @@ from ctrlmgr.errors import BadRequest
 _VERSION = "meta.k8s.io/v1"
 
 NEWEST = -1
-"""The special revision in a token that continues with the newest state, because the first page's revision was
-compacted.
+"""The special revision of a token whose next page is read from the newest state.
+
+A client receives such a token if the revision of the first page was compacted.
 """
 
 

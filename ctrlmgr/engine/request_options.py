@@ -64,7 +64,8 @@ class Body(NamedTuple):
     media_type: str
     data: bytes
     heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
-    """A callback for the audit log; the callback gets the decoded object, and a function that encodes it with defaults.
+    """A function that the engine calls for the audit log, with the decoded object and a function that encodes this
+    object with its defaults.
     """
 
     def value(self) -> Any:
@@ -274,7 +275,7 @@ def read_text(query: Query, name: str) -> str:
 
 
 def read_flag(query: Query, name: str) -> bool | None:
-    """Return a boolean query parameter, which is true if it is present, unless it is `false` or `0`.
+    """Return a boolean query parameter; `false` and `0` are false, and any other value is true.
 
     The result is None if the parameter is missing.
     """

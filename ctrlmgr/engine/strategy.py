@@ -1,8 +1,8 @@
 """The strategy of a kind: the hooks that the engine calls during a write, for rules that a schema cannot express.
 
 Guarantees: a strategy only decides; it never writes, waits or reads a clock. The inputs of a strategy are in its
-`Context`. A strategy may add further proposals to `Context.companions`; the log appends the object and these proposals
-together or not at all.
+`Context`. A strategy may add further proposals to `Context.companions`. The log appends the object and these proposals
+in one append.
 
 The engine calls the hooks in the order of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
 
@@ -157,9 +157,11 @@ class Strategy:
     returns_deleted = False
     """Whether a DELETE that removes the object immediately returns the object instead of a `Status`."""
     own_preconditions = False
-    """Whether Kubernetes checks the preconditions of deletions in the kind's own storage, with another message."""
+    """Whether Kubernetes checks a deletion's preconditions in code of this kind, whose error message differs from the
+    usual one.
+    """
     revalidates: int = 1
-    """The number of times that an update of the object repeats the validation of a creation, including metadata.
+    """The number of times that an update repeats the validation of a creation, including the metadata.
 
     The number determines how often an error of metadata is listed (`validation.object_meta.update_errors`).
     """
@@ -177,7 +179,8 @@ class Strategy:
     name_check: NameCheck = staticmethod(subdomain_name)
     """A function that validates the names of objects; see `validation.name_formats`."""
     any_finalizer = False
-    """Whether metadata.finalizers may contain names without a domain that Kubernetes does not define."""
+    """Whether metadata.finalizers may contain a name that has no domain and is not one of Kubernetes' own finalizers.
+    """
     status_on_create = False
     """Whether a creation may set the status, although `has_status` is true."""
     default_propagation = "Background"
@@ -187,7 +190,7 @@ class Strategy:
     (Events).
     """
     default_propagation_warnings: tuple[str, ...] = ()
-    """The warnings for a deletion whose options do not set the propagation policy."""
+    """The warnings in the response to a deletion whose options set no propagation policy."""
     fields: tuple[str, ...] = ()
     """The selectable fields in addition to metadata.name and metadata.namespace; `selectable` returns their values."""
 
@@ -242,7 +245,7 @@ class Strategy:
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Convert a valid object into its final form, in place; only from this step on, a generated name is known."""
+        """Convert a valid object into its final form, in place; a generated name is known from this step on."""
 
     def conceal(self, obj: Unstructured) -> None:
         """Remove the fields that Kubernetes stores but never returns to clients.
@@ -261,7 +264,7 @@ class Strategy:
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
         """Change an object that a DELETE marks as terminating but does not remove yet.
 
-        Called once, after its metadata was changed.
+        The engine calls this method once, after it has changed the object's metadata.
         """
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:

@@ -45,7 +45,7 @@ from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 BINDINGS = Resource("", "bindings")
-"""The resource whose creation is a creation of `pods/NAME/binding`."""
+"""The resource `bindings`; the engine treats its creation as a creation of `pods/NAME/binding`."""
 
 
 class WriteEngine:

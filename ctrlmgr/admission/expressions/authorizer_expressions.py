@@ -1,8 +1,9 @@
 """Evaluates CEL expressions that query an authorizer.
 
-If a verdict is not known yet, the evaluation stops, and is repeated when the authorizer has returned the verdict.
+If the authorizer does not know a verdict yet, the evaluation stops. When the authorizer has returned the verdict, the
+evaluation starts again from the beginning.
 
-Guarantees: each query is sent at most once for each expression, and the event loop never blocks.
+Guarantees: one expression sends the same query at most once, and the event loop never blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Unanswered(Exception):
 
 
 def answering(compute: Callable[[Ask], T], authorizer: Authorizer, attributes: Attributes) -> Operation[T]:
-    """Return the result of `compute`, whose argument is a function that queries the authorizer."""
+    """Return the result of `compute`, a function whose argument is a function that queries the authorizer."""
     author = author_of(attributes)
     known: dict[Question, Answer] = {}
 

@@ -46,7 +46,7 @@ _MIGRATED: Final = {
 
 
 def mirror_pod_problem(node: str, pod: Unstructured, uid: str | None) -> str:
-    """Return the reason why a node may not create a pod, an empty string if it may.
+    """Return the reason why a node may not create this pod; an empty string if the node may create it.
 
     `uid` is the UID of the node, or None if the node does not exist.
     """
@@ -82,7 +82,7 @@ def _references_problem(node: str, spec: Mapping[str, Any]) -> str:
 
 
 def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return the reason why a node may not write the status of a pod, an empty string if it may."""
+    """Return the reason why a node may not write this pod status; an empty string if the node may write it."""
     if not is_on(old, node):
         return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
     if _labels(new) != _labels(old):
@@ -95,7 +95,7 @@ def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
 
 
 def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
-    """Return the reason why a node may not create or update its own Node object in this way; empty if it may."""
+    """Return the reason why a node may not write its own Node object in this way; empty if the write is allowed."""
     spec = new.get("spec") or {}
     forbidden = ", ".join(sorted(filter(_is_foreign_label, _differing(_labels(new), _labels(old or {})))))
     if old is None:
@@ -113,14 +113,14 @@ def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
 
 
 def claim_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return the reason why a node may not write the status of a PersistentVolumeClaim, an empty string if it may."""
+    """Return the reason why a node may not write this status of a claim; an empty string if the write is allowed."""
     if _claim_without_own(new) == _claim_without_own(old):
         return ""
     return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
 
 
 def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | None) -> str:
-    """Return the reason why a node may not get a token that is bound to `reference`, an empty string if it may.
+    """Return the reason why a node may not get a token that is bound to `reference`; empty if the node may get it.
 
     The protection of the Lease is not a plugin, so it cannot be disabled.
     """

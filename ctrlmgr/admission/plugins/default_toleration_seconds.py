@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: lets pods tolerate a short failure of their node, unless they set their own tolerations.
+"""DefaultTolerationSeconds: adds tolerations for a short failure of the node to pods that do not set these themselves.
 
 Rules come from Kubernetes' `plugin/pkg/admission/defaulttolerationseconds/admission.go`.
 """
@@ -33,7 +33,7 @@ class DefaultTolerationSeconds(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add those tolerations of the plugin that the pod does not have."""
+        """Add the plugin's tolerations, except tolerations that the pod already has."""
         spec = attributes.fields.setdefault("spec", {})
         given, missing = spec.get("tolerations") or (), self._added
         if given:

@@ -59,7 +59,7 @@ class LimitRanger(Plugin):
                 if set_defaults(attributes.fields, limits):
                     attributes.changed(self.name)
             spec = attributes.fields.get("spec") or {}
-            # Kubernetes sets the defaults of a pod again when it reads the pod from storage
+            # Kubernetes sets the defaults of a pod again when it reads the pod from storage.
             if spec.get("resources") is not None:
                 default_pod_resources(spec)
 
@@ -155,7 +155,7 @@ def _check(limit: Mapping[str, Any], field: str, item: MeasuredItem, problem: _P
 def _values(*amounts: str) -> list[int]:
     """Return resource amounts in thousandths, so that they can be compared.
 
-    If one amount is too large for thousandths, all amounts are returned in whole units.
+    If one amount in thousandths is too large for an integer of Go, all amounts are returned in whole units.
     """
     parsed = [parse(each) for each in amounts]
     unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE

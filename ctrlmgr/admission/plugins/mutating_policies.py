@@ -1,8 +1,8 @@
 """MutatingAdmissionPolicy: changes objects before they are written, with CEL expressions.
 
 Guarantees: each mutation sees the object with the changes of the mutations before it. If a policy changes the object,
-the plugins before this one are called again, and policies with the reinvocation policy IfNeeded are evaluated again.
-Policies do not apply to writes of admission policies and their bindings.
+the plugins before MutatingAdmissionPolicy are called again, and policies with the reinvocation policy IfNeeded are
+evaluated again. Policies do not apply to writes of admission policies and their bindings.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
 """

@@ -1,9 +1,9 @@
 """MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
 Guarantees: each webhook sees the object with the changes of the webhooks before it. If a webhook changes the object,
-the plugins before this one are called again, and webhooks with the reinvocation policy IfNeeded are called a second
-time. No webhook is called more than twice, and none is called for the first time in the second round of mutating
-admission.
+the plugins before MutatingAdmissionWebhook are called again, and webhooks with the reinvocation policy IfNeeded are
+called a second time. No webhook is called more than twice. The second round of mutating admission calls only webhooks
+that the first round called.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
 """

@@ -1,10 +1,9 @@
 """NamespaceLifecycle: refuses writes in missing or terminating namespaces, and deletions of built-in namespaces.
 
 Guarantees: no object is created or changed in a namespace that does not exist, and no object is created in a
-terminating namespace. The guarantee also holds if another process terminates the namespace at the same time, because
-the log checks that the Namespace is unchanged when the write is appended (`Attributes.within`). Kubernetes instead
-decides by its cache, and reads recently deleted namespaces from the storage. Deletions are never refused because of
-their namespace.
+terminating namespace. This holds even if another process deletes the namespace at the same time, because the append
+fails if the Namespace has changed (`Attributes.within`). Kubernetes instead decides on its cache, and reads recently
+deleted namespaces from the storage. Deletions are never refused because of their namespace.
 
 Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.go`.
 """
@@ -27,7 +26,7 @@ _CREATE: Final = Verb.CREATE  # looking up the member of an enum is a function c
 _REVIEWS: Final = frozenset(
     Resource("authorization.k8s.io", each) for each in ("localsubjectaccessreviews", "subjectaccessreviews")
 )
-"""A namespace whose lifecycle the plugin checks; the Namespace object need not exist."""
+"""Access reviews, which the plugin does not handle, because the Namespace that they name need not exist."""
 
 
 class _Status(msgspec.Struct):

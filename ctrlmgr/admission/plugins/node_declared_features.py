@@ -1,7 +1,8 @@
-"""NodeDeclaredFeatureValidator: refuses changes of a running pod whose features the pod's node does not support.
+"""NodeDeclaredFeatureValidator: refuses a change of a running pod if the pod's node does not support the change.
 
-Guarantees: a pod without a node may be changed without restriction. The plugin infers the required features from an
-update as Kubernetes 1.36 does. Kubelets declare the features that they support by name in `status.declaredFeatures`.
+Guarantees: a pod without a node may be changed without restriction. The plugin infers the features that an update
+requires, with the rules of Kubernetes 1.36. Kubelets declare the features that they support by name in
+`status.declaredFeatures`.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
 The scheduler checks the features that affect only the placement of new pods.
@@ -57,7 +58,7 @@ def _resizes_pod(old: Pod, new: Pod) -> bool:
 
 
 def _resizes_init_containers(old: Pod, new: Pod) -> bool:
-    """Return whether an update changes the resources of an init container that is not a sidecar."""
+    """Return whether an update changes the resources of an init container, excluding sidecars."""
     pairs = zip(*((pod.get("spec") or {}).get("initContainers") or () for pod in (old, new)), strict=True)
     return any(
         before.get("restartPolicy") != "Always"

@@ -1,4 +1,4 @@
-"""NodeRestriction: a node may write only its own objects and its pods, and can request tokens only for its pods.
+"""NodeRestriction: a node may write only its own objects and its pods, and may request tokens only for its pods.
 
 Guarantees: the plugin restricts only users that are nodes. When the plugin checks a pod or a node, it uses the stored
 object, not the object in the request.
@@ -46,7 +46,7 @@ class NodeRestriction(Plugin):
     def __init__(self, authorizer: Authorizer) -> None:
         """Create the plugin.
 
-        `authorizer` decides for which audiences, other than those of their pods, nodes may get tokens.
+        A node may get tokens for the audiences that its pods use. `authorizer` decides on all other audiences.
         """
         self._authorizer = authorizer
         self._checks: dict[Resource, Callable[[str, Attributes], Decision]] = {

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: a claim may grow only if its StorageClass allows expansion.
+"""PersistentVolumeClaimResize: allows an increase of a claim's storage only if its StorageClass allows expansion.
 
 Rules come from Kubernetes' `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
 """

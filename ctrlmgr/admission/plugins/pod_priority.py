@@ -45,7 +45,7 @@ _NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
 
 
 class _Default(NamedTuple):
-    """The priority of pods that name no class, at a view's revision."""
+    """The default PriorityClass at a view's revision, which applies to pods that name no class."""
 
     view: State | None
     revision: Revision
@@ -111,7 +111,7 @@ class Priority(Plugin):
 
 
 def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
-    """Copy those computed fields from the old pod that the new pod lacks; return whether a field was copied."""
+    """Copy computed fields that the new pod lacks from the old pod; return whether a field was copied."""
     left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
     spec.update({field: before[field] for field in left})
     return bool(left)

@@ -1,4 +1,4 @@
-"""RuntimeClass: sets overhead and scheduling of a pod from its RuntimeClass, and refuses contradictions.
+"""RuntimeClass: sets the overhead and scheduling of a pod from its RuntimeClass, and refuses contradicting values.
 
 Rules come from Kubernetes' `plugin/pkg/admission/runtimeclass/admission.go` and `pkg/util/tolerations`.
 """

@@ -1,7 +1,7 @@
 """PodTopologyLabels: copies the zone and region labels of a node to the pods that are bound to it.
 
-Guarantees: a pod gets the labels that the node has when the pod is bound. Later changes of the node do not change the
-pod.
+Guarantees: a pod gets the labels that the node has when the scheduler binds the pod. Later changes of the node's labels
+do not change the pod.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go`.
 """

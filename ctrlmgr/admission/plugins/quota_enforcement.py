@@ -2,8 +2,8 @@
 
 Guarantees: an object and its charge to the quotas are appended together or not at all. Therefore the used amount in a
 quota is never less than the actual usage. Charges to the quotas of one namespace are computed sequentially from the
-newest state, so the used amounts never exceed a quota. In contrast, Kubernetes writes the charge first, and corrects it
-later.
+newest state, so the used amounts never exceed a quota. In contrast, Kubernetes writes the charge before the object, and
+corrects the charge later if the write of the object fails.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is Kubernetes'
 `ResourceQuotaConfiguration`.
@@ -35,7 +35,7 @@ from ctrlmgr.settings.configuration_files import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
 _ENTRIES: Final = 10_000
-"""The maximum number of quotas whose order and content are cached."""
+"""The maximum number of quotas in the caches of their order and of their content."""
 _SIZE: Final = 32 * 1024 * 1024
 """The maximum total size of the quotas whose content is cached, in bytes."""
 
@@ -74,8 +74,8 @@ def read_limited(document: Document | None) -> Sequence[Limited]:
 class _Seniority:
     """The order in which ResourceQuotas were created.
 
-    Creation timestamps have a resolution of one second. Therefore this class also records the order in which quotas
-    were first seen.
+    Creation timestamps have a resolution of one second. Therefore this class also records the order in which the plugin
+    first read the quotas.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class _Seniority:
         self._next = count()
 
     def meet(self, quotas: Sequence[Quota]) -> None:
-        """Record new quotas; several new quotas are ordered by their revisions."""
+        """Record quotas that are new to this plugin; the new quotas are ordered by their revisions."""
         new = [quota.object for quota in quotas if self._places.get(quota.object.uid) is None]
         for quota in sorted(new, key=lambda quota: quota.revision):
             self._places.put(quota.uid, next(self._next))
@@ -101,7 +101,7 @@ class _Seniority:
 class _CachedQuotas:
     """A cache of the quotas as they were last read or charged.
 
-    The log later returns a charged quota with the same body.
+    When the log later returns a charged quota with the same body, the plugin need not decode the quota again.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,8 @@ class ResourceQuota(Plugin):
         """Create the plugin; writes that use `limited` resources are refused if no quota covers these resources."""
         self._evaluators = Evaluators()
         self._limited = limited
-        # Limited resources are refused even if the namespace has no quota.
+        # The plugin refuses writes that use limited resources even if the namespace has no quota, so it has no
+        # `activated_by`.
         self.activated_by = None if limited else Registration(QUOTAS, of_namespace=True)
         self._seniority = _Seniority()
         self._known = _CachedQuotas()
@@ -148,7 +149,7 @@ class ResourceQuota(Plugin):
         return self._evaluators.of(resource)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object: only for objects in namespaces.
+        """Return whether the plugin needs the object, which is true for objects in namespaces.
 
         Cluster-scoped objects cannot have quotas.
         """
@@ -199,7 +200,7 @@ class ResourceQuota(Plugin):
         return charged
 
     def __reduce__(self) -> Any:
-        """Support pickling: another process gets a plugin with the same configuration and empty caches."""
+        """Pickle the configuration without the caches, so another process unpickles a plugin with empty caches."""
         return ResourceQuota, (self._limited,)
 
 

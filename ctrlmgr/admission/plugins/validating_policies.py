@@ -1,8 +1,8 @@
 """ValidatingAdmissionPolicy: validates writes with CEL expressions and the parameter objects that bindings name.
 
-Guarantees: every matching policy and binding is evaluated. If there are several denials, the first one is the response.
-If a policy is misconfigured, it denies the write, unless its failure policy is Ignore. Policies do not apply to writes
-of admission policies and their bindings.
+Guarantees: every matching policy and binding is evaluated. If there are several denials, the response contains the
+first denial. If a policy is misconfigured, it denies the write, unless its failure policy is Ignore. Policies do not
+apply to writes of admission policies and their bindings.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`.
 """

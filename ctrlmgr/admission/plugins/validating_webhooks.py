@@ -1,7 +1,8 @@
 """ValidatingAdmissionWebhook: calls webhooks that validate a write, all at the same time.
 
-Guarantees: every matching webhook is called, regardless of the results of the other webhooks. If there are several
-refusals, the first one, in the webhooks' order, is the response. Other requests continue while the webhooks are called.
+Guarantees: every matching webhook is called, regardless of the results of the other webhooks. If several webhooks
+refuse the write, the response contains the refusal of the first of them in Kubernetes' calling order. The server
+handles other requests while it waits for webhooks.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """
@@ -92,7 +93,7 @@ class ValidatingAdmissionWebhook(Plugin):
             raise refusals[0]
 
     def _met(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[list[Invocation]]:
-        """Return those webhook invocations whose match conditions are met."""
+        """Return the webhook invocations whose match conditions are met."""
         met: list[Invocation] = []
         for each in invocations:
             met += (
@@ -114,7 +115,7 @@ def _refusal(
 ) -> list[ApiError]:
     """Return the error of a webhook that denied the write or could not be called.
 
-    The list is empty if the call failed and the webhook's failurePolicy is Ignore.
+    The result is empty if the call failed and the webhook's failurePolicy is Ignore.
     """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):

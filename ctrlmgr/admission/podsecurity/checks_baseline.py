@@ -65,7 +65,7 @@ _HANDLERS = ("postStart", "preStop")
 
 
 def app_armor_profile(pod: Pod) -> Finding | None:
-    """Require that AppArmor is not disabled, neither by a field nor by an annotation."""
+    """Require that no field and no annotation of the pod disables AppArmor."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := _bad_app_armor(part)) is not None}
     names = [each["name"] for each in pod.containers if _bad_app_armor(each) is not None]
     who = setters(_bad_app_armor(pod.spec) is not None, names)
@@ -177,7 +177,7 @@ def proc_mount(pod: Pod) -> Finding | None:
 
 
 def unless_user_namespace(check: Check) -> Check:
-    """Return a check that accepts pods with a user namespace, and otherwise calls the given check."""
+    """Return a check that accepts pods with a user namespace, and calls the given check for all other pods."""
 
     def checked(pod: Pod) -> Finding | None:
         return None if pod.has_user_namespace else check(pod)
@@ -186,7 +186,7 @@ def unless_user_namespace(check: Check) -> Check:
 
 
 def unless_windows(check: Check) -> Check:
-    """Return a check that accepts Windows pods, and otherwise calls the given check.
+    """Return a check that accepts Windows pods, and calls the given check for all other pods.
 
     On Windows, the rule of the given check does not apply.
     """
@@ -271,7 +271,7 @@ def seccomp_profile(pod: Pod) -> Finding | None:
 
 
 def bad_seccomp(part: Fields) -> str | None:
-    """Return the type of a seccomp profile if it is not allowed; None if the profile is allowed."""
+    """Return the type of a seccomp profile if this type is not allowed; None if it is allowed."""
     profile = security_of(part).get("seccompProfile")
     if profile is None or profile.get("type") in SECCOMP_TYPES:
         return None

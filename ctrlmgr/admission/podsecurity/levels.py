@@ -21,7 +21,7 @@ LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
 """The levels in order of strictness, from `privileged` to `restricted`."""
 
 LATEST: Final = 1_000_000
-"""The number that stands for the version `latest`, which is greater than any minor version."""
+"""A number that represents the version `latest`; it is greater than every minor version."""
 
 PREFIX: Final = "pod-security.kubernetes.io/"
 _LABELS = Path("metadata.labels")
@@ -29,7 +29,7 @@ _MINOR = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 
 class LevelVersion(NamedTuple):
-    """One mode of a policy: its level, and the minor version of Kubernetes whose rules apply."""
+    """The level of one mode of a policy, and the minor version of Kubernetes whose rules apply."""
 
     level: str = PRIVILEGED
     version: int = LATEST

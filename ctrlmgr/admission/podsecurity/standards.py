@@ -1,8 +1,8 @@
 """The Pod Security Standards as a table: the check of each rule, by level and version.
 
-Guarantees: a check applies from its first version on, until another check for the same rule replaces it. A rule of
-`restricted` replaces the `baseline` rule that it names. Checks run in the order of their names; the checks of
-`baseline` run first.
+Guarantees: a check applies from its first version on, until a newer check for the same rule replaces this check. A rule
+of `restricted` replaces the `baseline` rule that it names in `instead_of`. Checks run in the order of their names; the
+checks of `baseline` run first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Standard(NamedTuple):
     """One rule of the standards, in all versions."""
 
     forms: Mapping[int, Check]
-    """The checks of the rule, by the first minor version that uses the check."""
+    """The checks of the rule; each key is the first minor version that uses the check."""
     instead_of: str = ""
     """The baseline rule that this rule replaces; empty if the rule replaces none."""
 

@@ -21,7 +21,7 @@ from ctrlmgr.kinds.label_selectors import selector_of
 
 
 class NotConfigured(Exception):
-    """Raised if a policy or a binding cannot be configured; the error message says why."""
+    """Raised if a policy or a binding is misconfigured; the error message says why."""
 
 
 def param_kind(required: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
@@ -42,7 +42,7 @@ def param_kind(required: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
 def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Calling[Sequence[Unstructured | None]]:
     """Return the parameter objects with which a policy is evaluated.
 
-    A None in the list stands for an evaluation without parameters. Raises `NotConfigured`.
+    None in the list means an evaluation without parameters. Raises `NotConfigured` if the binding is misconfigured.
     """
     reference = binding.param_ref
     if kind is None or reference is None:

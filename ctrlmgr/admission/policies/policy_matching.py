@@ -39,7 +39,7 @@ class PolicyKinds(NamedTuple):
 
 
 def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> PolicyKinds | None:
-    """Return the kinds with which a policy is evaluated for a write; None if the policy does not match the write.
+    """Return the kinds of the object and the parameters for an evaluation; None if the policy does not match the write.
 
     Raises one of the errors in `UNCONFIGURED` if the policy is misconfigured.
     """

@@ -138,7 +138,7 @@ _TEXTS = ("op", "path", "from")
 
 
 def _unfit(patch: Iterable[StructValue]) -> Iterator[EvalError]:
-    """Yield the errors in fields of a JSON patch that the compiler's type checks cannot find (`JSONPatchType.Val`)."""
+    """Yield errors in the fields of a JSON patch that type checks at compilation cannot find (`JSONPatchType.Val`)."""
     for operation in patch:
         for name, value in operation.fields.items():
             if name in _TEXTS and not isinstance(value, str):

@@ -1,7 +1,7 @@
 """Reads the admission policies and their bindings from their objects.
 
-Guarantees: each revision of a policy is compiled only once, and if there are no bindings, no policy is read. Policies
-are sorted by name; the bindings of each policy are sorted by name, too.
+Guarantees: each revision of a policy is compiled only once. If there are no bindings, no policy is read. Policies and
+the bindings of each policy are sorted by name.
 
 Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
 """
@@ -55,7 +55,9 @@ class Binding:
     name: str
     policy: str
     matching: Matching | None
-    """The writes to which the binding restricts the policy; None if the binding does not restrict it."""
+    """The writes to which the binding restricts the policy; None if the binding applies to all writes that the policy
+    matches.
+    """
     param_ref: Mapping[str, Any] | None
     actions: tuple[str, ...]
     """The binding's actions for a failed validation (Deny, Warn, Audit); empty for a mutating policy."""

@@ -1,8 +1,8 @@
 """Validating policies: compiles a policy, and evaluates it for a write.
 
-Guarantees: the message of a failure is the result of the validation's message expression, or else the validation's
-message, or else the expression itself. An expression that raises an error counts as a failed validation, unless the
-failure policy is Ignore.
+Guarantees: the message of a failure is the first of these that exists: the result of the validation's message
+expression, the validation's message, or the text of its expression. An expression that raises an error counts as a
+failed validation, unless the failure policy is Ignore.
 
 Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
 """
@@ -40,7 +40,7 @@ class Validation(NamedTuple):
     rule: Condition
     message: str
     telling: Condition | None
-    """The expression whose result is the message; None if the rule has no message expression."""
+    """The expression whose result is the message of a failure; None if the rule has no message expression."""
     reason: str
 
 
@@ -50,7 +50,7 @@ class ValidatingPolicy(PolicyBase):
 
     validations: tuple[Validation, ...]
     annotations: tuple[tuple[str, Condition], ...]
-    """The keys of audit annotations, and the expressions that compute the values."""
+    """The key of each audit annotation, with the expression that computes its value."""
 
 
 class Failure(NamedTuple):
@@ -68,7 +68,8 @@ class PolicyVerdict(NamedTuple):
     failures: Sequence[Failure] = ()
     annotations: Mapping[str, str] = {}
     errors: Sequence[str] = ()
-    """The errors of audit annotations whose expressions failed; these errors refuse the write."""
+    """The errors of failed expressions for audit annotations. The plugin refuses the write if there is such an error.
+    """
 
 
 def read_validating(obj: Object) -> ValidatingPolicy:
@@ -104,7 +105,7 @@ def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
 def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> PolicyVerdict:
     """Return the result of a policy for a write.
 
-    `seen` are the variables of the policy's expressions, including `params`.
+    `seen` contains the variables of the policy's expressions, including `params`.
     """
     try:
         if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):

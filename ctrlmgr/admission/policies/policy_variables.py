@@ -1,4 +1,4 @@
-"""The variables of a policy; each one is evaluated when it is first used.
+"""The variables of a policy, each of which is evaluated when an expression first uses it.
 
 Source: apiserver `pkg/admission/plugin/cel/composition.go`.
 """
@@ -18,7 +18,7 @@ class Variables(LazyFields):
     """The variables of one evaluation of a policy; a variable that was evaluated has either a value or an error."""
 
     def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:
-        """Evaluate `expressions`, which may use the variables in `seen` and each other; `budget` limits the cost."""
+        """Evaluate `expressions`, which may use each other and the variables in `seen`; `budget` limits the cost."""
         self._expressions = expressions
         self._seen = {**seen, "variables": self}
         self._budget = budget

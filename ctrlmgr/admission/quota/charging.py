@@ -51,7 +51,7 @@ class _Quota(msgspec.Struct):
 class Quota:
     """One ResourceQuota.
 
-    `hard` and `used` are the fields of its status, because admission decides by the status, not by the spec.
+    `hard` and `used` are fields of the quota's status, because admission decides on the status, not on the spec.
     """
 
     def __init__(self, obj: Object) -> None:
@@ -75,7 +75,7 @@ class Quota:
         self._spent: Mapping[str, Quantity] = {}  # the amounts in `used`, parsed
 
     def limited(self, evaluator: Evaluator) -> Sequence[str]:
-        """Return the sorted names of those limits of the quota that apply to objects of a kind."""
+        """Return the sorted names of the quota's limits that apply to objects of a kind."""
         names = self._limited.get(evaluator)
         if names is None:
             names = self._limited[evaluator] = sorted(evaluator.names(self.hard))
@@ -163,7 +163,7 @@ class LazyUsage:
         return _read(self.amounts)
 
     def problem(self, required: Sequence[str]) -> str:
-        """Return an error if the object lacks amounts that the quota's limits `required` need.
+        """Return an error if the object does not set the amounts that the quota's limits `required` need.
 
         If no amount is missing, an empty string is returned.
         """
@@ -183,7 +183,7 @@ def _read(amounts: Amounts) -> Mapping[str, Quantity]:
 def charges(
     attributes: Attributes, use: LazyUsage, quotas: Sequence[Quota], limited: Sequence[Limited] = ()
 ) -> list[Quota]:
-    """Return those quotas to which a write is charged, with the charge added.
+    """Return the quotas to which a write is charged, with the charge added.
 
     Raises `Forbidden` if the write exceeds a quota; the error names the first such quota.
     """
@@ -202,7 +202,7 @@ def charges(
 
 
 def _check(attributes: Attributes, use: LazyUsage, quota: Quota) -> None:
-    """Raise `Forbidden` if the object lacks required amounts, or if the quota's usage has not been counted yet."""
+    """Raise `Forbidden` if the object lacks required amounts, or if no controller has counted the quota's usage yet."""
     names = quota.limited(use.evaluator)
     if problem := use.problem(names):
         raise attributes.forbidden(f"failed quota: {quota.name}: {problem}")
@@ -213,7 +213,7 @@ def _check(attributes: Attributes, use: LazyUsage, quota: Quota) -> None:
 def _more(attributes: Attributes, use: LazyUsage, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
     """Return the increase in usage for each quota, by the quota's name.
 
-    If no quota applies, the increase has an empty name.
+    If no quota applies, the result contains the increase under an empty name.
     """
     old = attributes.old
     if attributes.operation is Verb.CREATE or old is None:

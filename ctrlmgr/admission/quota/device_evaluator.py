@@ -1,4 +1,4 @@
-"""Measures ResourceClaims: counts claims and, for each device class, devices.
+"""Measures ResourceClaims: counts the claims, and the devices that they request from each device class.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/resource_claims.go`.
 """
@@ -29,7 +29,7 @@ class ResourceClaimEvaluator(Evaluator):
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that ResourceClaims use."""
+        """Return the given resource names that ResourceClaims use."""
         return [name for name in given if name == _COUNT or name.endswith(_OF_CLASS)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:

@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 
 class Requirement(NamedTuple):
-    """One term of a scope selector; an entry in `scopes` is a term with the operator Exists."""
+    """One term of a scope selector; an entry in a quota's `scopes` is treated as a term with the operator Exists."""
 
     scope: str
     operator: str
@@ -66,11 +66,11 @@ class Evaluator:
         return operation is Verb.CREATE and not subresource
 
     def concerns(self, attributes: Attributes) -> bool:
-        """Return whether this write, which the evaluator handles, may increase the usage."""
+        """Return whether this write may increase the usage; for its kind of write, `handles` must return True."""
         return True
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that objects of this kind use."""
+        """Return the given resource names that objects of this kind use."""
         return [name for name in given if name in self._names]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
@@ -86,7 +86,7 @@ class Evaluator:
         return False
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Return an error if the object lacks amounts that the quota's limits `required` need.
+        """Return an error if the object does not set the amounts that the quota's limits `required` need.
 
         If no amount is missing, an empty string is returned.
         """

@@ -1,6 +1,6 @@
 """Creates the evaluators of quotas.
 
-Some kinds have a special evaluator; the evaluator of any other kind only counts objects, and is created on first use.
+Some kinds have a special evaluator. For any other kind, an evaluator that only counts objects is created on first use.
 
 Rules come from Kubernetes' `pkg/quota/v1/install/registry.go`.
 """

@@ -1,7 +1,7 @@
 """Measures pods: counts pods, and sums the requests and limits of their containers.
 
 Guarantees: a pod that has terminated, or that still exists after its grace period, counts only for `count/pods`. During
-a resize, the maximum of the requested, allocated and actual amounts counts.
+a resize, a pod is charged for the maximum of its requested, allocated and actual amounts.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/pods.go` and `component-helpers/resource/helpers.go`.
 """
@@ -29,13 +29,13 @@ _NAMES: Final = frozenset(
     (_COUNT, "pods", *_COMPUTE, *(_REQUESTS + each for each in _COMPUTE), *(_LIMITS + each for each in _COMPUTE))
 )
 _NEW: Final = frozenset(("phase", "qosClass"))
-"""The field in a pod's status that pods without allocated resources lack."""
+"""A field in a pod's status; a pod without this field has no allocated resources."""
 _COUNTED: Final = ("name", "resources", "restartPolicy")
 """The fields of a container that affect the usage."""
 _REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
 """The amounts that each container must set if a quota limits them.
 
-Kubernetes' source calls the rule that each container must set these amounts a mistake, but keeps it.
+Kubernetes' source calls this rule a mistake, but Kubernetes still enforces the rule.
 """
 
 
@@ -61,7 +61,7 @@ class PodEvaluator(Evaluator):
         return _ends(before) != _ends(after)
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that pods use."""
+        """Return the given resource names that pods use."""
         return [name for name in given if name in _NAMES or _is_prefixed(name)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
@@ -93,7 +93,7 @@ class PodEvaluator(Evaluator):
         return False
 
     def knows_scopes(self) -> bool:
-        """Return True: the plugin's configuration may limit pods by scope."""
+        """Return True, because the plugin's configuration may limit pods by scope."""
         return True
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
@@ -139,7 +139,7 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
 def _is_resized(fields: Fields) -> bool:
     """Return whether allocated amounts may count in addition to requested ones.
 
-    A new pod has no allocated amounts, so the value is False for a new pod.
+    The result is False for a new pod, because a new pod has no allocated amounts.
     """
     return not (fields.get("status") or {}).keys() <= _NEW
 
@@ -208,7 +208,7 @@ def _pod_level(fields: Fields, field: str) -> dict[str, str]:
 
 
 def _effective(fields: Fields, field: str) -> dict[str, Any]:
-    """Return the spec with the amounts of each container that count for quotas."""
+    """Return the spec; each container in it has the amounts that quotas count."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     infeasible = _is_infeasible(status)
     found = {

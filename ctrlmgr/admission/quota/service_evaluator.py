@@ -15,14 +15,14 @@ _NAMES = ("count/services", "services", "services.nodeports", "services.loadbala
 
 
 class ServiceEvaluator(Evaluator):
-    """Measures Services; a change of the type can change the usage."""
+    """Measures Services; an update that changes a Service's type can change the usage."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
         """Return whether writes of this kind may increase the usage: creations and updates of Services."""
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that Services use."""
+        """Return the given resource names that Services use."""
         return [name for name in given if name in _NAMES]
 
     def usage(self, fields: Fields, now: str) -> Amounts:

@@ -23,7 +23,7 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class ClaimEvaluator(Evaluator):
-    """Measures PersistentVolumeClaims; the usage of an existing claim can grow."""
+    """Measures PersistentVolumeClaims; an update can increase the usage of an existing claim."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
         """Return whether writes of this kind may increase the usage: creations, updates and status updates of claims.
@@ -42,7 +42,7 @@ class ClaimEvaluator(Evaluator):
         return changes_usage(old, new)
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that claims use."""
+        """Return the given resource names that claims use."""
         by_class = tuple(_OF_CLASS + each for each in (_CLAIMS, _STORAGE))
         return [name for name in given if name in (_COUNT, _CLAIMS, _STORAGE) or name.endswith(by_class)]
 
@@ -61,7 +61,7 @@ class ClaimEvaluator(Evaluator):
         return requirement.scope == "VolumeAttributesClass" and requirement.selects(attributes_classes(fields))
 
     def knows_scopes(self) -> bool:
-        """Return True: the plugin's configuration may limit claims by scope."""
+        """Return True, because the plugin's configuration may limit claims by scope."""
         return True
 
 

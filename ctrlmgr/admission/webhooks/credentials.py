@@ -1,8 +1,9 @@
 """The server's credentials for webhooks: the users of a kubeconfig, whose names are host names.
 
-Guarantees: the credentials with the most specific name are used: `name.namespace.svc:8443`, then
-`*.namespace.svc:8443`, then `*.svc:8443`. For port 443, the names without the port match, too. If no name matches a
-host, requests to the host contain no credentials. Token files are read again for each call of a webhook.
+Guarantees: a call uses the credentials with the most specific name that matches the host, for example
+`name.namespace.svc:8443` before `*.namespace.svc:8443` before `*.svc:8443`. For port 443, names without a port match,
+too. If no name matches a host, requests to the host contain no credentials. Token files are read again for each call of
+a webhook.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/config` and `pkg/util/webhook/authentication.go`.
 """

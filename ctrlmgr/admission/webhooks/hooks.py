@@ -34,8 +34,9 @@ class Rule(NamedTuple):
     """The pairs of resource and subresource that the rule selects."""
     scope: str
     names: frozenset[str] = frozenset()
-    """The names of the objects that the rule selects; empty for all objects. Only the rules of admission policies
-    contain names.
+    """The names of the objects that the rule selects; empty for all objects.
+
+    Only the rules of admission policies contain names.
     """
 
 
@@ -55,7 +56,7 @@ class Hook:
     matches_equivalent: bool
     """Whether the webhook is also called for other versions of the resources in its rules."""
     namespaces: LabelSelector | None
-    """The namespace selector; None if the selector is invalid; then no write matches."""
+    """The namespace selector; None if the selector is invalid, in which case no write matches."""
     objects: LabelSelector | None
     has_side_effects: bool
     """Whether the webhook has side effects, and must therefore not be called for dry runs."""
@@ -70,7 +71,7 @@ class Hook:
     conditions: tuple[Condition, ...] = ()
     """The match conditions of the webhook; empty for most webhooks."""
     excluded: tuple[Rule, ...] = ()
-    """The rules of excluded resources, which only policies have."""
+    """The rules of excluded resources; only policies have such rules."""
 
     @property
     def uid(self) -> str:
@@ -87,7 +88,7 @@ class Hooks:
         self._read: dict[str, tuple[Object, tuple[Hook, ...]]] = {}
 
     def found(self, view: View) -> Sequence[Hook]:
-        """Return all webhooks that exist now, in calling order."""
+        """Return all webhooks of the current configurations, in calling order."""
         configurations = view.list(self._configurations)
         if not configurations:
             return ()

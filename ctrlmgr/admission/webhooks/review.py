@@ -1,8 +1,8 @@
 """AdmissionReview: encodes the request to a webhook, and decodes the webhook's response.
 
-Guarantees: a webhook sees the object in Kubernetes' encoding and in the version that its rules name. A response with
-another request's UID, or with content that this type of webhook may not return, is treated as a failure and not as a
-decision.
+Guarantees: a webhook sees the object in Kubernetes' encoding and in the version that its rules name. If a response has
+another request's UID or content that this type of webhook may not return, the call counts as failed, and the response
+is not a decision.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/request/admissionreview.go`.
 """
@@ -219,7 +219,7 @@ def _check_patch(patch: bytes, patch_type: Any) -> None:
 
 
 def _old_verdict(response: Mapping[str, Any], *, mutates: bool) -> Verdict:
-    """Decode a response of v1beta1, which has fewer requirements than v1."""
+    """Decode a response in the version v1beta1, which must meet fewer requirements than a response in v1."""
     patch = _patch(response) if mutates else b""
     return _verdict(response, patch, "JSONPatch" if patch else "")
 

@@ -179,9 +179,9 @@ def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error:
 
 
 def _ending(error: Exception | None) -> tuple[str, int]:
-    """Return the name and the status code with which metrics count an error.
+    """Return the error type and the status code under which metrics count an error.
 
-    Status codes are capped to limit the number of series.
+    Codes above `_HIGHEST_CODE` are counted as `_HIGHEST_CODE`, to limit the number of series.
     """
     match error:
         case None:

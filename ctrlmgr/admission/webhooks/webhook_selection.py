@@ -50,11 +50,11 @@ class Selection(Protocol):
 
     @property
     def namespaces(self) -> LabelSelector | None:
-        """The namespace selector; None if the selector is invalid; then no write matches."""
+        """The namespace selector; None if the selector is invalid, in which case no write matches."""
 
     @property
     def objects(self) -> LabelSelector | None:
-        """The object selector; None if the selector is invalid; then no write matches."""
+        """The object selector; None if the selector is invalid, in which case no write matches."""
 
 
 class Invocation(NamedTuple):
@@ -76,7 +76,7 @@ def is_exempt(attributes: Attributes) -> bool:
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
     """Return the invocation of a webhook for a write; None if the webhook does not match.
 
-    Raises the errors of `selected_kind` under the same conditions.
+    Raises the same errors as `selected_kind`.
     """
     kind = selected_kind(hook, attributes, kinds)
     return Invocation(hook, kind) if kind is not None else None

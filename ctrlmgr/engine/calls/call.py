@@ -27,7 +27,7 @@ ANONYMOUS: Final = Credentials({})
 
 
 class Tries(NamedTuple):
-    """The rules for retries of a call that got no answer or was asked to retry (apiserver `util/webhook`)."""
+    """The rules for retries of a call that got no answer or whose answer requests a retry (apiserver `webhook`)."""
 
     most: int
     pause: float
@@ -51,12 +51,13 @@ class Call(NamedTuple):
     authorities.
     """
     address: tuple[str, int] | None = None
-    """The address to which the call connects instead of the URL's host. The certificate of the server must still name
-    the URL's host.
+    """The address to which the call connects instead of the URL's host.
+
+    The certificate of the server must still name the URL's host.
     """
     credentials: Credentials = ANONYMOUS
     server_name: str = ""
-    """The name that the server's certificate must have, if this name is not the URL's host."""
+    """The name that the server's certificate must contain, if it differs from the URL's host."""
     is_checked: bool = True
     """Whether the server's certificate is verified."""
     tries: Tries = ONCE
@@ -72,8 +73,7 @@ class Reply(NamedTuple):
     media_type: str = ""
     body: bytes = b""
     problem: str = ""
-    """The reason why there is no answer, as in Go's error messages (`context deadline exceeded`); empty if there is an
-    answer.
+    """The reason why the call has no answer, worded as in Go, such as `context deadline exceeded`; empty if it has one.
     """
     seconds: float = 0.0
     retry_after: int | None = None
@@ -90,8 +90,7 @@ UNREACHABLE: Final = Reply(problem="dial tcp: no calls are possible in this proc
 class CallOut(NamedTuple):
     """A command that makes calls, all at the same time.
 
-    In response to this command, the driver sends one `Reply` for each call, in the order of the calls, and never raises
-    an error.
+    The driver sends the operation one `Reply` for each call, in the order of the calls. A failed call raises no error.
     """
 
     calls: Sequence[Call]

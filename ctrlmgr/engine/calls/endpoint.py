@@ -1,7 +1,7 @@
 """Resolves the address of a webhook or an extension server: a URL, or an endpoint of a Service.
 
-Guarantees: a Service is resolved again for each call, to one of the ready endpoints in its EndpointSlices. Therefore
-the cluster needs no proxy and no name server. The certificate of a Service's server must name `NAME.NAMESPACE.svc`.
+Guarantees: for each call, a Service is resolved to one of the ready endpoints in its EndpointSlices. Therefore calls
+need neither a service proxy nor a name server. The certificate of a Service's server must name `NAME.NAMESPACE.svc`.
 Endpoints on simulated nodes are never called, because no process listens at their addresses.
 
 Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
@@ -62,7 +62,7 @@ class Unresolved(Exception):
 
 
 def _plain(url: str) -> str:
-    """Return the URL that is called, which has a path and no query."""
+    """Return `url` with a path and without a query."""
     parts = urlsplit(url)
     return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
 

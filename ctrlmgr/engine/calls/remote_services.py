@@ -88,7 +88,7 @@ _PORT = 443
 
 
 def remote_service(service: Object) -> RemoteService | None:
-    """Return the server that an APIService names; None if the APIService names no server."""
+    """Return the remote server that an APIService names; None if the APIService has no Service."""
     found = _decode(service.body)
     spec, reference = found.spec, found.spec.service
     if reference is None:

@@ -28,7 +28,7 @@ def is_success(reply: Reply) -> bool:
 
 
 def comes_again(reply: Reply) -> bool:
-    """Return whether client-go sends the same call again after `Retry-After` (`rest/with_retry.go`)."""
+    """Return whether client-go repeats the call after the time in the header `Retry-After` (`rest/with_retry.go`)."""
     return reply.retry_after is not None and (reply.code == 429 or reply.code >= 500)
 
 

@@ -1,7 +1,7 @@
-"""Reads `--feature-gates`, which sets feature gates to other states than their defaults.
+"""Reads the flag `--feature-gates`, which switches feature gates on and off.
 
-Guarantees: if no code of ctrlmgr reads a gate, only the default state of the gate is accepted. Therefore every setting
-that is accepted and differs from the default has an effect.
+Guarantees: if no code of ctrlmgr reads a gate, the flag accepts only the default state of that gate. Therefore every
+accepted state that differs from the default has an effect.
 
 Source: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
 """
@@ -31,8 +31,9 @@ _ENABLED: Final = Gauge(
 def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
     """Return the states of the feature gates that `texts` (each `NAME=BOOL`) set, for `gates.switch`.
 
-    The names `AllAlpha` and `AllBeta` set all gates of that stage that `texts` does not name and that `gates` contains.
-    Raises `SettingsError` if a gate is unknown or locked to another value, or if ctrlmgr does not support the state.
+    The names `AllAlpha` and `AllBeta` set all gates of a stage, except for gates that `texts` names or that `gates`
+    lacks. Raises `SettingsError` if a gate is unknown or locked to another value, or if ctrlmgr does not support the
+    state.
     """
     named = dict(map(_read, texts))
     of_stages = {

@@ -1,7 +1,7 @@
 """Removes the fields of disabled feature gates from a written object.
 
-Guarantees: a field is kept if the stored object already uses the feature of the field. Parts that the new object shares
-with the stored object are not changed.
+Guarantees: a field is kept if the stored object already uses the feature of the field. The stored object is not
+changed, even where the new object shares parts with it.
 
 Rules come from Kubernetes' `pkg/api/pod/util.go`(`DropDisabledPodFields`) and the corresponding functions of other
 kinds.
@@ -54,7 +54,7 @@ def _is_used(owner: Any, steps: Steps, kept: str) -> bool:
 
 
 def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
-    """Yield the structs, at the end of a path, that contain the field of the path's last step."""
+    """Yield the structs that contain the last field of a path."""
     if not fields:
         return
     step, *rest = steps

@@ -1,7 +1,7 @@
-"""The feature gates that guard fields, values, pages and controllers, and their states in this process.
+"""The feature gates that ctrlmgr reads, and the state of each gate in this process.
 
-The table contains only gates that guard a field (`engine.features.guards`), a value (validation calls `is_on`), a page
-or a controller. `engine.features.chosen_gates` reads `--feature-gates`.
+The table contains only gates that guard a field (`engine.features.guards`), a value (validation calls `is_on`), a
+debugging page or a controller. The module `engine.features.chosen_gates` reads the flag `--feature-gates`.
 """
 
 from __future__ import annotations

@@ -16,20 +16,21 @@ EACH: Final = "[]"
 
 
 class Guard(NamedTuple):
-    """A guard: fields of one type that are dropped while a gate is off, unless the stored object uses the feature."""
+    """A rule that drops fields of one type while a gate is off, unless the stored object already uses the feature."""
 
     gate: str
     fields: tuple[Steps, ...]
     used: tuple[Steps, ...]
-    """The fields that show that the stored object uses the feature; if there are none, the stored object never counts
-    as using the feature.
+    """The fields whose presence shows that the stored object uses the feature.
+
+    If the tuple is empty, the fields are dropped from every written object.
     """
     only_with: Steps = ()
-    """A field without which no fields of the object are dropped."""
+    """A field of the struct. The guard drops nothing from a struct that lacks this field."""
     kept: str = ""
     """A value of the guarded field that is allowed even if the gate is off."""
     prunes: bool = False
-    """Whether the struct that contains the field is dropped, too, if it becomes empty."""
+    """Whether a struct that becomes empty because its field is dropped is dropped, too."""
 
 
 def _steps(path: str) -> Steps:

@@ -4,8 +4,8 @@ Guarantees:
 - The value of metadata.managedFields is the one that Kubernetes would have written, including the order of keys.
 - The functions never change their arguments, and their results share structure with the arguments. A caller that
   changes a result in place must copy it first. In a returned object, only the object and its metadata are new dicts.
-- Fields that the server sets have no owner, because `update` gets the object of the request, before strategies and
-  allocation change it.
+- Fields that the server sets have no owner, because `update` runs on the object in the request, before strategies and
+  allocation change this object.
 - A write that changes no field leaves the stored managedFields unchanged.
 
 The engine calls a kind's `FieldManager` in the order of apiserver's handlers and registry store, with these arguments:
@@ -18,13 +18,13 @@ The engine calls a kind's `FieldManager` in the order of apiserver's handlers an
 
 - The argument `live` is the stored object with its managedFields; it is None, not an empty object, if the object does
   not exist. The argument `new` contains the managedFields of the request. If the request's managedFields are absent or
-  equal to the stored ones, they are ignored. `[{}]` (which a codec makes of `[]`) as the request's managedFields clears
-  them. Any other valid value of the request's managedFields replaces the stored ones.
+  equal to the stored managedFields, they are ignored. The value `[{}]`, which a codec also returns for `[]`, clears the
+  stored managedFields. Any other valid value replaces the stored managedFields.
 - The argument `manager` is the request's fieldManager or, if there is none, the user agent up to its slash. An apply
   requires a fieldManager.
 - The argument `subresource` is the part of the object that is written (`status`, `finalize`, `resize` …). A subresource
-  has its own entries in managedFields. A write to a subresource ignores the request's managedFields, and its manager
-  does not own fields that the write cannot change.
+  has its own entries in managedFields. A write to a subresource ignores the request's managedFields. The manager of
+  such a write does not own fields that the write cannot change.
 - The objects in all arguments have the same API version. If the served version is not the stored version, fields are
   managed in the served version, and the object is converted afterwards.
 - Updates add no managedFields to an object that is stored without them; the first apply adds `before-first-apply`.

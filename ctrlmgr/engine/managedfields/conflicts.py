@@ -1,4 +1,4 @@
-"""Apply conflicts (fields that an apply would change and another manager owns), and the error for a refused apply.
+"""Finds the conflicts of an apply, and creates the error for a refused apply.
 
 Source: structured-merge-diff `merge/conflict.go`, apimachinery `managedfields/internal/conflict.go`.
 """

@@ -46,7 +46,7 @@ class _Marked:
         return self._manager.update(before, self._fields(new), manager, now)["metadata"].get("managedFields")
 
     def _fields(self, raw: _Raw) -> dict[str, Any]:
-        """Decode an object, with each atomic list represented by a single item, the bytes of the list."""
+        """Decode an object; each atomic list is decoded as a list with one item, the undecoded bytes of the list."""
         return {
             name: [bytes(value)] if name in self._whole and bytes(value) != b"null" else msgspec.json.decode(value)
             for name, value in raw.items()
@@ -65,7 +65,8 @@ class FieldMarks:
     def marked(self, live: Object | None, new: Object, now: str) -> Object:
         """Return `new` with its managedFields.
 
-        The object `new` replaces `live`, which is None if `new` is created, at the time `now` (RFC 3339).
+        The write replaces the object `live` by `new` at the time `now` (RFC 3339); if the write is a creation, `live`
+        is None.
         """
         resource = new.resource
         if resource not in self._marked:

@@ -1,9 +1,8 @@
 """The field manager of a kind: maintains metadata.managedFields, and merges applied objects.
 
-Every create, update and patch calls `update`, so this method avoids repeated work. The method `update` computes field
-sets in their stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. The
-method `merge` contains the additional steps of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go`
-and the chain of managers that it creates.
+Every create, update and patch calls `update`, so this method avoids repeated work. It computes field sets in their
+stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. Source: apimachinery
+`managedfields/internal/fieldmanager.go` and the chain of managers that it creates.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class FieldManager:
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
-        """Return the managers before the update: those in the request or, without these, those in the stored object."""
+        """Return the managers before the update: those of the request or, without these, those of the stored object."""
         requested = new.get("metadata", {}).get("managedFields")
         if not subresource and requested is not None and requested != live:
             if managers.is_reset(requested):
@@ -165,8 +164,8 @@ class FieldManager:
     ) -> Managed:
         """Return the managers' entries without `fields`. Entries that are empty or of an unknown version are dropped.
 
-        If `elsewhere` is given, each entry loses, instead of `fields`, the fields that the write touches in the entry's
-        version.
+        If `elsewhere` is given, the function ignores `fields`, and removes from each entry the fields that the write
+        touches in the entry's version.
         """
         result = {}
         for manager, entry in managed.items():
@@ -300,11 +299,11 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without those fields of the last apply that the new apply omits and no manager owns.
+        """Return the merged object without the fields of the last apply that the new apply omits and no manager owns.
 
-        First, all fields of the last apply are removed, together with all fields below them. After that, fields that a
-        manager owns are added back, and finally fields that the applier never owned (smd's prune, addBackOwnedItems,
-        addBackDanglingItems).
+        The function removes all fields of the last apply, together with all fields below them (smd's prune). It then
+        adds back fields that a manager owns (addBackOwnedItems), and fields that the applier never owned
+        (addBackDanglingItems).
         """
         merge_type = self._merge_type
         last = merge_type.named(last)
@@ -321,7 +320,7 @@ class FieldManager:
 
 
 def _reconciled(entry: Entry, merge_type: Root | None) -> Entry:
-    """Return an entry without those fields that are below atomic fields."""
+    """Return an entry without fields that are inside atomic values."""
     fields = entry.fields if merge_type is None else merge_type.reconciled(entry.fields)
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 

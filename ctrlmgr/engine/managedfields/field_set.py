@@ -119,7 +119,7 @@ def _outside(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
-    """Return the paths that begin with, or are the beginning of, a path of `pattern` (smd's FilterIncludeMatches)."""
+    """Return the paths of the set at, above or below a path of `pattern` (smd's FilterIncludeMatches)."""
     result: FieldSet = {}
     for element, node in fields.items():
         below = pattern.get(EVERY, pattern.get(element))

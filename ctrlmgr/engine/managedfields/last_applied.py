@@ -1,9 +1,9 @@
 """Handles the annotation in which client-side `kubectl apply` stores the object that the user applied last.
 
 Guarantees: if a user changes from client-side to server-side apply, fields that the annotation lists cause no
-conflicts. Server-side apply keeps the annotation up to date, so the user can change back. Only the manager `kubectl` is
-handled in this way. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
-`lastapplied.go`.
+conflicts. Server-side apply updates the annotation, so the user can change back to client-side apply. Both rules apply
+only to the manager `kubectl`. Source: apimachinery `managedfields/internal/lastappliedmanager.go`,
+`lastappliedupdater.go`, `lastapplied.go`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_ANNOTATIONS: Final = 256 * 1024
 
 
 def remaining(conflicts: Conflicts, live: Unstructured, merge_type: MergeType, api_version: str) -> Conflicts | None:
-    """Return the conflicts about fields that the client has not applied earlier; None if no such conflict is left."""
+    """Return the conflicts without those about fields in the annotation; None if no conflict remains."""
     theirs = _last_applied_set(live, merge_type, api_version)
     if theirs is None:
         return conflicts
@@ -56,7 +56,7 @@ def _last_applied_set(live: Unstructured, merge_type: MergeType, api_version: st
 
 
 def refreshed(fields: Unstructured, applied: Unstructured) -> Unstructured:
-    """Return the object; if the object has the annotation, set the annotation to `applied`."""
+    """Return the object; if it has the annotation, the annotation of the returned object contains `applied`."""
     annotations = _annotations(fields)
     if not annotations.get(LAST_APPLIED):
         return fields

@@ -98,7 +98,7 @@ class ItemList(MergeType):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set with the declared fields above fields of items added."""
+        """Return the set, extended by the declared fields of items that contain fields of the set."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
@@ -178,7 +178,7 @@ class SetList(ItemList):
 
 
 class _Merge:
-    """The state of one merge of two lists (smd's `mergingWalker.visitListItems`)."""
+    """Merges two lists once, and holds the state of this merge (smd's `mergingWalker.visitListItems`)."""
 
     def __init__(self, merge_type: ItemList, old: list[Any], new: list[Any]) -> None:
         self._merge_type = merge_type

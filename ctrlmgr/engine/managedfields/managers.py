@@ -66,7 +66,7 @@ Managed: TypeAlias = "dict[Manager, Entry]"
 
 
 def is_reset(entries: Any) -> bool:
-    """Return whether a request removes all managers: an empty list, or a list with one empty entry."""
+    """Return whether managedFields remove all managers, because they are an empty list or contain one empty entry."""
     return entries in ([], [{}])
 
 
@@ -151,7 +151,7 @@ def seconds(time: str | None) -> str:
 def cap_updaters(managed: Managed) -> Managed:
     """Return the entries of managers.
 
-    If too many of them are from updates, merge the oldest entries of each apiVersion.
+    If more than `MAX_UPDATERS` entries are from updates, merge the oldest entries of each apiVersion.
     """
     if len(managed) <= MAX_UPDATERS:
         return managed

@@ -30,13 +30,13 @@ class Field(NamedTuple):
 _present: Final[BoundedCache[tuple[MergeType, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
     "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
 )
-"""Caches the fields of a struct, by the set of field names of an object, because most objects of a kind have one of a
-few sets.
+"""The number of cached sets of field names for one struct; the objects of a kind usually have only a few different
+sets.
 """
 
 
 class _Object(MergeType):
-    """The common part of structs and maps, which differ in how the merge type of a name is determined."""
+    """The common part of structs and maps; a subclass determines the merge type of each name."""
 
     def _merge_type(self, name: str) -> MergeType | None:
         raise NotImplementedError
@@ -104,8 +104,8 @@ class Struct(_Object):
         """Create a struct.
 
         The function `fields` returns the fields by name; `rest` is the merge type of undeclared fields, or None if
-        undeclared fields are not allowed. If `stays_empty` is set, the struct remains as an empty object after its last
-        field is removed, as in Go.
+        undeclared fields are not allowed. If `stays_empty` is set and the last field of the struct is removed, an empty
+        object remains, as in Go.
         """
         self._make = fields
         self._rest = rest
@@ -206,7 +206,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set with the declared fields above other paths added."""
+        """Return the set, extended by the declared fields that contain other paths of the set."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
@@ -223,7 +223,7 @@ class Map(_Object):
     def __init__(self, values: MergeType | None = None) -> None:
         """Create a merge type for a map whose values have the merge type `values`.
 
-        `Untyped` later sets itself as the merge type of the values.
+        `Untyped` passes itself as the merge type of the values.
         """
         self.values = values
 

@@ -53,7 +53,10 @@ class MergeType(ABC):
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
-        """Return the difference from `old` to `new`; added and modified fields are sorted. Raises MergeTypeError."""
+        """Return the difference from `old` to `new`, with sorted fields.
+
+        Raises MergeTypeError if list items have no valid keys.
+        """
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
@@ -75,7 +78,7 @@ class MergeType(ABC):
         """Yield the type errors of an applied value, with Kubernetes' messages; `path` is the value's path."""
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set with the declared fields above the set's paths added (smd's EnsureNamedFieldsAreMembers)."""
+        """Return the set with all declared fields that contain its paths (smd's EnsureNamedFieldsAreMembers)."""
         return fields
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
@@ -110,7 +113,7 @@ class Leaf(MergeType):
         return None if isinstance(value, dict | list) else value
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the field set node of the value itself, because paths below it are not distinguished any more."""
+        """Return the field set node of the value itself, because paths below an atomic value are not distinguished."""
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -141,7 +144,7 @@ class Atomic(Leaf):
     """The merge type of an atomic object or map, whose fields are validated nevertheless."""
 
     def __init__(self, inner: MergeType) -> None:
-        """Create a merge type that validates values with `inner`, their merge type if they were not atomic."""
+        """Create a merge type that validates values with `inner`, the merge type of the object without `atomic`."""
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -168,7 +171,7 @@ class AtomicList(Leaf):
 
 
 def _value(value: Any) -> str:
-    """Return a value as Go prints the wrapper that structured-merge-diff has for values."""
+    """Format a value as Go prints structured-merge-diff's wrapper of the value."""
     return f"&{{{plain(value)}}}"
 
 

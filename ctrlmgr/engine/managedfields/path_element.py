@@ -146,7 +146,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def text(element: str) -> str:
-    """Return an element as error messages contain it: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
+    """Format an element for an error message: `.name`, `[port=80,protocol="TCP"]`, `[="a"]` or `[0]`."""
     kind, content = element[0], element[2:]
     if kind == "f":
         return f".{content}"

@@ -1,10 +1,9 @@
 """The managedFields of `/scale`, which contain only the managers of the replicas.
 
-A write to `/scale` changes only these managers. Guarantees: other managers keep all fields except those that a write to
-`/scale` took over. A manager that takes over the replicas gets an entry for the subresource `scale`, without a time, as
-in Kubernetes. One difference from Kubernetes is intended: an update entry with replicas and other fields stays one
-entry, which Kubernetes splits into two entries with the same identity. Source: apimachinery
-`managedfields/scalehandler.go`.
+A write to `/scale` changes only these managers. Guarantees: other managers keep all fields except for the replicas. A
+manager that takes over the replicas gets an entry for the subresource `scale`, without a time, as in Kubernetes. One
+difference from Kubernetes is intended: an update entry with replicas and other fields stays one entry, which Kubernetes
+splits into two entries with the same identity. Source: apimachinery `managedfields/scalehandler.go`.
 """
 
 from __future__ import annotations

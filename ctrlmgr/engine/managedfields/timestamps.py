@@ -16,8 +16,8 @@ def keep_timestamps(live: Unstructured, new: Unstructured) -> Unstructured:
 
     If `new` differs from `live` only in timestamps of managedFields, return `new` with the timestamps of `live`. If
     only the timestamps of managedFields differ, nothing is written. Both `new` and `live` must be in their stored form,
-    after defaults and strategies, because only then it is certain that the merge changed nothing. New managers of
-    existing fields are kept. metadata.resourceVersion is ignored.
+    after defaults and strategies. Only in this form, equal objects prove that the merge changed nothing. New managers
+    of existing fields are kept. metadata.resourceVersion is ignored.
     """
     before, after = _entries(live), _entries(new)
     if not after or before == after or len(before) != len(after):

@@ -1,9 +1,9 @@
 """Managed fields of kinds whose versions have different fields: each entry is compared in its own API version.
 
-Guarantees: for a manager that wrote in another API version, the fields that differ in that version count as changed. A
-field that an applier no longer applies is removed only if no manager owns it in any version. The conversion between
-versions uses `Kind.translate` and may need a webhook (`engine.conversion`), so all functions of this module may run
-again.
+Guarantees: the entry of a manager that wrote in another API version is compared with the fields that the write changes
+in that version. A field that an applier no longer applies is removed only if no manager owns it in any version. The
+conversion between versions uses `Kind.translate`, which may need a webhook (`engine.conversion`). Therefore a caller
+may have to run the functions of this module again.
 
 Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwnedItems`, `addBackDanglingItems`).
 """
@@ -69,7 +69,8 @@ class Translation:
     ) -> dict[str, Difference]:
         """Return the differences of two objects in the version of each entry.
 
-        `here` is the difference in the translator's own version. Raises `SchemaMismatch`.
+        `here` is the difference in the translator's own version. Raises `SchemaMismatch` if an object does not fit a
+        version.
         """
         found = {self._api_version: here}
         for entry in entries:
@@ -85,7 +86,8 @@ class Translation:
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
         """Return the merged object without fields of the last apply that no manager owns now.
 
-        A field of the last apply stays if it is in `now` or if another manager owns it. Raises `SchemaMismatch`.
+        A field of the last apply remains if it is in `now` or if another manager owns it. Raises `SchemaMismatch` if an
+        object does not fit a version.
         """
         if last.api_version not in self._known:
             return merged

@@ -1,8 +1,8 @@
 """Determines the identity of elements in merged lists, and their order after a strategic merge patch.
 
-The order of elements is that of apimachinery `strategicpatch.normalizeElementOrder`: elements that the patch names are
-in the patch's order, and all other elements in their previous order. The elements that the patch names and the other
-elements are interleaved by their positions in the original list.
+The order of elements is that of apimachinery `strategicpatch.normalizeElementOrder`. Elements that the patch names are
+in the patch's order, and all other elements are in their previous order. The two groups are interleaved by the
+positions of their elements in the original list.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Ite
 def _interleave(
     others: Sequence[tuple[Hashable, Any]], ours: Sequence[tuple[Hashable, Any]], found: dict[Hashable, int]
 ) -> Items:
-    """Interleave two lists: an element of `others` precedes the next of `ours` that it preceded originally."""
+    """Interleave two lists: each element of `others` precedes those of `ours` that it preceded originally."""
     result, waiting = [], 0
     for key, each in ours:
         place = found.get(key, -1)

@@ -6,7 +6,7 @@ operations do not copy a list 10,000 times.
 The Go library differs from the RFC in the following points, and so does this module. Negative indices are counted from
 the end of the list. An operation `replace` may set a missing field. An operation `replace` of the whole document by a
 scalar has no effect. An operation `copy` of a missing field inserts null. Characters before the first slash of a path
-is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
+are ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 class _DoesNotApply(Exception):
     """Raised if an operation of a patch fails.
 
-    The message is that of the Go library; only errors of webhooks and policies contain this message.
+    The message is that of the Go library. Only the errors of admission webhooks and policies show this message to
+    clients.
     """
 
 
@@ -250,7 +251,8 @@ def _within(words: str) -> Iterator[None]:
 def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
     """Return a path that an operation contains.
 
-    If the path is missing, the error message begins with `words`; if `tells` is set, it also contains the reason.
+    If the path is missing, the error message begins with `words`. If `tells` is set, the error message also contains
+    the reason.
     """
     path = operation.get(name)
     if isinstance(path, str):
@@ -322,7 +324,7 @@ def _remove(container: Any, key: str) -> None:
 def same_json(one: Any, other: Any) -> bool:
     """Return whether two decoded values are the same JSON.
 
-    In contrast to Python's `==`, true does not equal 1, and 1.0 does not equal 1.
+    In contrast to Python's `==`, `true` differs from 1, and 1.0 differs from 1.
     """
     if type(one) is not type(other):
         return False

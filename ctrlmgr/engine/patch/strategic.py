@@ -80,7 +80,7 @@ def _unknown_directive(directive: Any, patch: Unstructured) -> UnknownError:
 
 
 def _retain_keys(result: Unstructured, rest: Unstructured) -> None:
-    """Remove fields that `$retainKeys` does not list; the patch may set only listed fields."""
+    """Remove fields that `$retainKeys` does not list; raise an error if the patch sets a field that is not listed."""
     retained = rest.pop(RETAIN_KEYS)
     if not isinstance(retained, list):
         raise BadRequest(_BAD_RETAIN_KEYS)

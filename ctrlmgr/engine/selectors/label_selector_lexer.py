@@ -9,7 +9,7 @@ from ctrlmgr.errors import BadRequest
 
 LONGEST: Final = 32 * 1024
 MOST_REQUIREMENTS: Final = 1000
-"""The maximum length of a label selector in characters, and the maximum number of its requirements.
+"""The maximum length of a label selector in characters, which is also the maximum number of its requirements.
 
 The server parses a selector twice for each request, before it has authenticated the user. Kubernetes does not limit the
 length of selectors, but typical selectors have about a hundred characters.
@@ -68,7 +68,7 @@ def check_length(text: str) -> None:
 def tokenize(text: str) -> Tokens:
     """Split a selector into tokens.
 
-    As in Kubernetes, a NUL character ends the selector, but a NUL directly after a word is skipped.
+    As in Kubernetes, a NUL character directly after a word is skipped, and any other NUL character ends the selector.
     """
     tokens: list[Token] = []
     at = 0

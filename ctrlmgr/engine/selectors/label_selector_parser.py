@@ -44,7 +44,7 @@ class LabelSelector:
         """Create a selector from `requirements`, which must be valid, and compile it."""
         self.requirements = tuple(sorted(requirements))
         self.matches: Match = _conjunction(self.requirements)
-        """A function that returns whether labels meet every requirement of the selector."""
+        """A function that takes an object's labels, and returns whether they meet every requirement of the selector."""
 
     @staticmethod
     @memoized(entries=1024, longest=1000)  # memoized, because informers send the same few selectors repeatedly

@@ -3,8 +3,8 @@
 Guarantees:
 - The pod's condition, its deletion and the decrement of the budget are in one append.
 - The error of a refused eviction contains the number of healthy pods, which the disruption controller counts. If the
-  controller has not yet processed a recent eviction, the request waits for the controller, until nothing has changed
-  for half a second.
+  controller has not yet processed a recent eviction, the request waits until the controller has processed it, or until
+  nothing has changed for half a second.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
 _EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 
 _PAUSE = 0.02
-"""The pause in seconds before a refused eviction is decided again, if nothing changes before."""
+"""The pause in seconds before the server decides a refused eviction again, if the state does not change earlier."""
 
 _IDLE = 25
-"""The maximum number of pauses before an eviction is finally refused."""
+"""The maximum number of pauses without a change before the server finally refuses an eviction."""
 
 _LOOKS = 500
 """The maximum number of decisions about one eviction, even if the state keeps changing."""

@@ -1,7 +1,7 @@
 """The subresource `/scale`, which reads and sets the number of replicas of a workload, independent of its kind.
 
-Guarantees: a Scale has the uid and resourceVersion of its object. A write to a Scale is a write to the object, to which
-all rules of the object's kind apply; it changes only the replicas and their managers.
+Guarantees: a Scale has the uid and resourceVersion of its object. A write to a Scale is a write to its object, so all
+rules of the object's kind apply. Such a write changes only the replicas and their managers.
 
 Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), which is the same for each scalable kind, and
 `pkg/apis/autoscaling/validation`.
@@ -165,11 +165,11 @@ class _Facet:
         self._is_custom = request.plan.kind.scaling is not None
 
     def keep(self, desired: Unstructured, live: Unstructured) -> None:
-        """Create the facet with the Scale that was sent (or that a patch produced) and the current Scale."""
+        """Set the new Scale, which the client sent or which a patch produced, and the current Scale."""
         self._desired, self._live = desired, live
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
-        """Return the Scale that was sent, and the current Scale."""
+        """Return the new Scale and the current Scale."""
         return deepcopy(self._desired), self._live
 
     def shown(self, obj: Unstructured) -> Unstructured:

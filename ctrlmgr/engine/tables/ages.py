@@ -1,4 +1,4 @@
-"""Formats ages as kubectl does, for example `5s`, `3m20s`, `2d4h`, `400d`.
+"""Formats the ages of objects as kubectl does, for example `5s`, `3m20s`, `2d4h`, `400d`.
 
 The format is that of apimachinery's `pkg/util/duration` (HumanDuration).
 """

@@ -1,4 +1,4 @@
-"""Functions that compute rows and cells which several kinds have in their tables."""
+"""Functions that compute rows and cells of tables, which several kinds use."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def printer(text: str, row: Row) -> Printer:
 
 
 def columns(text: str) -> list[Column]:
-    """Parse columns separated by `|`: `Data|Age`, `Desired:integer`, `+IP` for a column of wide output only."""
+    """Parse columns such as `Data|Desired:integer|+IP`, where `+` marks a column that only wide output shows."""
     return [_column(each) for each in text.split("|")]
 
 

@@ -31,8 +31,8 @@ class Block(NamedTuple):
 def blocks(text: bytes) -> Iterator[Block]:
     """Yield the PEM blocks of a string, and skip everything else; the time is linear in the length of the string.
 
-    At most once, each line is checked for the end of a block. A block that contains the beginning of another block is
-    not decoded.
+    The function checks each line for the end of a block at most once. A block that contains the beginning of another
+    block is not decoded.
     """
     at = end = after = 0
     last = b""
@@ -108,8 +108,8 @@ def certificate_problem(certificates: bytes) -> str:
 def authorities_problem(certificates: bytes) -> str:
     """Return the reason why certificates contain no valid authority.
 
-    Empty if one authority is valid, or if there are no certificates. Source: Go's `x509.CertPool.AppendCertsFromPEM`
-    and client-go `transport/transport.go`(`createErrorParsingCAData`).
+    The reason is empty if one authority is valid, or if there are no certificates. Source: Go's
+    `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`(`createErrorParsingCAData`).
     """
     if not certificates:
         return ""

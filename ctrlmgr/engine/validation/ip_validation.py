@@ -107,7 +107,7 @@ def _is_mapped(text: str) -> bool:
 def _has_leading_zeros(text: str) -> bool:
     """Return whether Go's `netip` refuses an address that `parse_ip` accepts.
 
-    Go's `netip` refuses such an address only because of leading zeros.
+    `netip` refuses addresses with leading zeros, and accepts all other addresses that `parse_ip` accepts.
     """
     if ":" not in text:
         return any(len(each) > 1 and each[0] == "0" for each in text.split("."))
@@ -128,7 +128,7 @@ def _is_usual(text: str) -> bool:
 def is_usual(text: str) -> bool:
     """Return whether an address is valid by all rules of this module, including those for endpoints.
 
-    The check is fast even for long lists.
+    This check is fast, because long lists of addresses need it for each address.
     """
     return len(text) <= _LONGEST and _is_usual(text)
 
@@ -230,7 +230,7 @@ def validate_cidr(path: Path, value: str) -> list[FieldError]:
 
 
 def validate_interface_address(path: Path, value: str) -> list[FieldError]:
-    """Validate an interface's address with the length of its network prefix; it must be in canonical form."""
+    """Validate an interface's address with its prefix length, such as `192.0.2.1/24`; it must be in canonical form."""
     written, _, length = value.partition("/")
     address = parse_ip(written)
     if address is None or parse_cidr(value) is None:
@@ -243,9 +243,8 @@ def validate_interface_address(path: Path, value: str) -> list[FieldError]:
 def canonical_network(text: str) -> tuple[int, int, int] | None:
     """Return the IP version, the address and the prefix length of a CIDR that is valid by all rules of this module.
 
-    If the quick check is not sufficient, the function returns None, although the CIDR may still be valid. The quick
-    check takes a tenth of the time of `parse_cidr`; this matters because policies have lists of tens of thousands of
-    CIDRs.
+    The function uses a quick check, which takes a tenth of the time of `parse_cidr`, because a policy may list tens of
+    thousands of CIDRs. If the quick check cannot decide, the function returns None, although the CIDR may be valid.
     """
     match = _canonical_ipv4_cidr(text)
     if match is None:

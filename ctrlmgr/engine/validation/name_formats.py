@@ -57,7 +57,7 @@ _ENTRIES = 4096
 def _caching(check: Check) -> Check:
     """Return a validation function that caches valid values.
 
-    A value is cached when it is checked for the second time.
+    A value enters the cache when it is validated for the second time.
     """
     cache: BoundedCache[str, bool] = BoundedCache(f"names.{check.__name__}", entries=_ENTRIES, largest=SUBDOMAIN_LENGTH)
     is_right, counts = cache.peek, cache.counts
@@ -80,7 +80,7 @@ def _caching(check: Check) -> Check:
 def _matcher(pattern: str) -> Callable[[str], object]:
     """Return a function that matches whole strings against a pattern.
 
-    The groups of the pattern do not capture, so it is faster than Kubernetes' pattern.
+    The function replaces the capturing groups of Kubernetes' pattern by groups that do not capture, which are faster.
     """
     return re.compile(pattern.replace("(", "(?:")).fullmatch
 
@@ -131,7 +131,7 @@ _ENV_WORDS = "a valid environment variable name must consist only of printable A
 
 
 def too_long(limit: int, unit: str = "characters") -> str:
-    """Return the message for a value of more than `limit` bytes, which Go's older messages call characters."""
+    """Return the message for a value of more than `limit` bytes; Go's older messages say "characters" for bytes."""
     return f"must be no more than {limit} {unit}"
 
 

@@ -1,10 +1,11 @@
 """Validates object metadata, on creation and on update, for every kind.
 
-Guarantees: the errors equal Kubernetes' errors, in the same order and number. A 422 response lists a cause once for
-each of Kubernetes' layers that finds it, although the message contains it only once, so callers must keep all passes:
+Guarantees: the errors equal Kubernetes' errors, in the same order and number. Kubernetes validates metadata in several
+layers. If two layers find the same error, a 422 response lists this error twice in its causes, but its message contains
+the error once. Therefore callers must not omit one of these passes:
 
 - `validate_metadata` for a new object makes the kind's own pass, including the kind's `name_check`.
-- `update_errors` for a changed object makes the pass of the generic layer, and then the kind's own passes.
+- `update_errors` for a changed object makes the pass of the generic layer, and then the passes of the kind itself.
 
 The metadata to validate is in the kind's decoded form: types are correct, times have Kubernetes' form, and nulls may be
 absent. Rules come from apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer
@@ -145,7 +146,7 @@ def _are_right(encoded: bytes) -> bool:
 def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
     """Validate the collections of metadata that clients set.
 
-    Absent collections are skipped, because most objects have only few.
+    Collections that are absent or empty are not validated.
     """
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):

@@ -42,7 +42,7 @@ def is_huge_pages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Return whether Kubernetes defines a resource, whose name then has no domain or one of Kubernetes' domains."""
+    """Return whether a resource's name has no domain or one of Kubernetes' domains."""
     return "/" not in name or "kubernetes.io/" in name
 
 

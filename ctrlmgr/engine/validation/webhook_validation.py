@@ -41,7 +41,7 @@ def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[Field
 def validate_service(path: Path, service: Mapping[str, Any], *, name: str, namespace: str) -> list[FieldError]:
     """Validate a webhook's reference to a Service.
 
-    Callers pass name and namespace, because Kubernetes interchanges them in some places.
+    Callers pass name and namespace as arguments, because Kubernetes confuses the two fields for some kinds.
     """
     errors: list[FieldError] = []
     if not name:

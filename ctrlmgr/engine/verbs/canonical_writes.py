@@ -2,7 +2,7 @@
 
 The full path of a write decodes a body against its schema, sets defaults, validates it and encodes it again. Decoding,
 defaulting and validation do not change an object in the schema's canonical form, but take more time than all other
-steps of the write. Therefore decoding, defaulting and validation are skipped for a client that promises canonical
+steps of the write. Therefore the verbs of this module skip these three steps, for clients that promise canonical
 objects (`EngineClient`, `canonical`). Tests verify this promise by writing the controllers' objects through the full
 path and comparing the results.
 
@@ -30,7 +30,9 @@ from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 _SERVER_OWNED = ("uid", "creation_timestamp", "deletion_timestamp", "deletion_grace_period_seconds")
-"""The metadata that an update copies from the stored object, as `rest.BeforeUpdate` and its validation do."""
+"""The metadata fields that an update copies from the stored object, because clients cannot change these fields
+(`rest.BeforeUpdate`).
+"""
 
 
 def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operation[Decision]:
@@ -93,7 +95,7 @@ def _removed(request: Request, ctx: Context, current: Object, shown: Object) -> 
 
 
 def keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
-    """Return an object with the server's metadata copied from the stored object."""
+    """Return an object whose `_SERVER_OWNED` metadata is that of the stored object."""
     kept: dict[str, Any] = {
         field: getattr(stored, field)
         for field in _SERVER_OWNED

@@ -73,10 +73,10 @@ def decide_change(
 ) -> Operation[Decision]:
     """Decide a change of the stored object.
 
-    If `uid` is given, the object must have this uid. If the object does not exist, `new` returns the object to create,
-    which includes managed fields if `managed` is set. If `new` is None, `NotFound` is raised. Admission receives the
-    object, or the `facet` of the object. If `admitted` is set, the engine does not call admission, because admission
-    has already accepted the write in another form.
+    If `uid` is given, the object must have this uid. If the object does not exist, the function `new` returns the
+    object to create; if `new` is None, `NotFound` is raised. `managed` says whether the result of `new` already
+    includes managed fields. Admission receives the object or, if it is given, the `facet` of the object. If `admitted`
+    is set, the engine does not call admission, because admission has already accepted the write in another form.
     """
     current = _found(request, uid, may_create=new is not None)
     if current is None:
@@ -149,8 +149,8 @@ def _judge(
 def _seen(request: Request, current: Object) -> Operation[None]:
     """Convert the stored object into the served version, and keep the conversion for later steps.
 
-    If a webhook begins to fail later, Kubernetes still has the earlier conversion, and fails only at the conversion
-    back to the stored version.
+    As in Kubernetes, later steps use this conversion. If the webhook fails after this step, the write fails only when
+    the new object is converted back into the stored version.
     """
     try:
         yield from request.shown(current)

@@ -37,8 +37,8 @@ def decide_delete(
 ) -> Operation[Decision]:
     """Decide the deletion of the stored object, which is either removed now or marked as terminating.
 
-    The argument `changed` replaces the object's last state. The argument `admitted` says whether admission has already
-    accepted the write of which this deletion is a part.
+    The argument `changed` replaces the object's last state. The argument `admitted` says whether this deletion is part
+    of a write that admission has already accepted.
     """
     plan = request.plan
     current = request.current()
@@ -94,7 +94,7 @@ def _remove(request: Request, ctx: Context, current: Object, last: Object) -> De
     if last.body == current.body:
         proposals = [Proposal(EventType.DELETED, current, current.revision)]
     else:
-        # Only the log can determine the revision, because the proposal before this one sets it. None accepts any
+        # The preceding proposal of the same append sets the revision, which is not known yet. None accepts any
         # revision.
         proposals = [
             Proposal(EventType.MODIFIED, last, current.revision),

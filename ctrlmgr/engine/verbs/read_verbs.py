@@ -1,9 +1,9 @@
 """Reads: one object, lists and their pages, and the start of a watch, at every revision that the log still has.
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
-- For the resourceVersion "", a read returns the newest state that any process has written, and for "0" the state in
-  memory. If the resourceVersion is a number, a read returns a state that is not older or, if `Exact` is requested, the
-  state at exactly that revision. A read of a future revision waits up to three seconds.
+- A read with the resourceVersion "" returns the newest state that any process has written. A read with "0" returns the
+  state in memory. A read with any other number returns a state that is not older than this revision or, if the client
+  requests `Exact`, the state at this revision. A read of a future revision waits up to three seconds.
 - All pages of a list show the state of the first page. If the state of the first page has been compacted, the 410 error
   contains a token with which the client can continue with the newest state.
 - A read of a namespace never returns objects of a deleted namespace with the same name; a read of revisions of the
@@ -147,7 +147,7 @@ def _not_older(state: State, revision: Revision) -> Operation[None]:
 
 
 def _span(selection: Selection) -> Span:
-    """Return the span that contains all selected objects; not all objects in the span must match."""
+    """Return a span that contains all selected objects; the span may also contain objects that are not selected."""
     fields, namespace, namespaced = selection.fields, selection.namespace, selection.kind.namespaced
     if namespaced and namespace is None:
         namespace = fields.namespace
@@ -189,8 +189,8 @@ def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, 
     A revision is compacted if the log has removed events before it, or if it is older than the oldest revision that
     clients may read.
 
-    The cacher may still hold a compacted revision. A read of a compacted revision is refused even then, so that all
-    servers return the same answer, even after a restart.
+    A read of a compacted revision is refused even if this cacher still holds the revision. Therefore all servers return
+    the same answer, also after a restart.
     """
     if revision >= cacher.revision:
         return

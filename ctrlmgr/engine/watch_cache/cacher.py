@@ -4,8 +4,8 @@ Guarantees:
 - **Consistent.** After `step`, the state of every resource is exactly the state at `revision`.
 - **Single-threaded.** One thread owns the cacher: the thread of the server's event loop, or that of a test. Because of
   this, the module uses no locks and makes no copies.
-- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. If events
-  are missing, any thread can call `read_missing`, and the owner passes the result to `take`.
+- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
+  thread may call `read_missing`, and the owner passes the result to `take`.
 - **Cheap reads.** Reading an object takes one look-up, and reading a list one slice. The cost of reading the changes of
   a resource does not depend on other resources. The duration of `step` depends only on the number of new events.
 - **Bounded.** At least the newest `window` events are kept as changes, and at most a quarter more than that. The log
@@ -41,7 +41,7 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> State:
-        """Sort a snapshot by resource; the caller owns the stores in the sorted snapshot."""
+        """Split a snapshot by resource into new stores, which the caller owns."""
         with collector_paused():
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
@@ -98,8 +98,9 @@ class Cacher:
         self.oldest: Revision = 0
         """The revision after which the cacher holds all changes; older changes are only in the log."""
         self.is_behind = False
-        """Whether the feed has lost the next events. If the feed has lost events, `step` makes no progress until `take`
-        is called.
+        """Whether the feed has lost the next events.
+
+        If the feed has lost events, `step` makes no progress until `take` is called.
         """
         self.take(State.of(log.snapshot()))
 
@@ -128,10 +129,10 @@ class Cacher:
         return State.of(self._log.snapshot())
 
     def take(self, missing: Sequence[Event] | State) -> None:
-        """Apply the result of `read_missing`; the next `step` determines whether further events are missing.
+        """Apply the result of `read_missing`; if events are still missing, the next `step` sets `is_behind`.
 
-        If the result is a whole state, the cacher drops its recent changes. Callers of `changes_after` must read from
-        the log after that, which raises `Expired`.
+        If the result is a whole state, the cacher drops its recent changes. After that, callers of `changes_after` must
+        read these changes from the log, which raises `Expired`.
         """
         if not isinstance(missing, State):
             self._apply(missing)
@@ -144,13 +145,13 @@ class Cacher:
                 self._tell(resource, following)
 
     def feed(self, index: Index) -> None:
-        """From now on, update an index with the state, on the cacher's thread; a resource can have only one index."""
+        """Keep an index up to date from now on, on the cacher's thread; a resource can have only one index."""
         for resource in index.resources:
             self._indices[resource] = index
             index.reset(resource, self.list(resource))
 
     def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
-        """Call `listener` now, and later on the cacher's thread whenever objects of a resource may have changed."""
+        """Call `listener` now and after each possible change of a resource's objects, on the cacher's thread."""
         following = _Following(listener)
         self._followed.append((resource, following))
         self._tell(resource, following)

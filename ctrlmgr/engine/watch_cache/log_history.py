@@ -29,7 +29,7 @@ def read_history(log: EventLog, resource: Resource, revision: Revision, limit: i
     Raises `Expired` if compaction has removed one of these changes.
     """
     events = log.events_after(revision, resource=resource, limit=limit)
-    # Before an object's first event in this range, its state is that at `revision`.
+    # The state of an object before its first event in this range is its state at `revision`.
     changed = {event.key for event in events if event.type is not EventType.ADDED}
     states: dict[Key, Object | None] = {**log.states(resource, changed, at=revision)} if changed else {}
     changes: list[Change] = []

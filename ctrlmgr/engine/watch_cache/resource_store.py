@@ -58,7 +58,7 @@ class ResourceStore:
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
     def __init__(self, objects: Iterable[Object] = (), newest: Revision = 0) -> None:
-        """Create a store with `objects`, in any order; none of the objects has changed after revision `newest`."""
+        """Create a store with `objects`, in any order, which include all changes up to the revision `newest`."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
         pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
         self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects, sorted by path
@@ -127,7 +127,7 @@ class PastRange:
     """A range of a store with some changes undone; callers must read the range before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
-        """Create a range of the objects in a span, but with the earlier objects at the paths in `undone`."""
+        """Create a range of the objects in a span, with the earlier objects in `undone` instead of the current ones."""
         self._objects, self._span, self._undone = objects, span, undone
 
     def __len__(self) -> int:

@@ -109,7 +109,7 @@ class SortedObjects:
                 yield paths[at], block[at]
 
     def _stretches(self, start: str, end: str) -> Iterator[tuple[int, int, int]]:
-        """For each block that overlaps a span, yield the index of the block and the bounds of the span in the block."""
+        """Yield the index of each block that overlaps a span, and the bounds of the span in this block."""
         if not self._firsts:
             return
         last = bisect_left(self._firsts, end) if end else len(self._firsts)

@@ -1,4 +1,4 @@
-"""Decides a write on the cacher's state, and decides it again if the log has a newer state.
+"""Decides a write on the cacher's state, appends it, and decides the write again if the log's state is newer.
 
 Guarantees:
 - The log checks the revision of each proposal, so an append is always based on the current stored state.
@@ -32,8 +32,8 @@ RETRIES = 5
 """The maximum number of attempts of an update that conflicts with other writes (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
-"""The maximum number of attempts of a write with which many other writes conflict, such as an allocation of one of the
-last addresses.
+"""The maximum number of attempts of a write that conflicts with many other writes, such as an allocation of one of the
+last free addresses.
 """
 
 
@@ -48,7 +48,9 @@ class Decision(NamedTuple):
     proposals: Sequence[Proposal] = ()
     """The proposals to append; empty if the write changes nothing."""
     shown: int | None = None
-    """The index of the proposal whose event contains the object of the response; None if it is `object` or `status`."""
+    """The index of the proposal whose event contains the object of the response; None if the response is `object` or
+    `status`.
+    """
     object: Object | None = None
     """The object of the response, in its stored form."""
     status: Unstructured | None = None
@@ -152,7 +154,7 @@ def _version(request: Request) -> Revision:
 def _refuse_if_taken(request: Request, decision: Decision) -> None:
     """Raise `AlreadyExists` if another object was created with the same name while the creation called webhooks.
 
-    If this were not checked, a new decision would call the webhooks again, with the same result.
+    Without this check, the engine would decide the creation again and call the webhooks again, with the same result.
     """
     if not request.asked or request.upserts or decision.shown is None:
         return

@@ -46,7 +46,7 @@ def check_place(request: Request, fields: Unstructured) -> None:
 def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool = False) -> None:
     """Drop repeated owner references, and add a warning.
 
-    The text of the warning depends on `after_admission`, as in Kubernetes.
+    `after_admission` says whether admission has already run; as in Kubernetes, it determines the text of the warning.
     """
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:

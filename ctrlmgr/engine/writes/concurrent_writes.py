@@ -37,7 +37,7 @@ def together(operations: Sequence[Operation[T]]) -> Operation[list[T | CtrlmgrEr
 
 
 def _to_append(operation: Operation[Any], answer: Any) -> Operation[Append | _Ended]:
-    """Run an operation until it appends or ends; other commands of the operation are passed to the driver."""
+    """Run an operation until it yields an append or ends; yield all its other commands to the driver."""
     try:
         command = operation.throw(answer) if isinstance(answer, CtrlmgrError) else operation.send(answer)
         while not isinstance(command, Append) or command.late:

@@ -97,7 +97,7 @@ class Patch:
     def check_applied(self, repeated: Sequence[str]) -> Sequence[str]:
         """Return the warnings for the body of an apply, or raise `BadRequest`.
 
-        The caller must call this after the merge.
+        The caller must call this function after it has merged the body.
         """
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")

@@ -108,8 +108,8 @@ class Plan:
         """Return a decoded object in the form that is stored, with defaults and managed fields.
 
         The argument `live` is the object before the write, in the served version; None if the object is created. The
-        argument `fields` is changed in place. The objects `fields` and `live` may share unchanged parts, because `live`
-        already has its defaults.
+        argument `fields` is changed in place. The objects `fields` and `live` may share parts. Setting defaults does
+        not change shared parts, because `live` already has its defaults.
         """
         if self._to_storage is None:
             keeps_spec = live is not None and fields.get("spec") is live.get("spec")
@@ -162,7 +162,7 @@ class Plan:
 
 
 def _known(metadata: Unstructured) -> ObjectMeta | None:
-    """Return metadata in the form that will be stored; None if a field is empty, because the encoder may omit it."""
+    """Return metadata in its stored form; None if a field is empty, because the encoder may omit an empty field."""
     if not all(metadata.values()):
         return None
     known = msgspec.convert(metadata, ObjectMeta)

@@ -83,7 +83,7 @@ class Request:
         self.warnings: list[str] = []
         self.admission = admission
         self.is_of_collection = False
-        """Whether the write deletes an object as part of a collection, so that the client did not name the object."""
+        """Whether the write is part of the deletion of a collection, so that the client did not name the object."""
         self.upserts = False
         """Whether the write is an update or an apply that creates a missing object."""
         self.annotations: dict[str, str] = {}
@@ -202,7 +202,7 @@ class Bodies:
         self.first = request.plan.decode(body, request.options, request.warnings)
 
     def take(self) -> Unstructured:
-        """Return the object for one attempt, which may change the object."""
+        """Return the object of the body for one attempt; the attempt may change this object."""
         if not self._taken:
             self._taken = True
             return self.first

@@ -1,4 +1,4 @@
-"""AlwaysAdmit and AlwaysDeny: two plugins for tests that admit, or refuse, every write.
+"""AlwaysAdmit and AlwaysDeny: one plugin admits every write, the other refuses every write; both are for tests.
 
 Rules come from Kubernetes' `plugin/pkg/admission/{admit,deny}/admission.go`; Kubernetes has deprecated both plugins.
 """

@@ -1,4 +1,4 @@
-"""AlwaysPullImages: kubelets pull each image again, so that users need access to a private image to run it.
+"""AlwaysPullImages: makes kubelets pull the image for each container start, so only users with access can run it.
 
 Rules come from Kubernetes' `plugin/pkg/admission/alwayspullimages/admission.go`.
 """
@@ -43,7 +43,7 @@ class AlwaysPullImages(Plugin):
     def validate(self, attributes: Attributes) -> None:
         """Raise `Forbidden` if a pull policy is not Always.
 
-        Only another plugin or a webhook can have changed the pull policy after `admit`.
+        A plugin or webhook after this plugin may have changed the pull policy that `admit` has set.
         """
         if _has_no_new_image(attributes):
             return

@@ -28,8 +28,9 @@ EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 _VERSIONS: Final = ("eventratelimit.admission.k8s.io/v1alpha1",)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 1024
-"""The maximum length of a bucket's key, in characters. If a key is longer, it is replaced by its digest, because
-clients choose the source of Events.
+"""The maximum length of a bucket's key, in characters.
+
+A longer key is replaced by its digest, because the key contains the Event's source, which clients choose.
 """
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 

@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: queries another server about the images that pods may run.
+"""ImagePolicyWebhook: asks another server whether pods may run their images.
 
 Guarantees: each created or changed pod's images are sent to the server, together with the pod's annotations of
 `*.image-policy.k8s.io/*`. Responses are cached; approvals and refusals have different TTLs. If the server does not

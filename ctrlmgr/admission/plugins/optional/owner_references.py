@@ -1,4 +1,4 @@
-"""OwnerReferencesPermissionEnforcement: setting an object's owners requires the right to delete the object.
+"""OwnerReferencesPermissionEnforcement: a user may set an object's owners only with the right to delete the object.
 
 An owner reference that blocks the owner's deletion also requires the right to set the owner's finalizers.
 
@@ -39,7 +39,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Return whether the plugin handles the write: all creations and updates, except updates of pods' status.
 
-        Kubelets write the status of pods, although they may not delete pods.
+        The plugin ignores status updates of pods, because kubelets must write the status but may not delete pods.
         """
         return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
 
@@ -72,7 +72,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def _refusal(
         self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str
     ) -> Operation[str | None]:
-        """Return the reason why the user may not do this; None if the user has the right."""
+        """Return the reason why the user lacks a right; None if the user has the right."""
         question = Question(
             verb,
             "",

@@ -1,7 +1,7 @@
 """PodNodeSelector: restricts the pods of a namespace to the nodes that the namespace selects.
 
-Guarantees: a pod keeps its own node selector. The pod's selector must not contradict the node selector of the
-namespace, and must agree with the selector that the configuration allows for the namespace.
+Guarantees: a pod keeps its own node selector. The plugin refuses a pod whose selector contradicts the node selector of
+the namespace, or is not allowed by the configuration for the namespace.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podnodeselector/admission.go`.
 """
@@ -34,7 +34,7 @@ class PodNodeSelector(Plugin):
     name: ClassVar[str] = "PodNodeSelector"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Read the node selectors from `document`: a default for all namespaces, and those of single namespaces.
+        """Read the node selectors from `document`: a default for all namespaces, and selectors for single namespaces.
 
         Raises `SettingsError`.
         """

@@ -45,7 +45,7 @@ class ExtendedResourceToleration(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add those tolerations of the plugin that the pod does not have."""
+        """Add the plugin's tolerations, except tolerations that the pod already has."""
         spec = attributes.fields.get("spec") or {}
         tolerations = list(spec.get("tolerations") or ())
         for name in sorted(set(_devices(spec))):

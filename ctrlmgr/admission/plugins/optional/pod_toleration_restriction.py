@@ -27,7 +27,7 @@ _MEMORY_PRESSURE: Final = {
     "operator": "Exists",
     "effect": "NoSchedule",
 }
-"""The toleration that all pods get, except those of quality of service class BestEffort."""
+"""The toleration that the plugin adds to every pod whose quality of service class is not BestEffort."""
 
 
 class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
