@@ -2,5 +2,5 @@
 
 The modules handle an event in this order: `format` reads and writes files, `attribution` finds the author of a change,
 `expectation` separates inputs from expected writes, `replayer` runs log, caches and controllers on a `virtual_clock`,
-and `divergence` reports differences.
+and `report` collects the differences.
 """

@@ -1,17 +1,16 @@
 """Finds the author of a recorded change from the object's managedFields; all functions are pure.
 
-The API server stores an entry for each manager, operation and subresource, with the fields that the manager last set,
-and the time. An Update that sets or changes a field updates the time of the writer's entry, and removes changed fields
-from other entries. If an Update removes a field, the field is removed from every entry, without a trace of the author
-(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). The times in
-the entries are whole seconds. Therefore the author is determined by these rules, in this order:
+The API server stores an entry in managedFields for each manager, operation and subresource. The entry contains the
+fields that the manager last set, and a time. An Update that sets or changes a field updates the time of the writer's
+entry, and removes the changed fields from other entries. If an Update removes a field, the field is removed from every
+entry, without a trace of the author (apimachinery `managedfields/internal/managedfieldsupdater.go`,
+structured-merge-diff `merge/update.go`). The times in the entries are whole seconds. Therefore the author is determined
+by these rules, in this order:
 
-1. If an entry is new or its time has changed, it is the writer's entry.
-2. Otherwise (both writes in the same second), if an entry gained fields, it is the writer's entry.
-3. Otherwise, if a value changed, the writer is the manager whose entry owns the value, because any other writer would
-   have become its owner.
-4. Otherwise, the write only removed fields. In that case, the fields' owner *probably* removed them, but this is not
-   certain (`certain` is False).
+1. If an entry is new or its time has changed, it is the writer's entry. 2. Otherwise, the writer made two writes in the
+same second. If an entry gained fields, it is the writer's entry. 3. Otherwise, if a value changed, the writer is the
+manager whose entry owns the value, because any other writer would have become its owner. 4. Otherwise, the write only
+removed fields. In that case, the removed fields' owner is only the *probable* author (`certain` is False).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ctrlmgr.api.object import Object
 
 
 class Attribution(NamedTuple):
-    """The field manager that wrote a change, None if it is unknown.
+    """The field manager that wrote a change; None if the manager is unknown.
 
     `certain` is False if the manager is only probable.
     """
@@ -75,7 +74,7 @@ class Managed:
 
 
 def writer_of(old: Managed | None, new: Managed) -> Attribution:
-    """Return the author of the change from `old` (None if the object was created) to `new`."""
+    """Return the author of the change from `old` to `new`; `old` is None if the change created the object."""
     after = new.entries
     if old is None:
         names = [entry.manager for entry in after.values()]

@@ -1,8 +1,8 @@
 """Separates the recorded changes of an owned kind into expected writes (of its controller) and inputs (of clients).
 
-For Endpoints, the writes of the recorded cluster's endpoints controller are expected. Writes of other clients are
-inputs: a user's annotation, the API server's `kubernetes` Endpoints, the namespace controller's deletions. Guarantee:
-the separation depends only on the recording, not on the writes of our controllers.
+For example, the writes to Endpoints by the recorded cluster's endpoints controller are expected. Writes of other
+clients are inputs, such as a user's annotation, or a deletion by the namespace controller. Guarantee: the separation
+depends only on the recording, not on the writes of ctrlmgr's controllers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.recording.format import Change
 
 
 class Ownership(NamedTuple):
-    """Describes that a controller owns a kind in a replay.
+    """Says that a controller owns a kind in a replay.
 
     `controller` is the name of our controller, and `manager` is the field manager of the recorded controller's writes.
     `parent` is the kind of the object that has the same name and lifetime as the owned object. Changes of the kinds in
@@ -80,7 +80,7 @@ class Expectation:
         return is_input
 
     def take_past(self, change: Change) -> None:
-        """Record a change from before the start of the recording, which any client may have made."""
+        """Record a change that any client may have made before the recording started."""
         obj = change.object
         self.changed.add(obj.key)
         if change.type is EventType.DELETED:
@@ -98,7 +98,7 @@ class Expectation:
         old = self._managed.pop(key, None)
         if change.type is EventType.DELETED:
             self.objects.pop(key, None)
-            # If the object is newer than its parent's deletion, the parent's deletion is not the cause of the object's
+            # If the object was created after its parent was deleted, the parent's deletion did not cause the object's
             # deletion.
             return self._parent_gone.get(key, 0) <= self._created.pop(key, 0)
         self.objects[key] = obj
@@ -113,8 +113,8 @@ class Expectation:
     def _is_controllers(self, new: Object, manager: str | None, *, certain: bool) -> bool:
         if certain:
             return manager == self.ownership.manager
-        # Only a removal of fields leaves no trace of its author. After a checkpoint, the controller removes its own
-        # fields only if another change caused this.
+        # If a change only removes fields, managedFields do not name its author. After a checkpoint, the controller
+        # removes its own fields only if another change caused the removal.
         caused = self._last_cause.get(new.namespace, 0) > self._checkpoint
         return caused and manager == self.ownership.manager
 

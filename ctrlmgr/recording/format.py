@@ -5,9 +5,9 @@
 
 The format is the output of `kubectl get --watch --output-watch-events -o json`, with an optional time in each line.
 Recordings of a log of ctrlmgr also have the author of each change (`"actor"`). Guarantees of the reader: each entry is
-consistent with the entries before it (revisions ascend; an added object did not exist before, a modified or deleted
-object did). The reader holds one line at a time in memory, and raises a `RecordingError` with file, line and reason at
-the first fault. Guarantee of the writer: the same events are always written as the same bytes.
+consistent with the entries before it. Revisions ascend, an added object did not exist before, and a modified or deleted
+object existed before. The reader holds one line at a time in memory. At the first fault, it raises a `RecordingError`
+with file, line and reason. Guarantee of the writer: the same events are always written as the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode
 
 
 class ChangeOrigin(NamedTuple):
-    """The origin of a change, as far as the line in the recording contains it."""
+    """The author and the reconcile of a change; fields that the recording does not contain are empty or 0."""
 
     actor: str = ""
     """The user that made the change."""
@@ -92,7 +92,7 @@ class RecordingReader:
         self._stored: IO[bytes] | None = None
         self._custom = CustomNames()
         self._existing: dict[Resource, set[Key]] = {}
-        # the last parsed time: its text without the fraction, and its value in whole seconds, as microseconds
+        # The last parsed time: its text without the fraction of a second, and the same time in microseconds.
         self._second = ("", 0)
         # The position in the list with which a watch of kubectl begins; None after the list.
         self._opening: str | None = ""
@@ -160,7 +160,7 @@ class RecordingReader:
         return Checkpoint(self.line, bookmark.metadata.name or f"line {self.line}", revision)
 
     def _revision_of(self, version: str) -> Revision:
-        # isascii() is checked too, because isdecimal() also accepts digits of other scripts.
+        # The check of isascii() excludes digits of other scripts, which isdecimal() accepts.
         if len(version) > _DIGITS or not (version.isascii() and version.isdecimal() and int(version)):
             raise self._error(f"resourceVersion {version[: 2 * _DIGITS]!r} is not a positive number")
         self._refuse_late(int(version))
@@ -235,7 +235,7 @@ class RecordingReader:
             return 0
         second, start = self._second
         fraction = text[20:26]
-        # Nearly every line has the same second as the line before it, in the form 2026-01-02T03:04:05.123456Z.
+        # Nearly every line has a time like 2026-01-02T03:04:05.123456Z, in the same second as the line before.
         if text[:19] == second and len(text) == 27 and text[19] == "." and text[26] == "Z" and fraction.isdecimal():
             return start + int(fraction)
         try:
@@ -256,8 +256,8 @@ class RecordingWriter:
     def __init__(self, path: str | Path, *, goes_on: bool = False) -> None:
         """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError if that fails.
 
-        If `goes_on` is set, append to a file that ends with a complete line; a compressed file gets a further gzip
-        stream.
+        If `goes_on` is set, append to the existing file, which must end with a complete line. A compressed file gets a
+        further gzip stream.
         """
         self._stored = open(path, "ab" if goes_on else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
@@ -279,14 +279,14 @@ class RecordingWriter:
         self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:
-        """Append a checkpoint, which follows all changes up to `revision`."""
+        """Append a checkpoint, which says that the file contains all changes up to `revision`."""
         metadata = {"name": name, "resourceVersion": str(revision)}
         bookmark = {"kind": "Checkpoint", "apiVersion": "v1", "metadata": metadata}
         self._out.write(msgspec.json.encode({"type": "BOOKMARK", "object": bookmark}) + b"\n")
 
     @property
     def size(self) -> int:
-        """The number of bytes in the file; further bytes may still be buffered in memory."""
+        """The number of bytes that were written into the file, without bytes that are still buffered in memory."""
         return self._stored.tell()
 
     def flush(self) -> None:

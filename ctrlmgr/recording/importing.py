@@ -1,8 +1,8 @@
 """Imports a recording into a log, at the recorded revisions.
 
 Guarantees:
-- The log contains the recording's objects byte for byte, each at its own revision, in that order. A log that begins
-  with a recording returns `Expired` for earlier revisions.
+- The log contains the recording's objects byte for byte, in order, at their recorded revisions. If a log begins with a
+  recording, a read of an earlier revision raises `Expired`.
 - The import holds one line at a time in memory, and the current state of the recorded objects. Only the initial objects
   are collected before they are imported, because they may be in the order of a list.
 - Changes that the log already contains are skipped, so an interrupted import can be continued. A recording that begins
@@ -52,7 +52,7 @@ class Importer:
     def run(
         self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None
     ) -> ImportCounts:
-        """Import a recording; `tell` is called periodically with the reader of the recording.
+        """Import a recording; call `tell` periodically with the reader, which has the position.
 
         Raises `RecordingError` for a recording that is invalid or does not continue the log. After such an error, all
         changes before the fault are in the log, unless the fault is among the initial objects.
@@ -104,9 +104,9 @@ class Importer:
         return Author(manager) if manager and certain else UNKNOWN
 
     def _begin(self, opening: list[Change]) -> None:
-        """Compact a log that begins with this recording, because the log contains no earlier history."""
+        """Compact a log that begins with this recording, so that reads of earlier revisions are refused."""
         if sum(1 for _ in islice(self._log.scan(), len(opening) + 1)) == len(opening):
-            # this removes no event, because all events are current states
+            # This compaction removes no event, because every event is the current state of its object.
             self._log.compact(opening[-1].object.revision)
 
 

@@ -1,6 +1,6 @@
-"""Marks the entries of a recording that describe the state before the recording began, which is called the past.
+"""Marks the entries of a recording that describe the state before the recording began: the past.
 
-Guarantees: entries keep their order, and each entry is yielded as soon as it is known whether it belongs to the past.
+Guarantees: entries keep their order. Each entry is yielded when the module knows whether the entry belongs to the past.
 An error in the recording is raised after all entries before it.
 
 Recorded lines do not say whether they belong to the past, so these rules decide:
@@ -23,7 +23,7 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playback.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""The number of consecutive entries outside the past after which no further entry belongs to the past."""
+"""After this number of consecutive entries that are not of the past, no further entry is of the past."""
 
 
 class PlacedEntry(NamedTuple):

@@ -1,8 +1,8 @@
 """Reads the lines of a file, compressed or not, in large blocks.
 
 Guarantees: lines are yielded complete and in order, without newlines. All readable lines are yielded before an error is
-raised. One or two blocks are held in memory at a time. (Decompression on a second thread would be slower, because the
-threads would exchange the GIL too often.)
+raised. One or two blocks are held in memory at a time. All work is done on the calling thread, because a second thread
+for decompression would compete for the GIL and be slower.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import IO
 
 _BLOCK = 1 << 16
-"""The number of bytes of the file that are read at a time; decompressed, these are about a megabyte of lines."""
+"""The number of bytes that are read at a time; they decompress to about a megabyte of lines."""
 
 _GZIP = 31
 """The value of zlib's `wbits` for a gzip stream whose checksum is verified."""

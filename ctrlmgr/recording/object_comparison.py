@@ -17,7 +17,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 ABSENT = "<absent>"
-"""The value that stands for a value that is missing on one side."""
+"""A value that represents a missing value in a comparison."""
 
 IGNORED_ANNOTATIONS = ("endpoints.kubernetes.io/last-change-trigger-time",)
 """Annotations whose values depend on the time and not on the state of the cluster."""
@@ -34,7 +34,10 @@ class Verdict(enum.Enum):
     UNEXPECTED = "unexpected"
     """The object exists in our log but not in the recording."""
     UNPAIRED = "unpaired"
-    """A recorded write for which our controllers made no equal write; reported only if every write is compared."""
+    """A recorded write for which ctrlmgr's controllers made no equal write.
+
+    Only a replay that compares every write reports it.
+    """
     RESTLESS = "restless"
     """Our controllers did not become quiescent, so their result is unknown."""
 
@@ -48,7 +51,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True, rename="camel"):
-    """One divergence from the recording, which began at a checkpoint and lasted for `checkpoints` checkpoints.
+    """A divergence from the recording that was found at `checkpoints` consecutive checkpoints.
 
     `line` is the line of the divergence's first checkpoint in the recording. A RESTLESS divergence names the controller
     instead of an object.
@@ -65,7 +68,7 @@ class Divergence(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """The object that diverges, in kubectl's form, such as `endpoints shop/web`."""
+        """The diverging object as kubectl names it, such as `endpoints shop/web`."""
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.resource} {place}"
 

@@ -1,4 +1,4 @@
-"""The stage of a replay contains an empty log, caches and our controllers, which all run on one thread.
+"""The stage of a replay: a log, caches and controllers of ctrlmgr, which all run on one thread.
 
 Guarantees:
 - Nothing runs in the background: inputs are appended, caches are updated and controllers run only during calls of the
@@ -56,7 +56,7 @@ _MAX_ADVANCE = 600.0
 """Maximum virtual seconds of one `settle`; all retries for one Service together take 164 seconds."""
 
 _PATIENCE = 1_000
-"""The number of reconciles, plus ten for each waiting object, after which a controller counts as looping."""
+"""A controller counts as looping after this number of reconciles, plus ten for each waiting object."""
 
 
 class NotQuiescent(Exception):
@@ -135,7 +135,7 @@ class HeldQueue(WorkQueue[Key]):
         self._failed: dict[Key, None] = {}  # failed items, in order
 
     def add(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
-        """Hold `item` back, together with all its triggers."""
+        """Hold `item` back; repeated triggers of the same item are held back as one item."""
         self._held.setdefault(item, set()).update(triggers)
         self._priorities[item] = max(priority, self._priorities.get(item, priority))
 
@@ -150,7 +150,7 @@ class HeldQueue(WorkQueue[Key]):
         super().forget(item)
 
     def queue_failed_now(self) -> None:
-        """Queue all failed items now, because it is unknown when the recorded controller retried."""
+        """Queue all failed items now, because the recording does not say when the recorded controller retried."""
         for item in self._failed:
             super().add(item)
 
@@ -290,7 +290,8 @@ class ReplayStage:
     def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
         """Let a controller reconcile one object if the object is triggered.
 
-        If `unasked` is set, also without a trigger. Raises `NotQuiescent` if a controller does not become quiescent.
+        If `unasked` is set, the controller reconciles the object even without a trigger. Raises `NotQuiescent` if a
+        controller does not become quiescent.
         """
         self.follow()
         queue = self._queues[controller]
@@ -312,7 +313,7 @@ class ReplayStage:
                 self._run(name, self._reconciles[name] + _PATIENCE)
 
     def has_reasons(self) -> bool:
-        """Return whether the controllers in `in_time` have keys to reconcile."""
+        """Return whether a controller in `in_time` has keys to reconcile."""
         self.follow()
         return any(self._queues[name].held for name in self.in_time)
 
@@ -339,7 +340,7 @@ class ReplayStage:
                 self._run(name, most[name])
 
     def settle(self) -> None:
-        """Let all controllers that are not in `in_time` act, with virtual time, until no retry or delay is left.
+        """Let all controllers except those in `in_time` act in virtual time, until no retry or delay is pending.
 
         Raises `NotQuiescent` if a controller does not become quiescent.
         """
@@ -358,7 +359,7 @@ class ReplayStage:
                 self.clock.advance(delay)
 
     def _release_all(self, controllers: Iterable[str]) -> dict[str, float]:
-        """Queue all items that are held back; return the seconds until every controller with items can act on them."""
+        """Queue all items that are held back; return the seconds after which every controller can act on its items."""
         waiting = {}
         for name in controllers:
             queue = self._queues[name]

@@ -67,7 +67,7 @@ def builder_of(descriptor: ControllerDescriptor[Any]) -> ControllerBuilder:
 
 
 def user_of(controller: str) -> str:
-    """Return the user as which a controller writes; by default, the ServiceAccount with the controller's name."""
+    """Return the user name of a controller's writes; by default, the ServiceAccount with the controller's name."""
     known = registry.by_name().get(controller)
     return known.user if known is not None else ServiceAccountName(NAMESPACE, controller).username
 

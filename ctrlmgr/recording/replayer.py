@@ -153,7 +153,7 @@ class Replay:
         self._file = reader.path
         began = time.perf_counter()  # real time is used only for the rate in the report
         try:
-            # a garbage collection would be slow, because a log in memory has hundreds of thousands of objects
+            # A garbage collection would be slow, because a log in memory has hundreds of thousands of objects.
             with collector_paused(freeze=True):
                 self._stage.start()
                 self._play(reader, on_progress)
@@ -190,7 +190,7 @@ class Replay:
         return [owned.ownership for owned in self._given if not owned.expected]
 
     def plan(self) -> Plan:
-        """Return the plan with which another replay lets controllers act at the recorded times."""
+        """Return the plan for a second replay, in which controllers act at the recorded times."""
         held = self._namespaces.held if self._namespaces is not None else {}
         return Plan({} if self._tracker is None else self._tracker.moments(), held)
 
@@ -254,7 +254,7 @@ class Replay:
             raise fault
 
     def _take_past(self, change: Change) -> None:
-        """Append a change of the past; our controllers act when all changes of the past are appended."""
+        """Append a change of the past; our controllers act only after all changes of the past."""
         self._events += 1
         self._past -= 1
         self._stage.advance_to(_moment(change))
@@ -290,7 +290,7 @@ class Replay:
         self._answer(change.object.revision)
 
     def _answer(self, revision: Revision) -> None:
-        """If every write is compared, let our controllers act after each input or when the recorded ones acted."""
+        """If every write is compared, let our controllers act after each input, or at the times in the plan."""
         if self._prompt:
             self._stage.answer(self._prompt)
         for resource, subject in self._moments.get(revision, ()):

@@ -1,7 +1,7 @@
 """Compares the writes that two versions of our controllers made in replays of one recording.
 
-Both replays had the same inputs; therefore the controllers' writes between two inputs are compared. For each object,
-only the state before the next input is compared, so several writes between two inputs count as one write.
+Both replays had the same inputs. Therefore this module compares the controllers' writes between two inputs. For each
+object, only the state just before the next input is compared, so several writes between two inputs count as one write.
 EndpointSlices are compared by Service, as in `replayed_slices`, because their names are random. If the states of an
 object after the same input differ, the versions differ. If both versions made an equal write after different inputs,
 the write counts as moved.
@@ -48,9 +48,10 @@ class DifferenceKind(enum.Enum):
 class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
     """One write in which the versions differ.
 
-    `input` is the number of inputs before the write in the log of the version that made it; if both versions made it,
-    in this version's log. `revision` and `other_revision` are the revisions of the write in both logs; the revision is
-    0 if a log does not contain the write. In `differences`, the side `recorded` is the other version of ctrlmgr.
+    `input` is the number of inputs before the write, in the log of the version that made the write. If both versions
+    made the write, this version's log counts. `revision` and `other_revision` are the revisions of the write in both
+    logs; the revision is 0 if a log does not contain the write. In `differences`, the values called `recorded` are
+    those of the other version of ctrlmgr.
     """
 
     verdict: DifferenceKind
@@ -165,7 +166,7 @@ def _state(event: Event) -> Any:
 
 
 def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
-    """Return, for each number of the other log's inputs (0, 1, …), the corresponding number of our log's inputs."""
+    """Return the number of inputs in our log that corresponds to each number of inputs in the other log (0, 1, …)."""
     if mine == theirs:
         return list(range(len(mine) + 1))
     most = min(len(mine), len(theirs))

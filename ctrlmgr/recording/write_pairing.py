@@ -1,11 +1,10 @@
 """Compares every single write: pairs each write of a recorded controller with a write of our controllers.
 
-A recorded write depends on the state that the recorded controller had read. The state that a controller read may lack
-some changes that precede the write in the recording, because caches are slightly behind. Several changes may also cause
-one write. Therefore a recording is replayed twice. In the first replay, our controllers act after each input, so that
-they act on every state. Each recorded write is paired with our first equal write after the previous pair; the pair
-shows after which input the recorded controller acted. In the second replay, our controllers act exactly after these
-inputs.
+A recorded write depends on the state that the recorded controller had read. Because caches are slightly behind, this
+state may lack changes that precede the write in the recording. One write may also react to several changes. Therefore a
+recording is replayed twice. In the first replay, our controllers act after each input, so that they act on every state.
+Each recorded write is paired with our first equal write after the previous pair; the pair shows after which input the
+recorded controller acted. In the second replay, our controllers act exactly after these inputs.
 
 Guarantees: pairs keep the order of both sides, and a write is paired only with a write that our controllers made from
 inputs that precede it in the recording. A write without a counterpart is a divergence.
@@ -60,8 +59,8 @@ class WriteState(NamedTuple):
     line: int
     state: Any
     is_late: bool = False
-    """Whether our counterpart of a recorded write may come later, because our controllers act only in pauses of the
-    recording.
+    """Whether our controllers may make the counterpart of a recorded write later, because they act only in pauses of
+    the recording.
     """
 
 
@@ -137,7 +136,8 @@ def _pairs(
 ) -> Iterator[tuple[WriteState, WriteState | None]]:
     """Yield each recorded write with its counterpart, which is our first equal write after the previous pair.
 
-    If the compared state has not changed since the previous pair, the recorded write has the same counterpart.
+    If a recorded write leaves the compared state as it was after the previous pair, it has the same counterpart as that
+    pair.
     """
     begin, last = 0, None
     for each in recorded:
@@ -154,7 +154,7 @@ def _pairs(
 
 
 def whole(compared: Callable[[Object], Any]) -> States:
-    """Return a function from a write to the object's state after the write, as `compared` returns it."""
+    """Return a function that maps a write to the object's state after it, in the form that `compared` returns."""
 
     def states(event: Event) -> Sequence[tuple[Key, Any]]:
         return [(event.key, None if event.type is EventType.DELETED else compared(event.object))]

@@ -1,1 +1,1 @@
-"""Repeats decisions of recorded controllers with our controllers, if the recording contains the inputs."""
+"""Repeats the decisions of recorded autoscaling controllers, as far as the recording contains their inputs."""

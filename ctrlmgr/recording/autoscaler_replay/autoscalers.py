@@ -1,11 +1,11 @@
-"""Checks in a replay whether our controller would have made the recorded decisions of HorizontalPodAutoscalers.
+"""Checks in a replay whether ctrlmgr's controller makes the recorded decisions about HorizontalPodAutoscalers.
 
-A recording does not contain metrics, so our controller does not run. The recorded writes (the status, and the replicas
-of the targets) are inputs, and our workload controllers react to them. However, a recorded status contains the decision
-together with averages of the metrics. Therefore, at each change of a status, our controller repeats the decision on the
-recorded state just before the change (`repeated_decision`). The desired number of replicas and the conditions are
-compared with the recorded ones. If the recording does not determine a decision, the decision is counted as not
-compared, with the reason.
+A recording does not contain metrics, so ctrlmgr's autoscaling controller does not run in a replay. The recorded writes
+of autoscalers (the status, and the replicas of the targets) are inputs, to which ctrlmgr's workload controllers react.
+However, a recorded status contains the decision together with averages of the metrics. Therefore, at each change of a
+status, ctrlmgr's controller repeats the decision on the recorded state just before the change (`repeated_decision`).
+The desired number of replicas and the conditions are compared with the recorded ones. If a decision depends on values
+that are not recorded, the replay counts the decision as not compared, with the reason.
 
 The comparison assumes that the recorded controller had default options, and that a pod had metrics five minutes after
 its start.
@@ -66,10 +66,12 @@ class _AutoscalerState:
 
     object: Object
     unsure_until: int
-    """The time until which the autoscaler's history may contain unrecorded samples, in microseconds since 1970."""
+    """The time, in microseconds since 1970, until which the autoscaler may use samples from before the recording."""
     memory: Memory = field(default_factory=Memory)
     before: _Before | None = None
-    """The state before the target was last scaled; None if the autoscaler has written its status since then."""
+    """The state before the last scaling of the target; None if the autoscaler has written its status after this
+    scaling.
+    """
     judged: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -93,7 +95,7 @@ class JudgedAutoscalers:
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
-        """Process a change before all other parts of the replay do; return the divergence if our decision differs."""
+        """Process a change before other parts of the replay; return a divergence if the decisions differ."""
         resource = change.object.resource
         if resource == PODS:  # changes of pods are the most frequent
             return None

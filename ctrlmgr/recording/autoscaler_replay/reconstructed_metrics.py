@@ -2,9 +2,9 @@
 
 A status contains averages and totals of the metrics, not the resource usage of each pod. Averages and totals are
 sufficient for the decision if the pods with metrics are known (see `AssumedValues`). Guarantees: the reconstructed
-amounts of the pods result in exactly the average and percentage in the status. If no amounts give this result,
-`Impossible` is raised. `MetricMissing` is raised for a metric that the status does not contain. Only `currentMetrics`
-is read from a status.
+amounts of the pods have exactly the average and the percentage in the status. If no amounts have both, `Impossible` is
+raised. If the status does not contain a metric, `MetricMissing` is raised. The module reads only the field
+`currentMetrics` of a status.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ class Impossible(Exception):
 class AssumedValues(NamedTuple):
     """Assumptions about values that a status does not contain.
 
-    `missing` are the pods without metrics; `starting` are the pods that were measured only before they were ready.
+    `missing` contains the pods without metrics. `starting` contains the pods that were measured only before they were
+    ready.
     """
 
     missing: frozenset[str] = frozenset()
     starting: frozenset[str] = frozenset()
     takes_most: bool = True
-    """Whether to assume the largest or the smallest total with the recorded average, which is rounded up."""
+    """Whether to assume the largest total with the recorded average, which is rounded up; otherwise the smallest total.
+    """
 
 
 class ReconstructedMetrics:
@@ -126,7 +128,7 @@ def _average(current: Mapping[str, Any]) -> int:
 
 
 def _rest(pods: int, average: int, requested: int, percent: int) -> int:
-    """Return the usage that pods need in excess of `average`, so that the total is `percent` of their requests.
+    """Return the usage to add to `average` for each pod, so that the total is `percent` of the pods' requests.
 
     `average` and `percent` are rounded down, after divisions by the number of pods and by the requests.
     """

@@ -1,8 +1,8 @@
 """Repeats one decision of a recorded HorizontalPodAutoscaler with our controller.
 
-The controller's own autoscaling pass reads the recorded autoscaler, its target, its pods, and the metrics in its
-status. Guarantee: a value that was not recorded is never chosen so that the result matches. The autoscaling pass runs
-with the extremes of each unrecorded value. If the results of these passes differ, the decision cannot be judged
+The controller runs one autoscaling pass. The pass reads the recorded autoscaler, its target, its pods, and the metrics
+in its status. Guarantee: an unrecorded value is never chosen so that the result matches. Instead, the pass runs once
+with each extreme of an unrecorded value. If the results of these passes differ, the decision cannot be judged
 (`Unknown`). Unrecorded values are: the set of recently started pods that had metrics; recommendations before the
 recording, and the exact time of recommendations; and a total of which only a rounded average is recorded.
 """
@@ -98,7 +98,7 @@ def outcome_of(autoscaler: Object) -> Outcome:
 def decide(
     recorded: RecordedDecision, memory: Memory, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
 ) -> Outcome:
-    """Return our controller's decision; `memory` is the autoscaler's history, which the call updates.
+    """Return the decision of ctrlmgr's controller; the call updates `memory`, the autoscaler's history.
 
     Raises `Unknown`.
     """
@@ -155,7 +155,7 @@ class _Pods:
 
 
 class _Writer:
-    """Reads the recorded target; the status that the autoscaling pass writes is only kept in memory."""
+    """A client for the autoscaling pass: reads the recorded target, and keeps the written status only in memory."""
 
     def __init__(self, recorded: RecordedDecision) -> None:
         self._recorded = recorded
@@ -181,7 +181,7 @@ class _Writer:
 
 
 def _guesses(recorded: RecordedDecision) -> list[AssumedValues]:
-    """Return the assumptions to try: all pods have metrics, young pods have none, or some only before readiness."""
+    """Return the assumptions to try: all pods have metrics, young pods have none, or young pods have early metrics."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [AssumedValues(), *([AssumedValues(missing=young), AssumedValues(starting=young)] if young else ())]
     if any("averageValue" in _total_of(each) for each in recorded.known):
@@ -202,7 +202,7 @@ def _total_of(metric: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memories(recorded: RecordedDecision, memory: Memory) -> Iterator[Memory]:
-    """Yield the possible histories: the known one, the same shifted by a second, and one with earlier samples."""
+    """Yield the possible histories: the known one, this one shifted by a second, and one with earlier samples."""
     for shift in _SHIFTS:
         moved = _shifted(memory, shift)
         yield moved

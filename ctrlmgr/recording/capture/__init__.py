@@ -1,5 +1,5 @@
 """Records a Kubernetes cluster as a client: lists and watches resources, and merges all changes into one order.
 
-Data passes these modules in order: kubeconfig, cluster, streams (one thread each), merge, redaction, and rotation of
-the files.
+Data passes through these modules in this order: `cluster_client`, `streams` (one thread for each resource),
+`watch_merge`, `redaction` and `rotation`.
 """

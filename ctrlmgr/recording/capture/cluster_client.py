@@ -1,7 +1,8 @@
 """A client for a Kubernetes API server: discovery, lists in pages, and watches line by line.
 
-Guarantees: all failures are raised as ctrlmgr's errors: `Expired` for compacted revisions, `ServiceUnavailable` if a
-retry may succeed, and otherwise the error with the response's status code. The client detects a dead connection.
+Guarantees: all failures are raised as ctrlmgr's errors. The error is `Expired` for a compacted revision,
+`ServiceUnavailable` if a retry may succeed, and otherwise the error with the response's status code. The client detects
+a connection that is open but no longer transmits data.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Cluster:
         ]
 
     def list(self, served: Served, namespace: str) -> Page:
-        """Return all current objects of a resource, in pages of one revision."""
+        """Return all current objects of a resource; the client reads them in pages, all at the same revision."""
         revision, objects = 0, []
         for page in self._pages(served, namespace, "application/json"):
             head = {"kind": _encode(page.kind.removesuffix("List")), "apiVersion": _encode(page.api_version)}
@@ -156,7 +157,7 @@ class Cluster:
         return self.lines(served, namespace, {"resourceVersion": str(revision)}, seconds)
 
     def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
-        """Yield the lines of a watch with additional `query` parameters, as `watch` does."""
+        """Yield the lines of a watch, as `watch` does, but with additional `query` parameters."""
         parameters = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
         timeout = urllib3.Timeout(connect=10, read=seconds + 30)
         response = self._send(served.url(namespace), parameters, {}, timeout)
@@ -172,7 +173,7 @@ class Cluster:
             response.close()
 
     def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
-        """Send a request without a body to a URL path that is not that of a resource; return the response body."""
+        """Send a request without a body to any URL path, and return the response body."""
         return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
 
     def _json(self, path: str) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 Guarantees: the recording contains every change of the chosen resources exactly once, from the initial state to the
 revision at which the recording was stopped. An interrupted recording leaves a readable file. If all resources are
-recorded, the recording of a custom kind starts when its CustomResourceDefinition is created, and stops when it is
-deleted.
+recorded, the recorder follows a custom kind from the creation of its CustomResourceDefinition to its deletion.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _LOOK_UP = 0.2
 """Seconds without a change after which the recorder flushes the file and checks whether to stop."""
 
 _LAST_WORDS = 15.0
-"""Seconds that watches have at the end of the recording to deliver all changes up to the end."""
+"""Maximum seconds that the recorder waits, at the end of a recording, until watches have delivered all changes."""
 
 
 class State(NamedTuple):
@@ -45,7 +44,7 @@ class State(NamedTuple):
     changes: int
     revision: Revision
     waiting: int
-    """The number of changes that have not been written yet because a slower watch must deliver earlier changes."""
+    """The number of changes that cannot be written yet, because a slower watch may deliver earlier changes."""
     size: int
     """The size of the current file in bytes."""
 
@@ -100,8 +99,8 @@ class Recorder:
     ) -> list[Resource]:
         """Record until `stop` is set, or for `period` seconds after all resources were listed.
 
-        Return the resources whose last changes the cluster did not deliver in time. The callback `tell` is called about
-        five times a second. Raises the error for a resource that cannot be recorded.
+        Return the resources for which the cluster did not deliver all changes in time. The callback `tell` is called
+        about five times a second. Raises the error for a resource that cannot be recorded.
         """
         for stream in self._streams.values():
             threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
@@ -161,7 +160,7 @@ class Recorder:
                     self._merger.begin(served.resource, revision)
                     stream = self._streams[served.resource] = self._stream(served, revision)
                     threads.start(f"record {served.resource}", partial(stream.run, self._leave))
-                # a kind that was being stopped continues with its watch
+                # If the recorder is about to stop the watch of a kind that is served again, the watch continues.
                 case KindServed(served, _) | KindMoved(served):
                     self._ended.pop(served.resource, None)
                     self._streams[served.resource].served = served
@@ -173,8 +172,8 @@ class Recorder:
     def _end(self, resource: Resource, revision: Revision) -> None:
         """Stop following a kind that is no longer served.
 
-        `revision` is 0 if its CustomResourceDefinition may still exist. If the CustomResourceDefinition exists, the
-        kind will be served again later. If CustomResourceDefinitions are not watched, the recording of the kind ends.
+        `revision` is 0 if its CustomResourceDefinition may still exist. If so, the kind will be served again later. If
+        the recorder does not watch CustomResourceDefinitions, the recording of the kind ends now.
         """
         if not revision and self._kinds is not None:
             return
@@ -196,7 +195,7 @@ class Recorder:
         return late or self._level([*self._streams], deadline)
 
     def _level(self, resources: Sequence[Resource], deadline: float) -> list[Resource]:
-        """Wait for some watches, and return those that have not delivered all changes by the deadline."""
+        """Wait for some watches; return the watches that have not delivered all changes by the deadline."""
         truths = {}
         try:
             for each in resources:
@@ -225,7 +224,7 @@ class Recorder:
 
 
 def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
-    """Return the resources with these names, which are a plural, `plural.group` or a short name.
+    """Return the resources with these names; a name is a plural, `plural.group` or a short name.
 
     `*` means all resources. The name `events` means the core group's resource unless a group is given, because both
     groups have the same objects. Raises `SettingsError`.

@@ -1,8 +1,8 @@
 """Follows the CustomResourceDefinitions of a cluster, and decides when to start and stop recording each custom kind.
 
-Guarantees: the recording of a kind starts once, at the revision at which the kind was established, and stops once, at
-the revision of its CustomResourceDefinition's deletion. If a kind's CustomResourceDefinition is created again before
-the recording stopped, the recording continues.
+Guarantees: the recording of a kind starts at the revision at which the kind was established, and stops at the revision
+at which its CustomResourceDefinition was deleted. If a kind's CustomResourceDefinition is created again before the
+recording stopped, the recording continues.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.recording.capture.cluster_client import Served
 class KindServed(NamedTuple):
     """A step that says that a kind is served from `revision` on.
 
-    `revision` is 0 if objects may have existed earlier, so that a list of the objects is needed.
+    `revision` is 0 if objects of the kind may already exist, so that the recorder must list them.
     """
 
     served: Served
@@ -28,7 +28,7 @@ class KindServed(NamedTuple):
 
 
 class KindMoved(NamedTuple):
-    """A step that says that another version of a kind is served, and the recorded version no longer."""
+    """A step that says that the recorded version of a kind is no longer served, and another version is."""
 
     served: Served
 

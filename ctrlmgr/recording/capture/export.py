@@ -1,7 +1,7 @@
 """Exports a log of ctrlmgr as a recording, with the author of each change.
 
-Guarantees: the recording begins with the objects that exist at the start, as ADDED. After these objects, each event
-follows once, in order.
+Guarantees: the recording begins with an ADDED event for each object that exists at the start revision. After these, it
+contains each later event once, in order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def history(
 ) -> Iterator[Recorded]:
     """Yield the objects at `start` (None for the oldest complete revision), and the events since then.
 
-    If `opening` is not set, yield only the events. Raises `Expired` if events since `start` were compacted.
+    If `opening` is not set, yield only the events, without the objects. Raises `Expired` if events since `start` were
+    compacted.
     """
 
     @lru_cache(maxsize=1000)

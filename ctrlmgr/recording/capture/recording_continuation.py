@@ -1,7 +1,8 @@
 """Reads the end of a recording that will be continued, and checks that it can be continued.
 
 Guarantees: a file is not continued if it cannot be read completely, or if it contains objects of resources that are no
-longer recorded. A recording of another cluster or log is also refused, as far as this can be detected.
+longer recorded. A recording of another cluster or log is refused, too, if its objects show that it is of another
+cluster or log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Redacts a recording: the data of Secrets, and other fields that the user names.
+"""Redacts recorded objects: replaces the data of Secrets, and the values of other fields that the user names.
 
 Guarantees: a value is replaced and never removed, so the object keeps its structure. If a field of an object is
 redacted, the annotation in which `kubectl apply` stores a copy of the object is also redacted. All other fields stay

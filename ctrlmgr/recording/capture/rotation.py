@@ -1,8 +1,8 @@
 """Writes the files of a recording.
 
 Guarantees: each file is a complete recording, because each further file starts with the objects that exist when the
-file is created. A change is on disk at most a second after it was written, so it survives a crash of the process after
-that. After `close` has returned, the last file is complete. A further file never overwrites an existing file.
+file is created. A change is on disk at most a second after `write`, and then survives a crash of the process. When
+`close` returns, the last file is complete. A further file never overwrites an existing file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLUSH = 1.0
 
 
 class Files:
-    """Writes changes into `path` and, when that file reaches a size limit, into `name.2.jsonl.gz` and so on.
+    """Writes changes into `path`, and then into `name.2.jsonl.gz` and so on, whenever a file reaches the size limit.
 
     A context manager.
     """

@@ -1,8 +1,8 @@
 """Follows one resource of a cluster during a recording.
 
 Guarantees: after an interruption, the watch continues at the last revision that was received. If the server has
-compacted that revision, the stream lists the resource again and reports this. A kind that is no longer served is
-requested again and again until the stream is stopped. All messages are put on one queue, in the server's order.
+compacted that revision, the stream lists the resource again, and sends the new list as a message. If a kind is no
+longer served, the stream retries until it is stopped. All messages are put on one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
 """Minimum and maximum seconds between retries; the delay doubles with each retry.
 
-The maximum delay is less than the time that the recorder waits at the end.
+The maximum delay is less than the time for which the recorder waits for watches at the end of a recording.
 """
 
 _SHORTEST_WATCH = 240
@@ -63,7 +63,7 @@ class Progress(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A message that says that a resource is no longer served; all its earlier messages were delivered."""
+    """A message that says that a resource is no longer served; it follows all other messages about the resource."""
 
     resource: Resource
 
@@ -101,8 +101,8 @@ class Stream:
     ) -> None:
         """Create a stream that follows `served` in one namespace ("" for all), and puts messages on `queue`.
 
-        `begin` is given for a kind that may not be served yet: a revision at which it had no objects, or 0 if none is
-        known.
+        For a kind that may not be served yet, `begin` is a revision at which the kind had no objects; 0 if no such
+        revision is known.
         """
         self.served = served
         """The resource and its URL path; the recorder replaces this value if another version is served."""
@@ -114,7 +114,7 @@ class Stream:
         self._queue = queue
         self._clock = clock
         self._random = random
-        # all changes up to this revision are on the queue; 0 if a list is needed first
+        # All changes up to this revision are on the queue; 0 if the stream must list the objects first.
         self._revision: Revision = begin or 0
 
     def run(self, stop: threading.Event) -> None:

@@ -1,11 +1,12 @@
 """Merges several watches into one history that contains each change once, in the order of revisions.
 
-Guarantees (for watches of one cluster, each in its own order, with revisions of one counter):
+Guarantees, if all watches are of one cluster, deliver their changes in order, and share one revision counter:
 - The revisions of the merged changes ascend. A change is output only after every watch has reached its revision, so a
   slow watch misses no change.
 - The first change of an object is ADDED; repeated events of a resumed watch are dropped.
-- If a watch has expired, the differences between its new list and the known objects become changes. The revisions of
-  such deletions are unknown, so each deletion gets an unused revision, the last one before the list.
+- If a watch has expired, the differences between its new list and the known objects become changes. If an object is
+  missing in the new list, the revision of its deletion is unknown. Such a deletion gets the last unused revision before
+  the list.
 - The watch of a custom kind may start and end during the recording.
 - If a recording is continued, the differences between its earlier end and the new first lists become changes.
 """
@@ -32,13 +33,15 @@ class Recorded(NamedTuple):
     recorded_at: int
     """The time at which the change was recorded, in microseconds since 1970."""
     made: ChangeOrigin | None = None
-    """The author of the change, with its reconcile; None for a watch, which does not contain authors."""
+    """The author of the change and the reconcile that made it; None for a change from a watch, which contains no
+    authors.
+    """
 
 
 class _PendingChange(NamedTuple):
     """A change with the keys that define its order.
 
-    `sure` is False if its revision is only the latest possible revision.
+    `sure` is False if the exact revision is unknown; the change then has the latest possible revision.
     """
 
     revision: Revision
@@ -77,7 +80,7 @@ class Merger:
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
     def begin(self, resource: Resource, revision: Revision) -> None:
-        """Expect changes of another resource without objects up to `revision`; 0 if its watch begins with a list."""
+        """Expect changes of another resource, which has no objects at `revision`; 0 if a list precedes the changes."""
         stream = self._streams[resource] = _Stream()
         stream.progress = revision or None
 
@@ -109,7 +112,7 @@ class Merger:
                 old = None
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
-                # the resource was found after changes of other resources were recorded
+                # This resource was found when changes of other resources were already recorded.
                 is_late = obj.revision <= self._output_until
                 self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
@@ -149,13 +152,14 @@ class Merger:
 
     @property
     def waiting(self) -> int:
-        """The number of changes that cannot be written yet because slower watches must deliver earlier changes."""
+        """The number of changes that cannot be written yet, because a slower watch may deliver earlier changes."""
         return len(self._waiting)
 
     def _placed(self, batch: Sequence[_PendingChange]) -> Iterator[Recorded]:
-        """Assign unused revisions to deletions without one, and yield all changes in order.
+        """Yield all changes in order; a deletion without a known revision gets an unused revision.
 
-        There are always enough unused revisions, because each deletion had a revision that no recorded change has.
+        There are always enough unused revisions: the revisions at which the cluster deleted these objects belong to no
+        recorded change.
         """
         taken = {each.revision for each in batch if each.sure}
         placed: list[tuple[Revision, Recorded]] = []

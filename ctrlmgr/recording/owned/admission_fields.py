@@ -1,8 +1,8 @@
-"""Copies the fields that admission added to recorded pods to our pods, because a replay runs no admission.
+"""Copies fields that admission set in recorded pods to the replay's pods, because a replay runs no admission.
 
 Admission sets the ServiceAccount of a new pod, and adds a volume with its token under a random name. The controller
-that creates the pod writes neither of these fields, so our pods get the fields of the recorded pods. Source:
-Kubernetes' `plugin/pkg/admission/serviceaccount`.
+that creates the pod writes neither of these fields. Therefore the pods that ctrlmgr's controllers create get these
+fields from the recorded pods. Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ACCOUNT: Final = ("serviceAccountName", "serviceAccount", "imagePullSecrets")
 
 
 def with_account(ours: Object, recorded: Object) -> Object:
-    """Return our pod with the ServiceAccount and the token volume of the recorded pod."""
+    """Return the replay's pod with the ServiceAccount and the token volume of the recorded pod."""
     fields, given = ours.to_dict(), recorded.to_dict().get("spec") or {}
     spec = fields.get("spec") or {}
     account = {name: given[name] for name in _ACCOUNT if name in given and not spec.get(name)}

@@ -1,11 +1,11 @@
-"""Applies a change that a recorded client made to our object; all functions are pure.
+"""Applies a recorded client's change to the same object in the replay's log; all functions are pure.
 
-Both sides of a replay have the same object, but possibly in different states, because our controllers may have written
-other changes than the recorded controllers. Therefore the input is only the difference that the client's write made.
+The recording and the replay's log may contain an object in different states, because ctrlmgr's controllers may have
+written other changes than the recorded controllers. Therefore only the difference that the client's write made is
+applied to the object in the replay's log.
 
-Guarantees: if our object equalled the recorded object before the client's change, both are equal afterwards. Lists
-whose items have an identity (conditions, containers, owners, finalizers) are changed item by item, other lists as a
-whole.
+Guarantees: if both objects were equal before the client's change, they are equal afterwards. Lists whose items have an
+identity (conditions, containers, owners, finalizers) are changed item by item; other lists are replaced.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 _ABSENT: Final = object()
 _IDENTITIES: Final = ("type", "uid", "name")
-"""The fields that can identify the items of a list; the first one that all items have is used."""
+"""The fields that can identify the items of a list. The first of these fields that all items have is used."""
 
 _OWN: Final = ("resourceVersion", "generation")
-"""Metadata fields that count writes, which both sides of the replay count separately."""
+"""Metadata fields that count writes. The recorded cluster and the replay's log count their writes separately."""
 
 
 def carried_over(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our object `ours` with the changes from `old` to `new`.
+    """Return the replay's object `ours` with the changes from the recorded state `old` to `new`.
 
     The generation of our object increases as much as that of the recorded object.
     """

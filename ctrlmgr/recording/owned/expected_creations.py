@@ -1,10 +1,10 @@
-"""Gives the objects that our controllers create the names and uids of the corresponding recorded objects.
+"""Gives each object that ctrlmgr's controllers create the name and uid of its recorded counterpart.
 
 Recorded names are necessary because pods have random names and uids, to which recorded writes of kubelets and clients
-refer. Therefore each object that our controllers create gets the name, uid and creation time of its recorded
-counterpart. (The creation time also determines which pods are deleted first.) Guarantees: a counterpart has the same
-controller and labels, and requires the same node. Each recorded object is the counterpart of only one of our objects.
-If our object has no counterpart, it keeps its own name, and the comparison reports it.
+refer. The object also gets the creation time of its counterpart, because the creation time determines which pods are
+deleted first. Guarantees: a counterpart has the same controller and labels, and requires the same node. Each recorded
+object is the counterpart of at most one created object. A created object without a counterpart keeps its own name, and
+the comparison reports this object.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Made(msgspec.Struct):
 
 
 class ExpectedCreations:
-    """The recorded creations that our controllers have not made yet."""
+    """The recorded creations that ctrlmgr's controllers have not repeated yet."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -54,7 +54,7 @@ class ExpectedCreations:
         self._expected.setdefault((obj.resource, obj.namespace), {})[obj.uid] = obj
 
     def forget(self, obj: Object) -> None:
-        """Remove a deleted object, whose name must not be used any more."""
+        """Remove a deleted object, whose name no created object may get any more."""
         self._expected.get((obj.resource, obj.namespace), {}).pop(obj.uid, None)
 
     def named(self, proposal: Proposal) -> Proposal:
@@ -87,7 +87,7 @@ def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
 
 
 def _labels(obj: Object) -> dict[str, str]:
-    """Return the labels without those that contain a controller's uid, which may be the object's own uid."""
+    """Return the labels, except labels that contain a controller's uid."""
     return {name: value for name, value in obj.labels.items() if not name.endswith("controller-uid")}
 
 

@@ -1,8 +1,8 @@
 """Defines the interface of owned kinds in a replay, and the comparison of owned kinds at checkpoints.
 
-A kind is *owned* in a replay if one of our controllers writes its objects. The writes of the same controller in the
-real cluster are expected: they are not appended to our log, and every checkpoint compares their result with the result
-of our controllers. Writes of other clients to owned kinds are inputs.
+A kind is *owned* in a replay if one of ctrlmgr's controllers writes its objects. The writes of the same controller in
+the recorded cluster are expected: they are not appended to the replay's log. Instead, every checkpoint compares their
+result with the result of ctrlmgr's controller. Writes of other clients to owned kinds are inputs.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class KindOwnership(Protocol):
     is_shared: bool
     """Whether both clients and several controllers write objects of this kind.
 
-    If so, the kind is processed after all other owned kinds, and is not notified of changes of other kinds.
+    If so, the replay calls the other owned kinds first, and does not notify this kind of changes of other kinds.
     """
 
     expects_others: bool
     """Whether changes of other kinds may be writes of the kind's controllers, so that `expects` must be called."""
 
     def observe(self, change: Change) -> None:
-        """Process a change of any kind before it is appended, because our controllers may have to act first."""
+        """Process a change of any kind before it is appended, so that our controllers can act before the change."""
 
     def expects(self, change: Change) -> bool:
-        """Return whether a change of a kind that is not owned is expected from our controllers, and is not an input."""
+        """Return whether a change of a kind that is not owned is an expected write, and therefore not an input."""
 
     def take(self, change: Change) -> bool:
         """Process a change of this kind; return False for an input, which the caller must append."""
@@ -47,7 +47,7 @@ class KindOwnership(Protocol):
         """
 
     def prepare(self) -> None:
-        """Prepare for a checkpoint, before our controllers finish their work for the checkpoint."""
+        """Prepare for a checkpoint; the controllers finish their work for the checkpoint after this call."""
 
     @property
     def subjects(self) -> Collection[Key]:
@@ -55,16 +55,16 @@ class KindOwnership(Protocol):
 
     @property
     def changed(self) -> Iterable[Key]:
-        """The subjects that have changed on either side since the last checkpoint."""
+        """The subjects that have changed, in the recording or in the replay's log, since the last checkpoint."""
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
         """Return the recorded state and our state of a subject as JSON values, None for a missing state."""
 
     def passed(self, revision: Revision) -> None:
-        """Record that the recorded controllers had finished their work at `revision`, with all subjects compared."""
+        """Record that the recorded controllers had finished at `revision`, and that all subjects were compared."""
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """From now on, report each write of both sides to `tracker`.
+        """From now on, report each recorded write and each write of ctrlmgr's controllers to `tracker`.
 
         Return the controllers that can act at any time.
         """
@@ -73,7 +73,7 @@ class KindOwnership(Protocol):
         """Let these controllers act on a subject, if it is triggered."""
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return how often comparisons were not possible so far, by subject."""
+        """Return the number of comparisons that were not possible so far, by subject."""
 
 
 def divergence_at(checkpoint: Checkpoint, owned: KindOwnership, subject: Key) -> Divergence | None:

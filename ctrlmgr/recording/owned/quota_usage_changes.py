@@ -1,11 +1,11 @@
 """Finds the creation that increased a ResourceQuota's usage in a recording without authors.
 
-When an object is created, admission increases a ResourceQuota's `status.used`: in Kubernetes just before the creation,
-in ctrlmgr in the same append. Neither the creation nor the write of the quota names the creator. Therefore an increase
-of usage is attributed to the creation of a counted object in the same namespace that is recorded closest to the
-increase. When our controllers create objects, our own admission increases the usage. A replay does not run admission
-for input objects, so the increases that input objects cause are also inputs. Decreases and new limits are inputs,
-because the quota controller writes them.
+When an object is created, admission increases a ResourceQuota's `status.used`. Kubernetes does so just before the
+creation, and ctrlmgr in the same append. Neither the creation nor the write of the quota names the creator. Therefore
+an increase of usage is attributed to the creation of a counted object in the same namespace that is recorded closest to
+the increase. When ctrlmgr's controllers create objects, ctrlmgr's admission increases the usage. A replay does not run
+admission for input objects, so the increases that input objects cause are also inputs. Decreases and new limits are
+inputs, because the quota controller writes them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Usage:
         self._created.setdefault((obj.namespace, obj.resource), []).append(_Created(obj.revision, is_theirs))
 
     def is_of_theirs(self, old: Object, new: Object) -> bool:
-        """Return whether a ResourceQuota changed because the counterpart of a replayed controller created an object."""
+        """Return whether a ResourceQuota changed because a counterpart of our controllers created an object."""
         counted = {_counted(name) for name in _risen(old.to_dict(), new.to_dict())}
         near = [each for resource in counted for each in self._around(new, resource)]
         closest = min(near, key=lambda each: (abs(each.revision - new.revision), -each.revision), default=None)
@@ -68,7 +68,7 @@ def _counted(name: str) -> Resource:
 def _risen(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the resource names whose usage has increased.
 
-    Empty if any usage has decreased or another field has changed.
+    The result is empty if any usage has decreased or another field has changed.
     """
     before, after = old.get("status") or {}, new.get("status") or {}
     used, uses = before.get("used") or {}, after.get("used") or {}

@@ -1,20 +1,19 @@
 """Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-When does our controller act? Our controller could act after every input, but its result matters only at a checkpoint,
-and when later results depend on it. Therefore our controller acts on a triggered object
+"Our" controller is the controller of ctrlmgr, in contrast to the recorded controller. It could act after every input,
+but its result matters only at checkpoints, and when later results depend on it. Therefore our controller acts on a
+triggered object
 
 1. before an input changes that object, because the client edited the controller's last result, and the edit stays until
-   a later trigger;
-2. when the recorded controller created or deleted the object, because a deletion also removes clients' edits;
-3. before its parent (the Service) changes or is deleted, if the recorded controller has written the object since our
-   controller acted. The reason for this is that a Service that loses its selector keeps its last Endpoints. If the
-   recorded controller has not written the object, it had not acted on the triggers, so our controller must not act on
-   them either;
-4. at a checkpoint, after virtual time has passed until no retry or delay is left.
+a later trigger; 2. when the recorded controller created or deleted the object, because a deletion also removes clients'
+edits; 3. before its parent (the Service) changes or is deleted, if the recorded controller has written the object since
+our controller acted. This is necessary because a Service that loses its selector keeps its last Endpoints. If the
+recorded controller has not written the object, it had not acted on the triggers, so our controller must not act on
+them; 4. at a checkpoint, when so much virtual time has passed that no retry or delay is pending.
 
-One hint is taken from the writes of the recorded controller. If the recorded controller overwrote a client's edit that
-is in our log, the two writes were concurrent: the recorded controller was triggered before the edit and acted after it,
-while our controller acted before the edit (1). In this situation, our controller acts on the object without a trigger.
+In one case, our controller acts without a trigger. If the recorded controller overwrote a client's edit that is in our
+log, the two writes were concurrent: the recorded controller was triggered before the edit and acted after the edit, but
+our controller acted before the edit (rule 1). Therefore our controller acts on the object again.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class OwnedEndpoints:
         self._lister = informer.lister
         self._changed: set[Key] = set()  # keys that have changed in our log since the last checkpoint
         self._edits: dict[Key, bytes] = {}  # the last edit of each object by a client, until the next write
-        # the objects that the recorded controller has written since our controller acted on them
+        # The objects that the recorded controller has written since our controller last acted on them.
         self._behind: set[Key] = set()
         self._tracker: WriteTracker | None = None
         informer.add_handler(self._on_change)
@@ -94,7 +93,8 @@ class OwnedEndpoints:
         return recorded and comparable(recorded), ours and comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a Service changes, if the recorded controller had acted."""
+        """Before a Service changes, let our controller act if the recorded controller has written its objects.
+        """
         self._expectation.observe(change)
         if change.object.resource == self._ownership.parent and change.object.key in self._behind:
             self._act(change.object.key)
@@ -154,7 +154,7 @@ class OwnedEndpoints:
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
 
     def _follow_suit(self, change: Change) -> None:
-        """Let our controller act when the recorded one did, at once if the module's docstring requires that."""
+        """Let our controller act because the recorded controller acted; see the rules in the module's docstring."""
         key = change.object.key
         edit = self._edits.pop(key, None)
         if change.type is EventType.MODIFIED and edit is None:

@@ -1,11 +1,11 @@
 """Namespaces in a replay: compares the deletion of namespaces, and the remaining content of terminating namespaces.
 
 Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The writes of the namespace
-controller are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From
-five seconds after the deletion request on, deletions of the namespace's content, and of the addresses that its Services
-own, are also expected. Earlier deletions are attributed to clients, because the recorded namespace controller waits for
-five seconds. Deletions of objects that were already terminating are always attributed to clients, which removed
-finalizers or acted as the kubelet.
+controller are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. The
+recorded namespace controller waits for five seconds after the deletion request. After that, deletions of the
+namespace's content, and of the addresses that its Services own, are also expected. Earlier deletions are attributed to
+clients. Deletions of objects that were already terminating are always attributed to clients, because a client removed
+their finalizers or acted as the kubelet.
 
 The whole namespace is compared, except for the timestamps of its conditions. For a terminating namespace, the set of
 remaining objects is also compared: objects of the recorded kinds except EndpointSlices, whose names are random.
@@ -47,7 +47,8 @@ _HELD = re.compile(r"(\S+) in (\d+) resource instances")
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
 _UNJUDGED = "what is left in it is of kinds that the recording does not show"
 _ATTEMPTS = 5
-"""The maximum number of runs of our controller to finish the deletion of a namespace that the recording creates again.
+"""The maximum number of times that our controller runs to finish the deletion of a namespace, if the recording creates
+the namespace again.
 """
 
 
@@ -82,7 +83,7 @@ class OwnedNamespaces:
         self.held: dict[str, Sequence[Object]] = {}
         """For each namespace name, the first objects that stand in for objects missing from the recording."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
-        """The first stand-ins of each namespace, if an earlier replay of the recording has found them."""
+        """The first stand-ins of each namespace that an earlier replay of this recording needed."""
         self._is_prompt = False  # whether our controller acts when the recorded controller did, and not only at the end
         self._changed: set[Key] = set()
 
@@ -160,7 +161,7 @@ class OwnedNamespaces:
         return since is not None and change.recorded_at - since >= Options.namespace_deletion_grace * 1_000_000
 
     def _act_at_once(self, name: str) -> None:
-        """Let our controller act on a namespace when the recorded controller did."""
+        """Let our controller act on a namespace at the time when the recorded controller acted."""
         if self._is_prompt:
             self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
 
@@ -211,7 +212,7 @@ class OwnedNamespaces:
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """From now on, let our controller act when the recorded controller did.
+        """From now on, let our controller act when the recorded controller acted.
 
         Single writes to namespaces are not reported (see `_left_in`).
         """
@@ -236,7 +237,7 @@ class OwnedNamespaces:
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
 
     def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
-        """Run our controller on a namespace repeatedly until its deletion is complete, as in the recording."""
+        """Run our controller on a namespace repeatedly until the deletion of the namespace is complete."""
         self._stage.follow()
         for _ in range(_ATTEMPTS):
             if is_done(self._ours.get(key)):
@@ -245,7 +246,7 @@ class OwnedNamespaces:
             self._stage.follow()
 
     def _edit(self, obj: Object) -> None:
-        """Append a client's change of a namespace, with the fields that our controller has written."""
+        """Append a client's change of a namespace, but keep the fields that our controller has written."""
         self._stage.follow()
         ours = self._ours.get(obj.key)
         if ours is None:

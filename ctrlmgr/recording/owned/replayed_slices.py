@@ -4,16 +4,16 @@ The names of slices are random, and the packing depends on the changes that a co
 for each Service, managing controller, address type and set of ports, the set of endpoints is compared. If a recording
 has no slices, nothing is compared.
 
-Slices of the recorded controllers (by their label) are expected and never inputs; these controllers revert other
-clients' changes at once, so such changes have no effect at a checkpoint. EndpointSlices of other controllers and
-clients are inputs.
+EndpointSlices whose label names a recorded controller are expected and never inputs. These controllers revert other
+clients' changes at once, so such changes have no effect at a checkpoint. All other EndpointSlices are inputs.
 
-Our controller acts on EndpointSlices at checkpoints. Our controller also acts before a Service changes if the recorded
-controller has written the Service's slices since, because a Service that loses its selector keeps its last slices.
+Our controller acts on EndpointSlices at checkpoints. It also acts before a Service changes, if the recorded controller
+has written the Service's slices since our controller last acted. This is necessary because a Service that loses its
+selector keeps its last slices.
 
-EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. If it contains none, the
-nodes that recorded slices name are created, each in the first recorded zone. The comparison can then not verify the
-existence and zone of a node, but only that all endpoints agree on them.
+EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. In that case, the replay
+creates the nodes that recorded slices name, each in the first zone that is recorded for it. The comparison then only
+verifies that all endpoints on a node have the same zone.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OwnedSlices:
         self._shown = False  # whether the recording has any slices
         self._nodes: set[str] | None = set()  # the nodes that recorded slices name; None if Nodes are recorded
         self._changed: set[Key] = set()
-        # Services whose recorded slices were written since our controllers acted on them
+        # Services whose slices the recorded controller has written since our controllers last acted on them.
         self._behind: set[Key] = set()
         self._tracker: WriteTracker | None = None
         informer.add_index(_BY_SERVICE, self._services_of)
@@ -125,9 +125,9 @@ class OwnedSlices:
         return said(self._recorded.of(subject)), said(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a Service changes, if the recorded controller had acted.
+        """Before a Service changes, let our controller act if the recorded controller has written its objects.
 
-        While reading the state, the method also detects whether the recording contains Nodes.
+        The method also notes whether the recording contains Nodes.
         """
         obj = change.object
         if obj.resource == NODES:

@@ -6,13 +6,13 @@ has also written the object, only the client's changes are applied (`client_chan
 uids of their recorded counterparts (`expected_creations`).
 
 A recording of ctrlmgr's log contains the author of each change. In a recording of a watch, the author is read from
-`managedFields`, which do not show the author of a deletion. A recorded deletion is attributed to the controllers if our
-controllers, which act first, make the same deletion.
+`managedFields`, which do not show the author of a deletion. A recorded deletion is attributed to the recorded
+controllers if our controllers, which act before it, make the same deletion.
 
-Our controllers act in every pause of the recording, at the time of the pause, because the recorded controllers had
-finished their work then. Our controllers also act at checkpoints, and before an input if the recorded controllers have
-written since our controllers last acted. Except briefly at checkpoints, virtual time is never ahead of the recording,
-so clock-based actions (deadlines, schedules) happen at the recorded times.
+Our controllers act at each pause of the recording, because the recorded controllers had finished their work at that
+time. Our controllers also act at checkpoints, and before an input if the recorded controllers have written since our
+controllers last acted. Except for short periods at checkpoints, virtual time is never ahead of the recording. Therefore
+actions that depend on the time (deadlines, schedules) happen at the recorded times.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Random suffixes matter because messages contain the names of refused pods, which
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ITEMS_BY = ("type", "uid", "name")
 _VERSION = "resourceVersion"
-"""The field of references with a resourceVersion, which each side of the replay counts separately."""
+"""The field `resourceVersion` of references, whose value differs between the recording and the replay's log."""
 
 
 class SharedKinds:
@@ -101,7 +101,7 @@ class SharedKinds:
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
         self._foreseen: set[str] = set()  # uids of workloads
-        # a heap of reconciles whose writes follow later in the recording
+        # A heap of recorded reconciles whose writes are later in the recording.
         self._decisions: list[tuple[int, Revision]] = []
         self._is_behind = False  # whether the recorded controllers have written since our controllers acted
         stage.in_time = names
@@ -113,7 +113,7 @@ class SharedKinds:
         return None if kind is None else kind.recorded(namespace)
 
     def foresee(self, change: Change, *, is_past: bool) -> None:
-        """Process a later change in advance, because our controllers may create objects earlier than recorded.
+        """Process a change that is read ahead, because our controllers may create objects before the recorded time.
 
         Changes of the past are ignored, because our controllers do not create these objects.
         """
@@ -147,7 +147,7 @@ class SharedKinds:
             self.act((pause - _PAUSE) / _SECOND)
 
     def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
-        """Return whether a recorded reconcile did not read a change, because it began earlier or its cache was late."""
+        """Return whether a recorded reconcile missed a change: it began before the change, or its cache was late."""
         began, seen = decision
         return began <= moment + (_LAG if seen and revision > seen else 0)
 
@@ -224,7 +224,7 @@ class SharedKinds:
         return owner is not None and owner.uid not in self._foreseen
 
     def _is_orphaned(self, old: Object, new: Object) -> bool:
-        """Return whether an object has lost a deleted or terminating owner; such a write is the garbage collector's."""
+        """Return whether a write removed a deleted or terminating owner, which only the garbage collector does."""
         kept = {each.uid for each in new.metadata.owner_references or ()}
         lost = {each.uid for each in old.metadata.owner_references or ()} - kept
         if not lost:
@@ -233,7 +233,7 @@ class SharedKinds:
         return not any(uid in lost for uids in staying for uid in uids)
 
     def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
-        """Return whether our controllers have made a recorded deletion too."""
+        """Return whether our controllers have made a recorded deletion, too."""
         key = change.object.key
         if key not in kind.written:
             return False

@@ -80,7 +80,7 @@ class Playback:
         self._reported_at = 0.0  # the time of the last report (monotonic seconds)
 
     def on_end(self, ended: Callable[[], None]) -> None:
-        """Register `ended`, which is called once, a moment after the last event."""
+        """Register a function that is called once, shortly after the last event."""
         self._ended = ended
 
     def on_rewind(self, rewound: Callable[[PlayedLog], None]) -> None:
@@ -88,7 +88,7 @@ class Playback:
         self._rewound = rewound
 
     def on_move(self, tell: Callable[[State], None]) -> None:
-        """Register `tell`, which is called periodically with the state, on the playing thread."""
+        """Register a function that the playing thread calls periodically with the state."""
         self._tell = tell
 
     def run(self, stop: threading.Event) -> None:
@@ -153,7 +153,7 @@ class Playback:
 
     @contextmanager
     def _commanded(self) -> Iterator[float]:
-        """Lock the player during a command, yield the time, and afterwards show the new position in the log."""
+        """Lock the player during a command, yield the time, and extend the log to the new position afterwards."""
         with self._changed:
             self._follow()
             yield self._clock.monotonic()

@@ -1,9 +1,9 @@
-"""An event log over a recording, which grows as it is played.
+"""An event log that contains the events of a recording which were played so far.
 
 Guarantees:
-- At any time of the recording, this log equals the log that the recorded cluster had: the same events, revisions and
-  times. The log begins with the initial objects; reads of earlier revisions raise `Expired`.
-- Revisions that were not recorded are missing; `imports` reports the gaps.
+- At any time of the recording, this log has the same events, revisions and times as the log of the recorded cluster.
+  The log begins with the initial objects; reads of earlier revisions raise `Expired`.
+- The log has gaps at revisions that were not recorded; `imports` reports this.
 - A log only grows, and never loses events. A seek backwards creates another log of the same recording, so a cache or a
   watch of a log never has to remove events.
 - `Writes` responds to appends, which are never added to the log.

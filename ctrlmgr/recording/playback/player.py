@@ -30,8 +30,8 @@ class Player:
         """The number of events that have happened, according to the recording's time."""
         self.paused = paused
         self.speed = _checked(speed)
-        # Positions in microseconds of playing at speed 1: `_from` is the position at `_since`, and `_at` at the last
-        # call.
+        # Positions are in microseconds of playing at speed 1. `_from` is the position at the time `_since`, and `_at`
+        # is the position at the last call.
         self._from = self._at = 0
         self._since = now
 
@@ -55,7 +55,7 @@ class Player:
         return min(time + self._at - self.timetable.due[last], self.timetable.times[self.position])
 
     def advance(self, now: float) -> int:
-        """Process all events that are due, and return the number of events that have happened."""
+        """Return the number of events that have happened, including all events that are due now."""
         if not self.paused and not self.has_ended:
             passed = round(max(now - self._since, 0.0) * self.speed * SECOND)
             self._at = min(self._from + passed, self.timetable.due[-1])

@@ -4,8 +4,9 @@
 them. Therefore a controller runs unchanged, and the list contains the writes that the controller would have made.
 
 `PretendedWrites` refuses invalid writes as usual (a conflict, the creation of an existing object), and does not list
-them. A response has the revision of the existing object or, for a new object, the newest revision, so that clients
-which continue from it read the actual state. The list keeps only the newest `KEPT` writes.
+them. A response has the revision of the existing object or, for a new object, the newest revision. Therefore a client
+that starts a watch at this revision gets all later changes of the recording. The list keeps only the newest `KEPT`
+writes.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ VERBS = {EventType.ADDED: "create", EventType.MODIFIED: "change", EventType.DELE
 
 
 class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
-    """One pretended write, with the object as it would be after the write.
+    """One pretended write, with the object in the state that the write would have created.
 
-    For a deletion, with the object's last state.
+    For a deletion, `object` is the object's last state.
     """
 
     number: int

@@ -12,7 +12,7 @@ START, END = "start", "end"
 
 
 def seek(player: Player, text: str, now: float) -> None:
-    """Seek to `start`, `end`, a revision, a time (RFC 3339), or a duration forward (`+30s`) or back (`-1m30s`).
+    """Seek to `start`, `end`, a revision or a time (RFC 3339), or by a duration (`+30s`, `-1m30s`).
 
     Raises `BadRequest` for another text, and for a revision outside the recording; a time outside the recording means
     its beginning or end.

@@ -1,6 +1,6 @@
 """Determines when each event of a recording happened, and when the event is played.
 
-Guarantees: times never decrease; events keep the recording's order; gaps are at most as long as requested.
+Guarantees: events keep the recording's order, times never decrease, and a gap is played in at most the requested time.
 
 The time of an event is the first of the following that exists:
 - the `recordedAt` of the event's line;
@@ -83,8 +83,8 @@ _decode_times = msgspec.json.Decoder(_Timed).decode
 def opening_of(changes: Sequence[Change]) -> int:
     """Return the number of initial objects with which the changes begin, which is at least one.
 
-    Initial objects are those that are ADDED before any other change. If lines have times, only objects that were
-    created before the first line was recorded count; all other objects were added during the recording.
+    An initial object is ADDED before the first change of another type. If lines have times, an object that was created
+    after the first line was recorded is not an initial object, because it was added during the recording.
     """
     began = changes[0].recorded_at
     count = sum(1 for _ in takewhile(lambda change: is_opening(change, began), changes))
@@ -92,7 +92,7 @@ def opening_of(changes: Sequence[Change]) -> int:
 
 
 def is_opening(change: Change, began: int) -> bool:
-    """Return whether a change is an initial object, provided that all changes before it are (see `opening_of`).
+    """Return whether a change is an initial object (see `opening_of`); all changes before it must be initial objects.
 
     `began` is the time at which the first line was recorded.
     """
