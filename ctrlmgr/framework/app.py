@@ -1,4 +1,4 @@
-"""An app consists of controllers and kinds that belong together, under one name.
+"""An app is a named group of controllers and kinds that belong together.
 
 Guarantees: an app is only a declaration, which runs nothing. An invalid declaration immediately raises a TypeError with
 the reason.
@@ -45,8 +45,8 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 class Watch:
     """An additional watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
-    The function `to` is called with the previous and the new state of the changed object, and returns names, keys or
-    objects. The function `to` must not wait for anything.
+    The function `to` is called twice, with the previous and with the new state of the changed object. It returns names,
+    keys or objects, and must not wait for anything.
     """
 
     kind: type[Kind] | str
@@ -54,7 +54,7 @@ class Watch:
 
     @property
     def declaration(self) -> Declaration:
-        """Return the kind whose objects are watched."""
+        """Return the declaration of the watched kind."""
         return declaration_of(self.kind)
 
 
@@ -86,7 +86,7 @@ class AppController(Generic[K]):
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
         """Return a decorator for the function that is called when an object is deleted.
 
-        The deleted object exists until the function returns None. `name` is the finalizer, such as
+        The deleted object continues to exist until the function returns None. `name` is the finalizer, such as
         `example.com/bucket`. The finalizer is added to every object before the object's first reconcile.
         """
         if not isinstance(name, str):
@@ -131,7 +131,7 @@ class App:
     """A named group of controllers and kinds."""
 
     def __init__(self, name: str, *, kinds: Sequence[type[Kind]] = ()) -> None:
-        """Create an app without controllers; `kinds` are additional kinds, which no controller of this app uses."""
+        """Create an app without controllers; `kinds` contains further kinds of the app, which no controller uses."""
         if not _NAME.fullmatch(name):
             raise TypeError(f"{name!r} is not a valid name of an app; write a name such as `shop`")
         self.name = name
@@ -192,13 +192,14 @@ class App:
     ) -> Callable[[Reconcile[Any]], AppController[Any]]:
         """Return a decorator that makes a function a controller of `kind`, which is a class or a name such as `v1/Pod`.
 
-        The function is called for an object when the object changes, or when an object of a kind in `owns` that the
-        object owns changes. The function is also called when a watch in `watches` returns the object, after the seconds
-        in its `Result` or in `resync`, and after it raised an error. `reads` are kinds that the controller reads but
-        neither watches nor writes. At most `workers` objects are reconciled at a time, each by one worker. After 1 +
-        `max_retries` consecutive failures, an object is reconciled again only when it changes. `name` is the
-        controller's name; by default it is the function's name. An async function runs on the event loop that all async
-        functions of the process share; a worker waits until it has returned.
+        The function is called for an object when the object changes, or when an object that it owns changes, if the
+        kind of the owned object is in `owns`. The function is also called when a watch in `watches` returns the object,
+        after the seconds in the function's `Result` or in `resync`, and after the function raised an error. `reads`
+        contains kinds that the controller reads but neither watches nor writes. At most `workers` objects are
+        reconciled at a time, each by one worker. After 1 + `max_retries` consecutive failures, an object is reconciled
+        again only when it changes. `name` is the controller's name; by default it is the function's name. An async
+        function runs on the event loop that all async functions of the process share; a worker waits until it has
+        returned.
         """
         declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
         check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)

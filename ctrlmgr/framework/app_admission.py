@@ -1,8 +1,8 @@
 """Admission functions of apps change or refuse objects before they are stored.
 
 Guarantees: an admission function is called with a copy of the object. The function's changes of the copy are applied to
-the object; fields that the class does not declare stay unchanged. If an admission function raises an exception other
-than a refusal, the write fails with a 500 that contains the exception, so that a broken plugin allows no write. An
+the object, and fields that the class does not declare stay unchanged. If the function raises an exception other than
+`Refused`, the write fails with a 500 that contains the exception. Therefore a broken function allows no write. An
 admission function may read the state on which the write is decided (`Write.cache`). An admission function must not
 wait, because other writes are blocked while it runs.
 """
@@ -35,7 +35,7 @@ _KNOWN = frozenset(Metadata.__struct_encode_fields__)
 
 
 class Refused(Exception):
-    """Raised by an admission function to refuse a write: the response is a 403 with this message."""
+    """An admission function raises this error to refuse a write; the response is a 403 with the error's message."""
 
 
 class Write(NamedTuple):
@@ -73,12 +73,14 @@ class AppAdmission:
     operations: tuple[Verb, ...]
     subresource: str = ""
     validates: bool = False
-    """Whether the admission function only validates. A validating function is called with the object as it will be
-    stored.
+    """Whether the admission function only validates.
+
+    A validating function gets the object in the form that will be stored.
     """
     on: tuple[str, ...] = ()
-    """Fields such as `spec.replicas`; an update must change at least one of these fields for the function to be called.
-    Empty: every update.
+    """Fields such as `spec.replicas`.
+
+    The function is called only for updates that change one of these fields; if empty, for all updates.
     """
 
     def __call__(self, obj: Any, write: Write) -> None:
@@ -101,7 +103,7 @@ class _FunctionPlugin(Plugin):
     """An admission plugin that calls one admission function of an app, and has the function's name."""
 
     def __init__(self, declared: AppAdmission) -> None:
-        """Call `declared`."""
+        """Create a plugin that calls the function of `declared`."""
         self._declared = declared
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -154,9 +156,9 @@ def decide(
 ) -> Unstructured | None:
     """Call an admission function for a write of `new` over `old`, and return the object to store.
 
-    If the function does not change the object, `new` itself is returned. The previous object is not set in `write` yet.
-    Raises the errors of the function, and `msgspec.ValidationError` for an object that does not match the declared
-    class.
+    If the function does not change the object, `new` itself is returned. `write` does not contain the previous object;
+    this function adds it. Raises the errors of the function, and `msgspec.ValidationError` for an object that does not
+    match the declared class.
     """
     if _passes(declared, new, old, write):
         return new
@@ -196,7 +198,7 @@ def _passes(declared: AppAdmission, new: Unstructured | None, old: Unstructured 
 
 
 def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
-    """Return an object's fields as an instance of the declared class; the caller may change the instance."""
+    """Decode an object as a new instance of the declared class, which the caller may change."""
     cls = declared.declaration.cls
     if cls is not None:
         return msgspec.convert(fields, cls)

@@ -1,6 +1,7 @@
 """Finds apps by name: `module:attribute`, a file such as `website.py`, or a name in an installed package.
 
-Guarantees: any problem with an app raises one `SettingsError`, whose one line contains the reason and the location.
+Guarantees: if an app cannot be loaded, one `SettingsError` is raised. Its message has one line with the reason and the
+location.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
 
 
 def load_app(name: str, *, origin: str = "--app") -> App:
-    """Return the app with this name; its module may also be in the working directory. Raises `SettingsError`."""
+    """Return the app with this name; its module may also be in the working directory.
+
+    Raises `SettingsError` if the app cannot be loaded.
+    """
     place = name if ":" in name or _is_file(name) else _installed(name, origin)
     loaded = load(place, origin=origin)
     if not isinstance(loaded, App):
@@ -49,7 +53,7 @@ def load_app(name: str, *, origin: str = "--app") -> App:
 def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
     """Return apps for the classes of kinds and the apps at these places.
 
-    Raises `SettingsError` if a place contains neither.
+    Each place names a class of a kind or an app. Raises `SettingsError` if a place names neither.
     """
     found = []
     for place in places:

@@ -1,7 +1,7 @@
-"""Computes the permissions that an app needs: those that its controllers declare, and those that its tests have used.
+"""Computes the permissions of an app: permissions that its controllers declare, and that its tests used.
 
-Guarantees: permissions are as narrow as RBAC allows, and their order is always the same. The permissions for deletions,
-and for writes of kinds that no controller names in `owns=`, are known only if tests make such requests.
+Guarantees: permissions are as narrow as RBAC allows, and their order is always the same. Permissions to delete objects,
+and to write kinds that no controller names in `owns=`, are included only if a test of the app made such requests.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
 def webhook_rules(app: App, within: str = "") -> list[dict[str, Any]]:
     """Return the RBAC rules for registering an app's admission functions as webhooks.
 
-    Empty if the app has no such functions. `within` is the only namespace that the app follows; an empty namespace
-    means all namespaces.
+    The result is empty if the app has no such functions. `within` is the only namespace that the app follows; an empty
+    namespace means all namespaces.
     """
     if not app.admissions:
         return []
@@ -100,7 +100,7 @@ def manifests(
     within: str = "",
     webhooks: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return a ServiceAccount, and roles with these permissions and those for its Lease in `namespace`.
+    """Return a ServiceAccount in `namespace`, and roles with these permissions and with those for the app's Lease.
 
     The permissions apply only in the namespace `within`; an empty namespace means all namespaces. `webhooks` are the
     RBAC rules that `webhook_rules` returns.
@@ -158,7 +158,7 @@ def service(name: str, namespace: str) -> dict[str, Any]:
 
 
 def deployed(name: str, namespace: str, image: str, place: str, app: App) -> list[dict[str, Any]]:
-    """Return the Deployment of an app, and the Service of its webhooks if it has any.
+    """Return the Deployment of an app and, if the app has admission functions, the Service of its webhooks.
 
     `place` is the argument with which `ctrlmgr run` finds the app.
     """
@@ -195,7 +195,7 @@ def deployment(name: str, namespace: str, image: str, app: str, *, webhooks: boo
     if webhooks:
         arguments.append(f"--webhook-service={namespace}/{name}")
         container["ports"].append({"name": "webhooks", "containerPort": SERVICE_PORT})
-        # The program reads the certificate from files, and the root file system is read-only.
+        # Python loads a TLS certificate only from files, and the root file system of the container is read-only.
         container["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
         pod["volumes"] = [{"name": "tmp", "emptyDir": {"medium": "Memory"}}]
     spec = {

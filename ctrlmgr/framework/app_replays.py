@@ -1,4 +1,4 @@
-"""In replays of a recording, the controllers of apps run, and their writes are compared with the recorded writes.
+"""Runs the controllers of apps in replays of a recording, to compare their writes with the recorded writes.
 
 Guarantees: the writes that an app's controller made to its kind and to the kinds that it owns are not replayed as
 inputs. At every checkpoint, the recorded writes are compared with the writes that the app's code makes for the same

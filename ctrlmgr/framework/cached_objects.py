@@ -42,7 +42,7 @@ def read(declaration: Declaration, obj: Object) -> Any:
 
 
 class Cache:
-    """The caches of the kinds that a controller declares (its own, `owns`, `watches`, `reads`); thread-safe.
+    """The caches of the kinds that a controller declares: its own kind, `owns`, `watches` and `reads`; thread-safe.
 
     A cache may be slightly outdated, so it may not contain the latest write yet.
     """
@@ -96,7 +96,7 @@ class Cache:
 
 
 class ViewCache(Cache):
-    """The state of the log at one revision, in the form of a cache of all kinds."""
+    """A cache of all kinds that reads the state of the log at one revision."""
 
     def __init__(self, view: View, who: str) -> None:
         """Create a reader of `view`; error messages contain the name `who`."""

@@ -56,7 +56,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def owner_reference(owner: Object, declaration: Declaration) -> Fields:
-    """Return an owner reference that names an object as the controller (`metav1.NewControllerRef`)."""
+    """Return an owner reference to an object that is the controller of another object (`metav1.NewControllerRef`)."""
     return {
         "apiVersion": declaration.api_version,
         "kind": declaration.kind,
@@ -70,7 +70,7 @@ def owner_reference(owner: Object, declaration: Declaration) -> Fields:
 def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
     """Return a manifest with an owner reference; raises ValueError if Kubernetes forbids this owner.
 
-    The owner, if it is namespaced, must be in the namespace of the manifest (`controllerutil.SetControllerReference`).
+    A namespaced owner must be in the namespace of the manifest (`controllerutil.SetControllerReference`).
     """
     metadata = dict(fields["metadata"])
     if owner.namespace and metadata.get("namespace", owner.namespace) != owner.namespace:

@@ -70,7 +70,7 @@ class Declaration:
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
     existing: bool = False
-    """Whether the app does not write the kind's CustomResourceDefinition."""
+    """Whether the kind is defined elsewhere, so that the app does not write its CustomResourceDefinition."""
     cls: Any = None
     """The class of the kind; None for a kind that is declared only by name."""
 
@@ -165,6 +165,6 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
 
 
 def sequence_of(kinds: Sequence[Any], option: str) -> tuple[Declaration, ...]:
-    """Return the declarations of the kinds in the value of the decorator's option `option`."""
+    """Return the declarations of the kinds in `value`; `option` is the name of the decorator's option for errors."""
     check_list(option, kinds, f"[{kinds!r}]" if isinstance(kinds, str) else '["v1/ConfigMap"]')
     return tuple(declaration_of(each) for each in kinds)

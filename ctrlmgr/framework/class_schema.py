@@ -93,9 +93,9 @@ def _bounds(info: Any) -> Schema:
 
 
 def _pattern(pattern: str | None, path: str) -> Schema:
-    """Return a regular expression as it is in the schema.
+    """Return a regular expression in the form that the schema contains.
 
-    Raises TypeError if Python accepts it but API servers refuse it.
+    Raises TypeError if Python accepts the expression, but API servers refuse it.
     """
     if not pattern:
         return {}
@@ -211,7 +211,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """Return the schema of a status without defaults, because a controller sets the fields of a status."""
+    """Remove the defaults from the schema of a status, because a controller sets all fields of a status."""
     found = {name: value for name, value in schema.items() if name != "default"}
     if "properties" in found:
         found["properties"] = {name: _without_defaults(each) for name, each in found["properties"].items()}

@@ -1,4 +1,4 @@
-"""Builds the controllers of an app, which are declared, built and run like the built-in controllers.
+"""Builds the controllers of an app from their declarations, as for the built-in controllers.
 
 Guarantees: an object is reconciled after a change of the object itself, of an object that it owns, or of an object that
 a watch maps to it. If a mapping function of a watch raises an error, the error is logged and counted, and all other
@@ -76,7 +76,7 @@ def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]
 
 
 Failed: TypeAlias = Callable[[str, Object, Exception], None]
-"""A callback that is called with a controller's name, the object and the exception."""
+"""A function that is called after a failed reconcile with the controller's name, the object and the exception."""
 
 
 def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Failed | None = None) -> Controller:
@@ -104,7 +104,7 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
 
 
 def _states(change: Change) -> Iterator[Object]:
-    """Yield those of the previous and the new state of an object that exist."""
+    """Yield the previous and the new state of an object, except a state in which the object does not exist."""
     yield from (each for each in (change.old, change.new) if each is not None)
 
 

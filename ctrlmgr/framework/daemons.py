@@ -1,10 +1,10 @@
-"""A daemon is a task that runs as long as an object exists; it is a generator that yields the seconds to sleep.
+"""Runs daemons: tasks that run as long as an object exists, as generators that yield the seconds to sleep.
 
 Guarantees:
 
 - A daemon runs until its object is deleted, its function returns, or its controller stops. If the generator has not
-  returned when its daemon ends, `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon
-  does not occupy a thread while it sleeps, and tests run it step by step with their clock.
+  returned when its daemon ends, `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon does
+  not occupy a thread while it sleeps. Tests run a daemon step by step, with their own clock.
 - Changes of the object do not end a daemon's sleep. Each `yield` returns the current object.
 - If a daemon raises an exception, it is started again from its beginning after a backoff.
 """
@@ -29,9 +29,9 @@ class Daemon:
     """The daemon of one object."""
 
     uid: str
-    """Its object."""
+    """The uid of the daemon's object."""
     steps: Steps | None
-    """The running generator; None if the generator has returned."""
+    """The generator that is running; None if the generator has returned."""
     context: Context
     due: int = 0
     """The time when the daemon's sleep ends, in microseconds since 1970."""
@@ -39,7 +39,7 @@ class Daemon:
     def wait(self, uid: str, now: int) -> Result | None:
         """Return a `Result` with the remaining sleep, or `Result(None)` if the daemon has returned.
 
-        Return None if the daemon should now be started, or run to its next `yield`.
+        Return None if the caller must now start the daemon, or run it to its next `yield`.
         """
         if uid != self.uid:
             return None

@@ -1,8 +1,8 @@
 """Derives the CustomResourceDefinition of a class, and checks whether a stored CustomResourceDefinition contradicts it.
 
 Guarantees: all functions are pure; `kubectl apply` accepts the manifest. A contradiction is a difference in the scope,
-the names, the version, or a field's type. Applying the manifest cannot remove a contradiction, or it would make stored
-objects unreadable.
+the names, the version, or a field's type. The API server refuses a manifest that removes such a difference, or stored
+objects would become unreadable.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _type_at(path: str, schema: Schema) -> str:
 
 
 def contradiction(stored: Mapping[str, Any], desired: Mapping[str, Any]) -> str | None:
-    """Return how a stored CustomResourceDefinition contradicts the wanted one of the same name; None if it does not."""
+    """Return the contradiction between a stored and the wanted CustomResourceDefinition; None if there is none."""
     have, want = stored["spec"], desired["spec"]
     if have["scope"] != want["scope"]:
         return f"its scope is {have['scope']}, not {want['scope']}"

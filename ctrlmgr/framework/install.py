@@ -1,7 +1,7 @@
 """Creates or updates the CustomResourceDefinitions of an app's kinds, unless stored ones contradict the classes.
 
-Guarantees: a stored CustomResourceDefinition that contains all fields of the one for the class is not changed. A stored
-CustomResourceDefinition that contradicts the class (`derived_definition.contradiction`) is never changed. All other
+Guarantees: a stored CustomResourceDefinition is not changed if it already contains all fields of the derived
+CustomResourceDefinition, or if it contradicts the class (`derived_definition.contradiction`). All other
 CustomResourceDefinitions are written with server-side apply, which keeps the fields that other field managers have set.
 """
 
@@ -26,8 +26,8 @@ MANAGER: Final = "ctrlmgr-app"
 def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[Object]:
     """Return the CustomResourceDefinitions to apply so that every kind of these apps is defined.
 
-    `find` returns the stored ones. Raises `SettingsError` if a kind contradicts its stored CustomResourceDefinition, or
-    the same kind of another app.
+    `find` returns the stored CustomResourceDefinitions. Raises `SettingsError` if a kind contradicts its stored
+    CustomResourceDefinition, or the same kind in another app.
     """
     desired: dict[str, tuple[Declaration, dict[str, Any]]] = {}
     for app in apps:
@@ -48,7 +48,7 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
 def checked_definition(kind: Declaration) -> dict[str, Any]:
     """Return the CustomResourceDefinition of a kind.
 
-    Raises `SettingsError` with the place where its class is declared if the class is invalid.
+    Raises `SettingsError` if the class is invalid; the message contains the place where the class is declared.
     """
     try:
         return definition_of(kind.cls)
@@ -70,7 +70,8 @@ def _change(stored: dict[str, Any], desired: dict[str, Any], kind: Declaration) 
         raise SettingsError(f"{kind.where} contradicts the stored definition {name}: {difference}")
     (version,) = desired["spec"]["versions"]
     there = next(each for each in stored["spec"]["versions"] if each["name"] == version["name"])
-    # The definition decides which version is stored; the class's version is only one of its versions.
+    # The existing CustomResourceDefinition decides which version is stored; the class declares only one of the
+    # versions.
     version = {**version, "storage": there["storage"]}
     names = {**desired["spec"]["names"]}
     desired = {**desired, "spec": {**desired["spec"], "names": names, "versions": [version]}}
@@ -83,7 +84,7 @@ def install(
 ) -> list[Object]:
     """Apply the CustomResourceDefinitions in `changes`, and return them as stored.
 
-    Raises `SettingsError`, also if the API server refuses a CustomResourceDefinition.
+    Raises `SettingsError` if a kind contradicts its stored CustomResourceDefinition, or if the API server refuses one.
     """
     stored = []
     for definition in changes(apps, find):

@@ -18,9 +18,9 @@ _ALIKE = 0.7
 def check_spelling(group: str, kind: str, name: str) -> None:
     """Raise TypeError for a kind that Kubernetes does not have, if no CustomResourceDefinition can add it.
 
-    The group of a CustomResourceDefinition must contain a dot. In a group with a dot, such as `networking.k8s.io`, a
-    kind is refused only if its name is similar to a built-in kind. A kind with another name may exist in a later
-    version of Kubernetes, or in an add-on.
+    The group of a CustomResourceDefinition must contain a dot. In a built-in group with a dot, such as
+    `networking.k8s.io`, a kind is refused only if its name is similar to a built-in kind. Kinds with other names are
+    allowed, because a later version of Kubernetes or an add-on may define them.
     """
     known = _builtin().get(group)
     if known is None:
@@ -36,7 +36,7 @@ def check_spelling(group: str, kind: str, name: str) -> None:
 
 
 def suggested(group: str, kind: str) -> str:
-    """Return a question that names the kind that was probably meant; empty if no kind has a similar name."""
+    """Return a question that suggests the kind with the most similar name; empty if no name is similar."""
     kinds = {each: (other, version) for other, found in _builtin().items() for each, version in found.items()}
     own = _builtin().get(group, {})
     if similar := get_close_matches(kind, own, n=1, cutoff=_ALIKE):

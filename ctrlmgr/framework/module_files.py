@@ -1,4 +1,4 @@
-"""Imports modules from files such as `website.py`, even if another module has the name already, as `operator.py` does.
+"""Imports modules from files such as `website.py`, even if another module has the same name, as for `operator.py`.
 
 Guarantees: a file is imported only once. If another module has the name of a file, importing the file does not replace
 that module.
@@ -27,8 +27,8 @@ def import_file(file: Path) -> ModuleType:
 def search(folder: str) -> None:
     """Add a folder to the search path for modules, before installed packages but after the standard library.
 
-    Python imports some modules of its standard library late, and a user's file calendar.py must not replace the
-    module of that name.
+    Python imports some modules of its standard library late. Because of this order, a user's file `calendar.py` does
+    not replace the standard module `calendar`.
     """
     if folder not in sys.path:
         installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)
@@ -48,7 +48,7 @@ def _named(file: Path) -> tuple[Path, str]:
 
 
 def _is_taken(name: str, file: Path) -> bool:
-    """Return whether an import of this name returns a module other than the one in this file."""
+    """Return whether an import of this name returns another module than the module in this file."""
     if name in sys.stdlib_module_names:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Checks the options of decorators and class statements early, because mistakes would otherwise be reported late.
+"""Checks the options of decorators and class statements when a module is imported, before the options are used.
 
 Guarantees: an invalid option raises a TypeError with the option, its value and an example of a valid value.
 """

@@ -1,11 +1,11 @@
-"""The second argument of a reconcile function, which reads caches and makes all writes.
+"""The context of a reconcile: the function's second argument, with which it reads caches and writes objects.
 
 Guarantees:
 
-- Objects are written with server-side apply, with the controller's name as the field manager. An object is written only
-  if it differs from the object that was last applied, or from the existing object.
+- Objects are written with server-side apply, with the controller's name as the field manager. The server is called only
+  if the object differs from the object that was applied last, or from the stored object.
 - An object that another controller owns is not changed.
-- If the function changes `object.status`, the status is written once, after the reconcile.
+- If the reconcile function changes `object.status`, the status is written once, after the function.
 - Every write names this reconcile as its cause.
 """
 
@@ -42,7 +42,7 @@ class Writer(ReconcileClient, Protocol):
 
 
 class Applied(NamedTuple):
-    """The object that was last applied, and the object that was stored as a result."""
+    """The object that the controller applied last, and the object that the server stored."""
 
     wanted: Mapping[str, Any]
     uid: str
@@ -55,7 +55,7 @@ class Memory:
 
     applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
     seen: Object | None = None
-    """The object as it was at the last reconcile that succeeded."""
+    """The object's state at the last successful reconcile."""
 
 
 class Context:
@@ -104,7 +104,7 @@ class Context:
         return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
 
     def continue_as(self, other: Context) -> None:
-        """Take over the state of a newer context of the same object, so that the context of a daemon is current."""
+        """Take over the state of a newer context of the same object; a daemon keeps its context across changes."""
         self.log, self._raw, self._obj, self._client = other.log, other._raw, other._obj, other._client
 
     def now(self) -> int:
@@ -171,10 +171,10 @@ class Context:
     def apply(self, child: Child, *, owned: bool = True) -> Any:
         """Apply `child`, and return the stored object.
 
-        Fields that `child` does not contain stay unchanged; fields that only the previous apply contained are removed.
-        The reconciled object becomes the owner of `child`, unless `owned` is False. If `child` has no namespace, it
-        gets the namespace of the reconciled object. Raises `AlreadyExists` if another object controls `child`, and
-        `ApiError` if the API server refuses the write.
+        Fields that `child` does not contain stay unchanged, but fields that the previous apply contained are removed if
+        `child` does not contain them. The reconciled object becomes the owner of `child`, unless `owned` is False. If
+        `child` has no namespace, it gets the namespace of the reconciled object. Raises `AlreadyExists` if another
+        object controls `child`, and `ApiError` if the API server refuses the write.
         """
         declaration = declared(child)
         desired = self._desired(manifest(child), declaration, is_owned=owned)
@@ -191,7 +191,7 @@ class Context:
         return read(declaration, stored)
 
     def delete(self, child: Kind | Untyped) -> None:
-        """Delete an object that was read before, unless another object of the same name has replaced it."""
+        """Delete an object that the function has read, unless a new object with the same name has replaced it."""
         declaration = declared(child)
         raw = self.cache.lister(declaration).get(Key(child.namespace, child.name))
         if raw is None or raw.uid != child.metadata.uid or raw.is_terminating:
@@ -255,7 +255,8 @@ class Context:
     def _is_applied(self, cached: Object, desired: Mapping[str, Any], last: Applied | None) -> bool:
         if last is None or last.wanted != desired or last.uid != cached.uid:
             return False
-        # The cache contains the write, or an older state, or a change of another client that is irrelevant here.
+        # The cache contains this write, an older state, or a later change of another client; all three are acceptable
+        # here.
         return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), desired)
 
     def _namespace(self, declaration: Declaration, namespace: str | None) -> str:

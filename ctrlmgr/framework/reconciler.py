@@ -1,12 +1,13 @@
-"""Calls a reconcile function: decodes the object, manages its finalizer, writes its status, and counts failures.
+"""Calls a reconcile function for an object: decodes the object, manages its finalizer, and writes its status.
 
 Guarantees:
 
 - An exception in the reconcile function does not end the controller. The exception is counted and logged with the
   object, and the reconcile is retried with backoff. From the third consecutive failure of a reconcile on, an Event
-  reports the failure. If the function calls `sys.exit()`, or the class cannot decode an object, the reconcile fails in
-  the same way.
-- The finalizer is added to an object before its first reconcile, and removed after the cleanup.
+  reports the failure. A call of `sys.exit()` in the function, and an object that the class cannot decode, also count as
+  such a failure.
+- The finalizer is added to an object before its first reconcile, and removed when the finalizer's function has
+  returned.
 - The status is written after the function has returned or raised, and only if the status has changed.
 """
 
@@ -34,7 +35,7 @@ from ctrlmgr.framework.typed_kinds import Status
 from ctrlmgr.manager import Result
 
 TOLD_AT: Final = 3
-"""The number of consecutive failures of a reconcile from which on an Event is recorded."""
+"""The number of consecutive failures of a reconcile after which an Event is recorded."""
 
 
 class AppReconciler:
@@ -61,8 +62,8 @@ class AppReconciler:
         self._recorder = recorder
         self._clock = clock
         self._random = random
-        # The state of each object. Only one worker uses a key at a time, and the change of a dictionary entry is
-        # atomic.
+        # The state of each object, by key. No lock is needed: only one worker uses a key at a time, and changes of
+        # dictionary entries are atomic.
         self._memory: dict[Key, Memory] = {}
         self._daemons: dict[Key, Daemon] = {}
         self._failures: dict[Key, int] = {}
@@ -202,7 +203,7 @@ class AppReconciler:
 
 
 def _status(obj: Any) -> Any:
-    """Return the status of an object as JSON values; None if the object's class declares no status."""
+    """Return an object's status as JSON values; None if the class of the object declares no status."""
     status = getattr(obj, "status", None)
     return plain(status) if isinstance(status, msgspec.Struct) else None
 

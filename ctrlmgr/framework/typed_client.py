@@ -51,8 +51,9 @@ class Client:
     ) -> Client:
         """Return a client for the cluster of a kubeconfig.
 
-        Without one, kubectl's or, in a pod, the pod's cluster is used. `qps` is the maximum number of requests per
-        second; 0 means no limit. No request is sent yet. Raises `SettingsError` if the kubeconfig is unusable.
+        Without a kubeconfig, the client uses the cluster that kubectl uses or, in a pod, the cluster of the pod. `qps`
+        is the maximum number of requests per second; 0 means no limit. No request is sent yet. Raises `SettingsError`
+        if the kubeconfig is unusable.
         """
         files = [Path(kubeconfig)] if kubeconfig else kubeconfigs.default_files(os.environ, Path.home())
         inside = None if kubeconfig or any(each.exists() for each in files) else kubeconfigs.in_cluster(os.environ)
@@ -111,7 +112,7 @@ class Client:
     def create(self, obj: Child) -> Any:
         """Create an object and return the stored object.
 
-        Raises `ApiError` (such as `AlreadyExists` or `Invalid`) if the server refuses it.
+        Raises `ApiError` (such as `AlreadyExists` or `Invalid`) if the server refuses the object.
         """
         declaration, fields = declared(obj), manifest(obj)
         path = self._path(declaration, fields["metadata"].get("namespace", ""))
@@ -126,8 +127,8 @@ class Client:
     def apply(self, obj: Child, *, force: bool = False) -> Any:
         """Server-side apply an object and return the stored object.
 
-        If `force` is set, take over fields of other field managers. If `force` is not set, raises `Conflict` if another
-        field manager owns a field that would change; raises `Invalid` if validation fails.
+        If `force` is set, take over fields that other field managers own; if not, raise `Conflict` if such a field
+        would change. Raises `Invalid` if validation fails.
         """
         declaration, fields = declared(obj), manifest(obj)
         metadata = fields["metadata"]
@@ -153,7 +154,7 @@ class Client:
         return self._write(declaration, "PATCH", path, patch, {"fieldManager": self._manager}, _MERGE)
 
     def delete(self, kind: type[Kind] | str, name: str, namespace: str = "") -> None:
-        """Delete an object; if it has finalizers, it exists until they are removed. Raises `NotFound`."""
+        """Delete an object; an object with finalizers continues to exist until these are removed. Raises `NotFound`."""
         self._api.call(
             "DELETE", self._path(declaration_of(kind), namespace, name), b'{"propagationPolicy":"Background"}'
         )

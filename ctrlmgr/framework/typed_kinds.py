@@ -5,7 +5,7 @@ Guarantees:
 - The class statement's keywords (`api_version`, `columns` and so on) are checked when the class is created.
 - Fields are camelCase in JSON and snake_case in Python. Fields that the class does not declare are ignored when an
   object is decoded, but kept when it is written with server-side apply.
-- Decoding an object as a class checks its constraints; a violation raises `msgspec.ValidationError`.
+- Decoding an object checks the constraints that its class declares; a violation raises `msgspec.ValidationError`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMESPACED: Final = "Namespaced"
 
 
 class ModelMeta(msgspec.StructMeta):
-    """A metaclass that allows a struct as the default of a field; each object gets its own copy of the default."""
+    """A metaclass that allows a struct as the default of a field; each object gets a separate copy of the struct."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
         """Create the class of a struct, with copied defaults."""
@@ -76,7 +76,7 @@ class Condition(Model, kw_only=True):
 class Status(Model, kw_only=True, omit_defaults=False):
     """A status with the usual fields: conditions and the observed generation.
 
-    Declare a subclass for additional status fields; each needs a default.
+    Declare a subclass for additional status fields; each additional field needs a default.
     """
 
     observed_generation: int | None = None

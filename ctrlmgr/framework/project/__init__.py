@@ -1,4 +1,4 @@
-"""Creates a new project with a kind, a controller, tests that pass, and the files to install and run the project.
+"""Creates a new project: a kind, a controller, passing tests, and the files to install and run the project.
 
 Guarantees: an existing file is never overwritten. The content of the files depends only on the project's name, its API
 group and the source of ctrlmgr.

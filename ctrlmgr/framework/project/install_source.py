@@ -1,7 +1,7 @@
-"""Finds the place from which this ctrlmgr was installed, as a requirement that pip and uv can install.
+"""Returns a requirement with which pip and uv install ctrlmgr from the place of this installation.
 
-Guarantees: the requirement contains the folder, wheel or commit that was installed (PEP 610); it is not guessed. If
-ctrlmgr was installed from a package index, the requirement contains no location.
+Guarantees: the requirement contains the folder, wheel or commit that the installer has recorded (PEP 610). If ctrlmgr
+was installed from a package index, the requirement contains no location.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The clients with which controllers send requests as their own ServiceAccounts.
 
-Guarantees: a missing ServiceAccount is created. A token is requested with the credentials of the process, and is
-renewed before it expires, or when the API server refuses it. No request for a token is sent before the first write.
+Guarantees: a missing ServiceAccount is created. The process requests a token with its own credentials when a controller
+first writes. It renews the token before the token expires, or when the API server refuses the token.
 
 Source: `pkg/controller/clientbuilder.go` of client-go and `controller-manager` (`DynamicClientBuilder`).
 """
@@ -57,7 +57,7 @@ class AccountToken:
         self._renew_at = 0.0
 
     def current(self, refused: str = "") -> str:
-        """Return a valid token; the API server has `refused` the given token, if any."""
+        """Return a valid token; `refused` is a token that the API server has refused, if any."""
         with self._lock:
             if not self._token or self._token == refused or self._clock.monotonic() >= self._renew_at:
                 self._renew_at = self._clock.monotonic() + _RENEW_AFTER

@@ -1,7 +1,8 @@
-"""Implements the event log for controllers of another API server: it returns current objects and writes the Lease.
+"""Implements the event log for controllers of another API server, as far as the server's API allows.
 
-Guarantees: a write returns after the server has acknowledged it. Reconciles are not recorded, because an API server
-cannot store them. Methods that would read old revisions raise `LogUnavailable`.
+Controllers use this log to read current objects and to write the Lease. Guarantees: a write returns after the server
+has acknowledged the write. Reconciles are not recorded, because an API server cannot store them. Methods that would
+read old revisions raise `LogUnavailable`.
 """
 
 from __future__ import annotations
@@ -164,10 +165,10 @@ class RemoteLog:
         )
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Do nothing, because an API server cannot store this."""
+        """Do nothing, because an API server cannot store reconciles."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Do nothing, because an API server cannot store this."""
+        """Do nothing, because an API server cannot store reconciles."""
 
     def failures(self) -> Sequence[Failure]:
         """Return no records, because an API server cannot store records of reconciles."""
@@ -181,7 +182,7 @@ class RemoteLog:
         """Do nothing, because there is no queue of writes."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return None, because an API server does not store this value."""
+        """Return None, because an API server does not store reconciles."""
         return None
 
     def close(self) -> None:

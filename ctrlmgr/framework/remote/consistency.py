@@ -3,12 +3,12 @@
 Guarantees:
 
 - A cache contains a write once the cache has reached the revision of the write. The response to a deletion has no
-  revision. Therefore the cache contains a deletion once it has no object with the deleted object's uid, or shows that
-  object as terminating.
-- A write's response and its watch event may arrive in either order. A write that changed nothing causes no watch event;
-  the cache has reached the write's revision already, or will reach it.
-- The store does not wait for writes that no cache will contain, such as writes in other namespaces, or of resources
-  that are not followed or no longer served.
+  revision. Therefore a cache counts as containing a deletion when the deleted object is missing in the cache, or is
+  terminating there.
+- A write's response and its watch event may arrive in either order. A write that changed nothing causes no watch event.
+  Its response has an old revision, which the cache has already reached or will reach.
+- The store does not wait for writes that no cache will contain. These are writes in namespaces or of resources that no
+  cache follows, and writes of resources that are no longer served.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _FollowedResource:
             self.written = [each for each in self.written if each > revision]
 
     def look_again(self, key: Key | None = None) -> None:
-        """Forget the deletions that the cache contains: those of one object, or of all objects if `key` is None."""
+        """Drop recorded deletions that the cache now contains; if `key` is given, only deletions of this object."""
         if self.deleted:
             self.deleted = [each for each in self.deleted if key not in (None, each.key) or self._holds(each)]
 
@@ -72,7 +72,7 @@ class _FollowedResource:
 
 
 class ConsistencyStore:
-    """Tracks the writes of this process, as the module's docstring guarantees; thread-safe."""
+    """Tracks which writes of this process the caches contain; thread-safe."""
 
     def __init__(self) -> None:
         """Start without any recorded writes and without followed resources."""
@@ -101,7 +101,7 @@ class ConsistencyStore:
         followed = self._followed.get(resource)
         return followed if followed is not None and followed.shows(key) else None
 
-    # The state of the caches; these methods are called once the cache contains the change.
+    # The state of the caches; a caller calls these methods after the cache has applied the change.
 
     def follow(self, resource: Resource, look_up: LookUp, shows: Callable[[Key], bool] = lambda key: True) -> None:
         """Track writes of a resource until the cache that `look_up` reads contains them.

@@ -2,10 +2,11 @@
 
 Guarantees:
 
-- Problems of an app are reported before any write: unknown names, two controllers with one name, a kind that
-  contradicts the stored CustomResourceDefinition. A controller that needs more than an API server provides, and
-  admission functions that the API server cannot call, are also reported before any write.
-- Of several processes with the same Lease, only one works at a time; a process that cannot renew the Lease stops.
+- These problems are reported before any write: unknown names, two controllers with the same name, a kind that
+  contradicts the stored CustomResourceDefinition, a controller that needs more than an API server provides, and
+  admission functions that the API server cannot call.
+- If several processes use the same Lease, only one of them runs controllers at a time. A process that cannot renew the
+  Lease stops.
 - A process stops in this order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """
 
@@ -74,8 +75,9 @@ _IN_SERVE_ALONE: Final[Mapping[str, str]] = {
     "simulated-nodes-controller": "writes in the names of its nodes",
     "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
 }
-"""The controllers for which a connection to an API server is not sufficient, with the reasons; controllers that need
-keys are not listed.
+"""The controllers that need more than a connection to an API server, with the reasons.
+
+Controllers that need only keys are not listed.
 """
 LEASE: Final = "kube-controller-manager"
 """The Lease of kube-controller-manager in kube-system."""
@@ -92,7 +94,7 @@ class SelectedControllers(NamedTuple):
     """Whether the apps' admission functions are served as webhooks to the API server."""
 
     lease: str = ""
-    """The name of the Lease; empty for a name that consists of the controllers' names."""
+    """The name of the Lease; if empty, the name is built from the names of the controllers."""
 
     @property
     def has_admission(self) -> bool:
@@ -116,7 +118,7 @@ class SelectedControllers(NamedTuple):
     def versions(self) -> Mapping[Resource, str]:
         """Return the API versions in which apps read kinds.
 
-        Raises `SettingsError` if apps read a kind in two versions.
+        Raises `SettingsError` if two apps read a kind in different versions.
         """
         found: dict[Resource, Declaration] = {}
         for kind in (kind for app in self.apps for each in app.controllers for kind in each.declared):
@@ -188,7 +190,7 @@ def _problem(descriptor: ControllerDescriptor[Any], files: IssuerFiles | None) -
 def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
     """Install the CustomResourceDefinitions of apps in a cluster, and return those that changed.
 
-    Raises `SettingsError` if a stored one contradicts its class.
+    Raises `SettingsError` if a stored CustomResourceDefinition contradicts its class.
     """
     api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
     event_log = RemoteLog(api, clock=clock)
@@ -264,7 +266,7 @@ def _manager(descriptor: ControllerDescriptor[Any]) -> str:
 
 
 def _account(descriptor: ControllerDescriptor[Any]) -> str:
-    """Return the ServiceAccount as which a controller may write; empty if it writes with the process's credentials."""
+    """Return the ServiceAccount that a controller writes as; empty if it writes with the process's credentials."""
     return "" if isinstance(descriptor, AppDescriptor) or descriptor.acts_as else descriptor.service_account
 
 
@@ -308,7 +310,7 @@ class RemoteProcess:
     ) -> None:
         """Prepare to run the controllers in `chosen` against the cluster of `access`.
 
-        Raises `SettingsError` if they cannot run there.
+        Raises `SettingsError` if a controller cannot run against this cluster.
         """
         options.timing.check()
         switch(chosen_gates(settings.server.feature_gates))
@@ -382,7 +384,7 @@ class RemoteProcess:
 
     def _serving(self, access: Access) -> AppWebhooks:
         """Return the webhooks of the apps; raises `SettingsError` if the API server cannot connect to this process."""
-        # While these functions read objects, the API server waits, so their requests are not throttled.
+        # The API server waits while admission functions read objects, so their requests are not throttled.
         api = Api(access, Throttle(0, 1, clock=self._clock), program=PROGRAM, versions=self._chosen.versions)
         return AppWebhooks(
             self._chosen.apps,
@@ -488,7 +490,7 @@ class RemoteProcess:
             log.info("definition installed", name=each.name)
 
     def _until_done(self, act: Callable[[], None], stop: threading.Event) -> None:
-        """Call `act` until it succeeds, or until `stop` is set; raises errors that a retry cannot mend."""
+        """Call `act` until it succeeds or `stop` is set; raises an error if a retry cannot succeed."""
         while not stop.is_set():
             try:
                 act()

@@ -1,7 +1,7 @@
 """The client with which controllers write over HTTP; each write is one request.
 
 Guarantees: this client has the same methods, and raises the same errors, as the client inside the control plane. A
-request is sent only while this process is certain to be the leader.
+request is sent only while this process holds the Lease for certain.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Guarantees:
 
 - Event handlers run on one thread, as in a control plane with its own log. Each store contains the server's last known
   state of its resource.
-- Resources are followed independently of each other, so two stores may show the states of different points in time, as
-  in client-go.
-- The property `revision` covers a write of this process only once the cache of the resource contains the write.
-  Therefore a controller that waits for its own writes (`Controller.seen`) finds them in the cache afterwards.
+- Resources are followed independently of each other. Therefore two stores may contain states of different points in
+  time, as in client-go.
+- The property `revision` reaches the revision of a write of this process only when the cache contains the write.
+  Therefore a controller that has waited for its own writes (`Controller.seen`) finds them in the cache.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class RemoteInformers(Informers):
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
     def _shows(self, only: Key | None) -> Callable[[Key], bool]:
-        """Return a function that says whether an object is followed: only `only`, or all objects of the namespace."""
+        """Return a function that returns whether an object is followed: `only` that object, or all of the namespace."""
         if only is not None:
             return only.__eq__
         return lambda key: not self._namespace or key.namespace in ("", self._namespace)

@@ -1,4 +1,4 @@
-"""The files with which controllers outside of `serve` sign tokens and certificates, and publish the cluster's CA.
+"""The files with which controllers in a separate process sign tokens and certificates, and publish the cluster's CA.
 
 Guarantees: a controller that needs such a file runs only if the settings name the file, as in kube-controller-manager.
 An unusable file raises a `SettingsError` before any controller starts.

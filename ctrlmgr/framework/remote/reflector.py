@@ -2,12 +2,12 @@
 
 Guarantees:
 
-- A watch that breaks, or that a busy server refuses, continues from the last revision that it received. After any other
-  refusal of a watch, such as 410 or an unknown revision, the reflector lists all objects again.
-- Lists are streamed (WatchList) if the server supports it. If the server refuses a streamed list, or ends it before it
-  is complete, the reflector requests lists in pages from then on.
-- Failed requests are retried after a delay, which doubles up to half a minute. A request for a kind that is not defined
-  yet, or no longer defined, also counts as failed, and the kind has no objects.
+- If a watch breaks, or a busy server refuses a watch, the reflector continues from the last revision that it received.
+  After any other refusal of a watch, such as 410 or an unknown revision, the reflector lists all objects again.
+- Lists are streamed (WatchList) if the server supports it. If the server refuses a streamed list, or ends the response
+  before the list is complete, the reflector requests lists in pages from then on.
+- Failed requests are retried after a delay, which doubles up to half a minute. If a kind is not defined yet, or no
+  longer defined, requests for the kind count as failed, and the store contains no objects of the kind.
 - The reflector puts its messages on one queue, in the server's order.
 """
 
@@ -46,13 +46,14 @@ LONGEST_DELAY: Final = 30.0
 reflector).
 """
 _SHORTEST_WATCH: Final = 300
-"""The minimum duration of a watch in seconds. The maximum duration of a watch is twice the minimum, so that watches do
-not all end at the same time.
+"""The minimum duration of a watch in seconds.
+
+The maximum duration of a watch is twice the minimum, so that watches do not all end at the same time.
 """
 _LONGEST_LIST: Final = 60
 """The maximum duration of a streamed list in seconds, because some servers never send the bookmark that completes it.
 
-The server ends a streamed list after this time; if the list was complete, an ordinary watch follows.
+After this time, the server ends the streamed list. If the list was complete, the reflector starts an ordinary watch.
 """
 _END_OF_LIST: Final = "k8s.io/initial-events-end"
 _GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
@@ -237,5 +238,5 @@ class Stream:
         return error_of(code, status, f"watch of {self._resource}")
 
     def _ours(self, obj: Object) -> Object:
-        """Return an object with the requested resource, because the plural name of a kind may be irregular."""
+        """Return an object with the requested resource, because the plural cannot always be derived from the kind."""
         return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

@@ -1,6 +1,6 @@
 """Asks an API server for the user of a token and for the rights of a user, by TokenReviews and SubjectAccessReviews.
 
-Guarantees: a request that the API server cannot review is refused.
+Guarantees: if the API server cannot review a token or a right, the caller's request is refused.
 
 Source: apiserver `pkg/authentication/authenticatorfactory/delegating.go` and `pkg/authorization/authorizerfactory`.
 """
@@ -37,7 +37,7 @@ class AccessReviews(NamedTuple):
     def allows(self, user: User, attributes: Mapping[str, Any]) -> bool:
         """Return whether a user may do something.
 
-        `attributes` is the part `resourceAttributes` or `nonResourceAttributes` of a SubjectAccessReview, by its name.
+        `attributes` maps `resourceAttributes` or `nonResourceAttributes` to this part of a SubjectAccessReview.
         """
         spec = {"user": user.name, "uid": user.uid, "groups": user.groups, **attributes}
         status = self._reviewed(_ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)

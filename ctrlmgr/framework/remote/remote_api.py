@@ -161,7 +161,7 @@ class Api(Cluster):
 
 
 class _Refused(ServiceUnavailable):
-    """The server itself responded that it has changed nothing."""
+    """Raised if the server itself responded that it has changed nothing."""
 
     reason = "ServiceUnavailable"
 

@@ -1,6 +1,6 @@
 """Limits requests to a rate and a burst, like client-go's `flowcontrol`.
 
-Guarantees: requests proceed in their order, as soon as the rate allows. The limiter is thread-safe.
+Guarantees: requests proceed in the order in which they arrive, as soon as the rate allows. The limiter is thread-safe.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Guarantees: an admission function decides in the same way as inside the API server. A refusal becomes a 403 response
 with the function's message. Any other exception denies the write with a 500 that names the function and the line that
-raised it. The changes of a function are a JSON patch that contains only what the function changed.
+raised it. The response contains a function's changes as a JSON patch, which contains nothing else.
 
 The format of the response is that of `admission.k8s.io/v1`.
 """

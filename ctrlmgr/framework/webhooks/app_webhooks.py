@@ -1,7 +1,7 @@
 """Combines the webhooks of one process: their server, certificate and registration.
 
-Guarantees: the address is known, and the server listens on it, before the process writes anything. Every process serves
-the admission functions of its apps, but only the leader registers the webhooks.
+Guarantees: the server listens on its final address before the process writes anything. Every process serves the
+admission functions of its apps, but only the leader registers the webhooks.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class AppWebhooks:
     def prepare(self, writer: EngineClient) -> None:
         """Create the certificate.
 
-        If the process is behind a Service, its certificate authority is in a Secret that `writer` writes. Raises
-        `ApiError` if a request fails, and `SettingsError` if the Secret is unusable.
+        If the API server calls the process through a Service, `writer` stores the certificate authority in a Secret.
+        Raises `ApiError` if a request fails, and `SettingsError` if the Secret is unusable.
         """
         service = self._address.service
         if service is not None:

@@ -13,9 +13,9 @@ Operation: TypeAlias = dict[str, Any]
 
 
 def difference(before: Any, after: Any, path: str = "") -> Iterator[Operation]:
-    """Yield the patch operations that turn the value `before`, at `path`, into `after`.
+    """Yield the patch operations that change the value at `path` from `before` to `after`.
 
-    No operations if the values are equal.
+    If the values are equal, yield nothing.
     """
     if not (isinstance(before, dict) and isinstance(after, dict)):
         if before != after:

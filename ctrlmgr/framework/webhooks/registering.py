@@ -1,9 +1,9 @@
 """Registers the webhooks of apps in the cluster, and removes them when the process stops.
 
-Guarantees: a webhook configuration that an earlier run has left behind is replaced, or removed if the app no longer has
-such functions. When the process stops, it removes a webhook configuration unless another process has registered it
-since. Only the leader registers webhooks. If several processes run an app, the API server calls the webhooks of the
-leader; behind a Service, it calls those of all processes.
+Guarantees: if an earlier run has left a webhook configuration, the process replaces it, or removes it if the app no
+longer has such functions. When the process stops, it removes a webhook configuration, unless another process has
+registered the same configuration since. Only the leader registers webhooks. If several processes run an app, the API
+server calls only the leader's webhooks. If they are behind a Service, it calls the webhooks of all processes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
 _FAREWELL: Final = 0.5
-"""Seconds for which webhooks are still served after their removal, because API servers read configurations through a
-watch.
+"""Seconds for which webhooks are still served after their removal, because an API server notices the removal with a
+delay.
 """
 
 

@@ -1,9 +1,9 @@
 """Decides how an API server reaches the webhooks of this process, and where the process listens.
 
 The rules are those of kopf's `kopf.WebhookAutoServer`. If the user names a URL or a Service, the API server uses that
-URL or Service. Otherwise, if the cluster runs in a container of this machine, the address is the name by which such a
-container calls the machine. Otherwise, if the API server is on the same machine, the address is the one at which this
-process reaches the server. For any other cluster, the address cannot be determined, and an error is raised.
+URL or Service. Otherwise, if the cluster runs in a container on this machine, the address is the host name of the
+machine inside such a container. Otherwise, if the API server runs on this machine, the webhooks use the IP address of
+the API server. For any other cluster, the address cannot be determined, and an error is raised.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SERVICE_PORT: Final = 9443
 
 _ANYWHERE: Final = "0.0.0.0"
 _LOCAL_CLUSTERS: Final = (("k3s-", "host.k3d.internal"), ("minikube", "host.minikube.internal"))
-"""For each tool for local clusters: the beginning of its authority's name, and the host name by which its containers
-reach this machine.
+"""For each tool that runs local clusters: the beginning of the name of its certificate authority, and the host name
+with which its containers reach this machine.
 """
 _DOCKER_DESKTOP: Final = ("docker-for-desktop", "host.docker.internal")
 _PATIENCE: Final = 5.0
@@ -45,12 +45,13 @@ class WebhookAddress(NamedTuple):
     """The address at which the API server reaches the webhooks."""
 
     listen: tuple[str, int]
-    """The host and port on which to listen; port 0 stands for any free port."""
+    """The host and port on which the process listens; port 0 means any free port."""
     names: Sequence[str]
     """The host names and IP addresses in the certificate."""
     url: str = ""
-    """The URL prefix of each function's path, in which `{port}` stands for the port. For a Service, the URL prefix is
-    empty.
+    """The URL prefix of each function's path, with `{port}` in place of the port.
+
+    The prefix is empty if the webhooks are behind a Service.
     """
     service: Key | None = None
 
@@ -65,7 +66,7 @@ class WebhookAddress(NamedTuple):
         return {"url": f"{self.url.replace('{port}', str(port))}{path}", "caBundle": authority}
 
     def label(self, port: int) -> str:
-        """Return the address as it is shown in log lines."""
+        """Return the address in the form of log lines."""
         return f"service {self.service}" if self.service is not None else self.url.replace("{port}", str(port))
 
 
@@ -116,7 +117,7 @@ def _at(url: str, listen: tuple[str, int] | None) -> WebhookAddress:
 def _host_of_local_cluster(certificate: bytes | None) -> str:
     """Return the host name by which the containers of a local cluster reach this machine.
 
-    The name is empty if the serving certificate is not that of a known local cluster.
+    The name is empty if the serving certificate does not belong to a known type of local cluster.
     """
     if certificate is None:
         return ""

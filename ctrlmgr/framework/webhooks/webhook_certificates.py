@@ -1,4 +1,4 @@
-"""Creates the certificates of webhooks: an authority of this operator, and a serving certificate that it signs.
+"""Creates the certificates of webhooks: a certificate authority for the app, and a serving certificate that it signs.
 
 Guarantees: private keys are stored only in a temporary directory of this user and, behind a Service, in a Secret that
 the processes share. The serving certificate is renewed before it expires; its authority stays the same.

@@ -27,7 +27,7 @@ _KINDS: Final = {
     MUTATING: ("MutatingWebhookConfiguration", False),
     VALIDATING: ("ValidatingWebhookConfiguration", True),
 }
-"""For each resource of webhook configurations: its kind, and whether its functions only validate."""
+"""For each resource of webhook configurations: its kind, and whether its webhooks only validate."""
 
 _DOMAIN: Final = "apps.ctrlmgr.io"
 _TIMEOUT: Final = 10
@@ -40,8 +40,7 @@ class Registered(NamedTuple):
     resource: Resource
     key: Key
     wanted: Object | None
-    """The webhook configuration; None if the app has no functions of this type, so that the configuration must not
-    exist.
+    """The webhook configuration; None if it must not exist, because the app has no functions of this type.
     """
 
 
@@ -59,7 +58,7 @@ def path_of(app: str, function: str) -> str:
 
 
 def left_over(app: App, namespace: str) -> Iterator[Registered]:
-    """Yield the webhook configurations that an earlier run of an app may have left, as ones that must not exist."""
+    """Yield the webhook configurations that an earlier run of an app may have left, marked as to be removed."""
     for resource in _KINDS:
         yield Registered(resource, Key("", name_of(app.name, namespace)), None)
 
@@ -105,7 +104,7 @@ def _webhook(
         "timeoutSeconds": _TIMEOUT,
     }
     if not declared.validates:
-        # After a webhook has changed an object, the API server passes it to its admission plugins again.
+        # After a webhook has changed an object, the API server runs its own admission plugins again.
         hook["reinvocationPolicy"] = "IfNeeded"
     if namespace:
         hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}

@@ -4,8 +4,8 @@ Guarantees: the constructor binds the address. Each connection has a thread, and
 open at a time. A request has a maximum size, and a client that sends no data is disconnected. When the server stops,
 running requests have `_FAREWELL` seconds to complete.
 
-The API server is not authenticated, because a function changes nothing, and its response contains only information that
-the cluster has.
+The server does not authenticate its callers, because a call changes nothing, and a response contains only information
+that the caller has sent or that the cluster already has.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class WebhookServer:
         *,
         clock: Clock,
     ) -> None:
-        """Listen at `address` for requests to the `functions`, by path.
+        """Listen at `address`, and serve each of `functions` at its path.
 
         Raises `SettingsError` if the address is unavailable. The admission functions read other objects from `cache`.
         The certificates must exist when the server starts to run.

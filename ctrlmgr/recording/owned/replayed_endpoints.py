@@ -93,8 +93,7 @@ class OwnedEndpoints:
         return recorded and comparable(recorded), ours and comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Before a Service changes, let our controller act if the recorded controller has written its objects.
-        """
+        """Before a Service changes, let our controller act if the recorded controller has written its objects."""
         self._expectation.observe(change)
         if change.object.resource == self._ownership.parent and change.object.key in self._behind:
             self._act(change.object.key)
