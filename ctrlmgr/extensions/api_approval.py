@@ -69,7 +69,7 @@ def condition(definition: Raw) -> dict[str, str] | None:
 def approval_errors(new: Raw, old: Raw | None) -> list[FieldError]:
     """Return the errors in the approval annotation.
 
-    No errors if the state of the annotation is the same as before the update.
+    An update that does not change the state of the annotation causes no errors.
     """
     if not is_protected((new.get("spec") or {}).get("group") or ""):
         return []

@@ -1,8 +1,8 @@
 """Converts the schemas in a CustomResourceDefinition to Kubernetes' canonical form.
 
-In a schema, the values of some keywords (`items`, `additionalProperties`, `dependencies`) may be a schema or another
-type. The published schema of CustomResourceDefinitions does not describe the values of these keywords. The values of
-these keywords are decoded as leniently as in Kubernetes: unknown fields are dropped silently.
+In a schema, the value of some keywords (`items`, `additionalProperties`, `dependencies`) is either a schema or has
+another type. The published schema of CustomResourceDefinitions does not describe such values. Therefore this module
+decodes them as leniently as Kubernetes: unknown fields are dropped without an error.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """
@@ -26,7 +26,7 @@ _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 _LISTS = ("allOf", "anyOf", "oneOf")
 _NUMBERS: Final = frozenset(("maximum", "minimum", "multipleOf"))
 _LARGEST_WHOLE: Final = 1e21
-"""Go writes numbers of at least this size with an exponent."""
+"""The smallest number that Go writes with an exponent."""
 _MAPS = ("properties", "patternProperties", "definitions")
 
 

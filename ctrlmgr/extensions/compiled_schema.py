@@ -1,8 +1,8 @@
 """A compiled schema, which prunes, defaults and validates values of one version of a kind.
 
-Guarantees: a compiled schema is created once and may be used by several threads; each part of it is compiled on first
-use. Those methods of a compiled schema that change a value change it in place. This module compiles rules
-(`x-kubernetes-validations`); `rules.rule_evaluation` evaluates the compiled rules.
+Guarantees: several threads may use a compiled schema. Each part of a compiled schema is compiled on first use. Methods
+that change a value change it in place. This module compiles rules (`x-kubernetes-validations`); `rules.rule_evaluation`
+evaluates the compiled rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
@@ -41,7 +41,7 @@ class Schema:
     """A compiled schema of one version of a kind."""
 
     def __init__(self, raw: Raw | None, *, keeps_unknown: bool = False) -> None:
-        """Compile the schema of a version of a CustomResourceDefinition; None accepts every value and keeps no fields.
+        """Compile the schema of a version; if the schema is None, every value is valid and all fields are pruned.
 
         The argument `keeps_unknown` is `spec.preserveUnknownFields` of old CustomResourceDefinitions, which disables
         pruning.
@@ -70,8 +70,8 @@ class Schema:
         """Apply all steps of decoding to an object, in place.
 
         The steps of decoding are: prune, drop nulls, coerce embedded metadata, set defaults. The result contains the
-        paths of unknown fields in Kubernetes' order, and the error of the coercion. The metadata of the object itself
-        is not changed; `shaping.embedded_metadata.read_metadata` reads it.
+        paths of unknown fields in Kubernetes' order, and the error in embedded metadata. The metadata of the object
+        itself is not changed; `shaping.embedded_metadata.read_metadata` reads it.
         """
         unknown = self.prune(value)
         coerced = self.coerce(value, drop_invalid=drop_invalid)
@@ -108,7 +108,7 @@ class Schema:
         return _has_defaults(self.structural)
 
     def has_default_of(self, name: str) -> bool:
-        """Return whether a top-level field has a default."""
+        """Return whether the schema has a default for a top-level field."""
         field = self.structural.properties.get(name)
         return field is not None and field.default is not MISSING
 

@@ -1,6 +1,6 @@
 """A CustomResourceDefinition as the kind that it defines, with its names, its versions and their schemas.
 
-Guarantees: parsing is cheap and never fails if the CustomResourceDefinition is valid. Schemas, columns and paths are
+Guarantees: parsing is cheap, and succeeds for every valid CustomResourceDefinition. Schemas, columns and paths are
 created on first use and cached.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`getOrCreateServingInfoFor`).
@@ -27,7 +27,7 @@ _STATUS = Path("status")
 _BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""The reasons of errors after which the expressions of rules are not evaluated."""
+"""If validation finds an error with one of these reasons, the rules of the schema are not evaluated."""
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -168,7 +168,7 @@ class Version:
     ) -> list[FieldError]:
         """Return the errors, with violations of rules added.
 
-        After some kinds of errors, the rules are not evaluated.
+        If there is an error with a reason in `_BLOCKING`, the rules are not evaluated.
         """
         if self.schema.rules is None:
             return errors
@@ -190,7 +190,9 @@ class Definition:
         self.namespaced: bool = spec.get("scope") == "Namespaced"
         self.names = Names.of(spec.get("names") or {})
         self.accepted = Names.of(status.get("acceptedNames") or {})
-        """The names under which the kind is served: those that no other CustomResourceDefinition of the group holds."""
+        """The names under which the kind is served, which exclude names of other CustomResourceDefinitions of the
+        group.
+        """
         self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
         self.versions: Mapping[str, Version] = {
             each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()

@@ -33,7 +33,7 @@ def set_defaults(definition: dict[str, Any]) -> None:
 
 
 def prepare_new(definition: dict[str, Any]) -> None:
-    """Set the initial status of a new CustomResourceDefinition; a status from the client is dropped."""
+    """Replace the status of a new CustomResourceDefinition by the initial status."""
     storage = _storage(definition.get("spec") or {})
     definition["status"] = {} if storage is None else {"storedVersions": [storage]}
 

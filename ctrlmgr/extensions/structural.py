@@ -1,4 +1,4 @@
-"""Structural schemas describe the structure of a value: its fields, items and types, but no validation.
+"""Structural schemas: describe the structure of a value (its fields, items and types), but no validation.
 
 Guarantees: a `Structural` is created once from the schema of a CustomResourceDefinition and never changes; `raw` is the
 original schema. Every decoded schema is accepted: unknown keywords, nulls and zero values count as absent, as in
@@ -39,7 +39,7 @@ NESTING: Final = frozenset((
     *JUNCTORS, "not", "properties", "items", "additionalProperties", "patternProperties", "definitions", "dependencies",
     "additionalItems",
 ))  # fmt: skip
-"""The keywords that contain schemas; a schema without these keywords is a leaf, which most schemas are."""
+"""The keywords that contain schemas. Most schemas have none of these keywords and are leaves."""
 
 
 class NotStructural(ValueError):
@@ -106,7 +106,7 @@ def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 def single_items(raw: Raw) -> Raw | None:
-    """Return the schema of a list's items; None if there is none or several."""
+    """Return the schema of a list's items; None if there is no schema, or one schema for each position."""
     items = raw.get("items")
     return items if isinstance(items, dict) else None
 
@@ -115,7 +115,7 @@ class Structural:
     """One node of a structural schema: an object, a field, a list's items or a map's values."""
 
     def __init__(self, raw: Raw) -> None:
-        """Create a node for a schema; other functions refuse unsupported schemas."""
+        """Create a node for a schema, which must not contain unsupported keywords (`refuse_unsupported`)."""
         self.raw = raw
         self.type: str = raw.get("type") or ""
         self.nullable: bool = bool(raw.get("nullable"))
@@ -166,5 +166,5 @@ class Structural:
 
     @cached_property
     def as_object(self) -> Structural:
-        """The schema of this node as the root schema of a whole object, whose metadata the schema does not describe."""
+        """The node as the root schema of an object, in which metadata, kind and apiVersion need no declaration."""
         return self if self.embedded else Structural({**self.raw, EMBEDDED: True})

@@ -1,9 +1,9 @@
 """Computes the relative cost of validating and defaulting a byte of an object with a given schema.
 
-From the relative cost, the engine derives the size at which an object is processed outside the event loop. The cost is
-estimated for a small list item that is checked against the schema of items, all its alternatives (`anyOf`) and its
-rules, and then defaulted. If the item is invalid, the error explains why each alternative failed, and lists the values
-of an enumeration.
+The engine processes large objects outside the event loop; the minimum size of such an object depends on the relative
+cost. The estimate assumes a list of small items. Each item is checked against the schema of items, all alternatives of
+the schema (`anyOf`) and its rules, and gets its defaults. If an item is invalid, the error explains why each
+alternative failed, and lists the values of an enumeration.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ctrlmgr.extensions.structural import RULES, Raw, junctors, single_items
 _PATTERN: Final = 4
 _RULE: Final = 32
 _SHARE: Final = 4
-"""The maximum weight of a schema for which validation takes less time than the remaining work for an object."""
+"""If the weight of a schema is at most this value, validation takes less time than the other work for an object."""
 _EXPLAINED: Final = 4
-"""The minimum ratio of the cost of explaining why an alternative failed to the cost of checking it."""
+"""The cost of explaining why an alternative failed, relative to the cost of checking the alternative."""
 _LISTED: Final = 16
-"""The number of enumeration values whose listing in an error costs as much as one check."""
+"""Listing this number of enumeration values in an error costs as much as one check."""
 _BYTES: Final = 16
-"""The number of bytes of a default whose insertion costs as much as one check."""
+"""Setting a default of this number of bytes costs as much as one check."""
 
 
 def relative_cost(raw: Raw) -> int:
@@ -37,7 +37,7 @@ def relative_cost(raw: Raw) -> int:
 def _weight(raw: Raw, *, is_repeated: bool) -> int:
     """Return the number of checks of a value against a schema, or against the most expensive part of the schema.
 
-    `is_repeated` says whether an object may contain many values of this schema; the rules are evaluated for each.
+    `is_repeated` says whether an object may contain many values of this schema. The rules are evaluated for each value.
     """
     own = 1 + _PATTERN * bool(raw.get("pattern"))
     if is_repeated:
@@ -52,6 +52,6 @@ def _weight(raw: Raw, *, is_repeated: bool) -> int:
 
 
 def _of_defaults(raw: Raw) -> int:
-    """Return the weight of the defaults of an object's fields; an empty object gets all these defaults."""
+    """Return the weight of the defaults of an object's fields, assuming that the object has none of these fields."""
     fields = (raw.get("properties") or {}).values()
     return sum(len(msgspec.json.encode(each["default"])) for each in fields if "default" in each) // _BYTES

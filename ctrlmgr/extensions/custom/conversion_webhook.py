@@ -1,8 +1,8 @@
-"""Conversion by a webhook: sends objects in a ConversionReview, and checks the response.
+"""Converts objects by a webhook: sends the objects in a ConversionReview, and checks the response.
 
 Guarantees: a converted object has the name, namespace, uid and all other metadata with which it was sent. The webhook
 may change only labels and annotations of the metadata; any other change is a failure with a message. If the webhook
-runs on simulated nodes, objects only change their apiVersion, as with the strategy `None`.
+runs on simulated nodes, it is not called, and only the apiVersion of objects is changed, as with the strategy `None`.
 
 Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 """
@@ -37,7 +37,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Unusable(Exception):
-    """Raised if a response, or an object in it, is invalid; the message follows `conversion webhook for KIND`."""
+    """Raised if a response, or an object in it, is invalid.
+
+    The error for clients consists of `conversion webhook for KIND` and this error's message.
+    """
 
 
 class Webhook:

@@ -46,7 +46,7 @@ objects.
 """
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
-"""Go writes floats of at least this size with an exponent."""
+"""The smallest float that Go writes with an exponent."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
@@ -132,7 +132,8 @@ class CustomCodec:
     def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
         """Return the error for a body that has another version.
 
-        A body of the same kind in another version is also checked by the schema of that version.
+        If the body has the same kind in another version of the kind, the function also checks it against the schema of
+        that version.
         """
         message = (
             f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
@@ -153,9 +154,9 @@ class CustomCodec:
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Read an object that is already decoded; `fields` is changed in place.
 
-        The argument `known` is an object that was read before; metadata that a patch did not change is not read again.
-        A patch may produce any JSON value, so the method raises `BadRequest` if `fields` is not an object. Raises
-        `RequestEntityTooLarge` if defaults make the object much larger than the body that was sent.
+        The argument `known` is an object that was read before a patch; metadata that the patch did not change is not
+        read again. A patch may produce any JSON value, so the method raises `BadRequest` if `fields` is not an object.
+        Raises `RequestEntityTooLarge` if defaults make the object much larger than the body that was sent.
         """
         if not isinstance(fields, dict):
             raise BadRequest(
@@ -186,7 +187,7 @@ class CustomCodec:
     def from_other(self, fields: Unstructured) -> FieldError | None:
         """Read an object that was converted from another version, in place and without defaults.
 
-        Return the error of the object; None if the object is valid.
+        Return the error in the object's embedded metadata; None if there is no error.
         """
         metadata = fields.get("metadata")
         schema = self._schema()
@@ -206,7 +207,7 @@ class CustomCodec:
         return escape_html(b"%b,%b" % (encoded, _encode_numbers(rest)[1:]) if rest else b"%b}" % encoded)
 
     def refuse(self, reason: str) -> BadRequest:
-        """Return the 400 error for an invalid body that should contain an object of this kind."""
+        """Return the 400 error for a body that is not a valid object of this kind."""
         return BadRequest(f"{self.kind} in version {quote(self._version)} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:

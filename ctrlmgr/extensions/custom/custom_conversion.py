@@ -1,8 +1,8 @@
 """Converts stored custom objects to one of the versions of their CustomResourceDefinition, and back.
 
-Guarantees: a stored object is read by the schema of its stored version, with that version's defaults, and then
-converted to the requested version, as in apiextensions-apiserver's storage codec. An object that was stored after the
-last change of the CustomResourceDefinition, and therefore has all defaults, is returned unchanged.
+Guarantees: a stored object is first read by the schema of its stored version, with the defaults of that version. Then
+it is converted to the requested version, as in apiextensions-apiserver's storage codec. If an object was stored after
+the last change of the CustomResourceDefinition, the object already has all defaults, and is returned unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Versions:
     """The versions of one CustomResourceDefinition: their schemas and codecs, and the conversion between them."""
 
     def __init__(self, obj: Object, outline: Definition) -> None:
-        """Create the versions of a stored CustomResourceDefinition; `outline` contains all of it except the schemas."""
+        """Create the versions of a stored CustomResourceDefinition; `outline` is its content without the schemas."""
         self._obj = obj
         self._outline = outline
         self.since: Revision = obj.revision
@@ -113,7 +113,7 @@ class Versions:
     def to_stored(self, fields: Unstructured) -> Unstructured:
         """Convert an object from any version to the stored version; `fields` is changed in place.
 
-        Defaults that only the stored version has are set later, when the object is read.
+        Defaults of the stored version are not set by this method, but when the object is read.
         """
         return self.converted(fields, self.stored)
 
@@ -121,8 +121,8 @@ class Versions:
     def stores_defaults(self) -> bool:
         """Return whether every stored object has all defaults of the stored version.
 
-        An object that was sent in another version may have only the defaults of that version. A created object may also
-        lack defaults, because its status is dropped.
+        The result is False if an object may have been sent in another version, because such an object has only the
+        defaults of that version. It is also False if a default is in the status, because creations drop the status.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:
@@ -140,7 +140,8 @@ class Versions:
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
         """Convert an object to a version; `fields` is changed in place. Raises `UnknownError` if the conversion fails.
 
-        If a webhook converts, the webhook's result must already be known (see `engine.conversion.asked`).
+        If a webhook converts between versions, `engine.conversion` must already have the webhook's result (see
+        `asked`).
         """
         if self._known(fields) == name:
             return fields
@@ -190,7 +191,7 @@ class Versions:
 class _Lazy(Version):
     """A version of a CustomResourceDefinition.
 
-    Its schema is decoded on first use, with the whole CustomResourceDefinition.
+    The first use of its schema decodes the whole CustomResourceDefinition.
     """
 
     def __init__(self, versions: Versions, outline: Version) -> None:
@@ -222,7 +223,7 @@ class Reader:
         self._resource = resource
         self._version = version
         self._is_stored = version == versions.stored
-        # The cached results: the stored object and its converted form.
+        # The cached results; each result consists of a stored object and its converted form.
         self._shown: BoundedCache[Key, tuple[Object, Object]] = BoundedCache(
             "converted-objects", entries=_ENTRIES, size=_SIZE
         )

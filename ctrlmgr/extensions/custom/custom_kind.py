@@ -94,7 +94,7 @@ class CustomKind(Kind):
 
     @cached_property
     def codec(self) -> CustomCodec:
-        """Its codec."""
+        """The codec of this version."""
         return self.custom_codec
 
     @cached_property
@@ -114,7 +114,7 @@ def outline_of(obj: Object) -> Definition:
 
 
 def custom_kinds(obj: Object, definitions: Definitions) -> list[CustomKind]:
-    """Return the kinds of a CustomResourceDefinition with accepted names, one for each served or stored version.
+    """Return one kind for each served or stored version of a CustomResourceDefinition whose names are accepted.
 
     The argument `definitions` contains the OpenAPI definitions of Kubernetes' built-in kinds.
     """

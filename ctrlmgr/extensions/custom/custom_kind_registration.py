@@ -36,7 +36,7 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class _Served(NamedTuple):
-    """A CustomResourceDefinition that was processed, with its kinds; it has no kinds if it is not established."""
+    """A processed CustomResourceDefinition and its kinds, which are empty if it is not established."""
 
     revision: Revision
     identity: tuple[Any, ...] | None

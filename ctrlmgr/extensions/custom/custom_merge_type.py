@@ -2,8 +2,8 @@
 
 Guarantees: metadata is owned and merged in the same way as for built-in kinds. Values that the schema keeps without
 declaring them (`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual
-types. Missing fields of custom objects count as missing, in contrast to Go structs, whose zero values are always
-written.
+types. A missing field of a custom object counts as missing. In contrast, Go writes some missing fields of built-in
+kinds as zero values.
 
 Source: kube-openapi `pkg/schemaconv/openapi.go`; apiextensions-apiserver's `buildOpenAPIModelsForApply`.
 """
@@ -29,7 +29,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 def custom_merge_type(schema: Structural, definitions: Definitions) -> Root:
     """Return the merge type of a custom kind.
 
-    `definitions`, which are those of Kubernetes, contain the schema of metadata.
+    `definitions` contains Kubernetes' OpenAPI definitions, with the schema of metadata.
     """
     meta = definitions.schema(_OBJECT_META)
     merge_types = _MergeTypes(meta)
@@ -41,7 +41,7 @@ class _MergeTypes:
     """Creates the merge types of one kind; each merge type is created on first use."""
 
     def __init__(self, meta: Schema) -> None:
-        """Create an instance with the schema of metadata, as embedded objects have it (`addEmbeddedProperties`)."""
+        """Create an instance; `meta` is the schema of embedded objects' metadata (`addEmbeddedProperties`)."""
         self._meta = meta
 
     def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:

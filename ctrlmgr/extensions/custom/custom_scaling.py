@@ -1,4 +1,4 @@
-"""The scaling of custom objects; the CustomResourceDefinition contains the paths of the fields with replicas.
+"""Reads and sets the replicas of custom objects, at the paths that the CustomResourceDefinition contains.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/etcd.go` (`scaleFromCustomResource`).
 """

@@ -1,8 +1,9 @@
 """The strategy of a custom kind, which prepares and validates its objects.
 
-Guarantees: the rules are those of the schema and of apiextensions-apiserver's `pkg/registry/customresource`. If there
-is a status subresource, writes of status and spec are separate. Every change outside metadata increases the generation.
-No object is created while the CustomResourceDefinition is being deleted.
+Guarantees: the rules are those of the schema and of apiextensions-apiserver's `pkg/registry/customresource`. If the
+kind has a status subresource, a write to the object ignores the status, and a write to the status ignores all other
+fields. Every change outside metadata and such a status increases the generation. No object is created while the
+CustomResourceDefinition is being deleted.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class CustomStrategy(Strategy):
     def validation_cost(self, body: bytes) -> int:
         """Return the validation cost, which depends on the schema.
 
-        Alternatives, rules and defaults multiply the work.
+        Alternatives, rules and defaults in the schema multiply the work of validation.
         """
         return relative_cost(self._version.raw_schema or {})
 
@@ -73,7 +74,7 @@ class CustomStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Increase the generation if the object has changed.
 
-        If the status subresource is written, keep the old metadata.
+        If the write is to the status subresource, keep the old metadata.
         """
         if ctx.subresource == "status":
             _keep_metadata(new, old)

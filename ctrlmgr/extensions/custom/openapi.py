@@ -1,8 +1,8 @@
-"""A custom kind in OpenAPI documents: its definitions and paths, in the form of version 2.
+"""Creates the part of the OpenAPI documents about a custom kind: its definitions and paths, in the form of version 2.
 
 Guarantees: the document contains the unchanged schema of a CustomResourceDefinition and Kubernetes' additions: kind,
-apiVersion, metadata, and the schemas of embedded objects and int-or-string. Version 2 omits constructs that it cannot
-express, or that old versions of kubectl cannot read.
+apiVersion, metadata, and the schemas of embedded objects and int-or-string. The document in version 2 omits constructs
+that version 2 cannot express, or that old versions of kubectl cannot read.
 
 Source: apiextensions-apiserver `pkg/controller/openapi/builder`, `pkg/controller/openapi/v2/conversion.go` and
 `pkg/apiserver/schema/unfold.go`.
@@ -328,9 +328,9 @@ def _in_path(name: str) -> Node:
 
 
 def _sharing(item: Node) -> Node:
-    """Move the parameters of the only operation of a path item to the path item, where common parameters belong.
+    """Move the parameters of a path item's only operation to the path item itself.
 
-    A path item with several operations keeps the common parameters that it already has.
+    If a path item has several operations, its parameters are not changed.
     """
     shared = [*item["parameters"], *item["get"].pop("parameters")]
     return {**item, "parameters": sorted(shared, key=lambda parameter: str(parameter["name"]))}

@@ -84,9 +84,9 @@ def format_named(name: str) -> Format | None:
 
 
 def is_recognized(name: str, type_: str) -> bool:
-    """Return whether a format is known for values of a type; an empty type means that the schema has no type.
+    """Return whether a format is known for values of a type; the type is empty if the schema has none.
 
-    Unknown formats are ignored, and a warning is returned.
+    Validation ignores unknown formats, and the response of the write contains a warning about them.
     """
     if type_ in ("", "string"):
         return format_named(name) is not None

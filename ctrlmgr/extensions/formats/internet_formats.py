@@ -29,7 +29,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_email(text: str) -> bool:
-    """Return whether a string is one email address; this is False if the parser needs too many steps."""
+    """Return whether a string is one email address; False also if the parser needs too many steps."""
     try:
         return _address.search(text)
     except TooMuchWork:

@@ -28,7 +28,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """Return whether a string is an IPv6 address, with colons; leading zeros in a dotted part are refused."""
+    """Return whether a string is an IPv6 address; it must contain colons, and no leading zeros in a dotted part."""
     return ":" in text and parse_ip(text) is not None and not ("." in text and _leading_zero(text))
 
 
@@ -66,7 +66,7 @@ def is_hostname(text: str) -> bool:
 
 
 def _is_single_label(label: str) -> bool:
-    """Return whether a name without dots is valid: it contains at most one dash, which must be the second character."""
+    """Return whether a name without dots is valid: it may contain only one dash, as its second character."""
     if not label or not _is_part(label[0]):
         return False
     rest = label[1:].removeprefix("-")

@@ -41,7 +41,7 @@ def is_date(text: str) -> bool:
 def is_date_time(text: str) -> bool:
     """Return whether a string is a date, a `T`, and a time with an offset.
 
-    In a time, any character may precede the fraction of a second.
+    As in Kubernetes, any character may separate the seconds from their fraction.
     """
     day, separator, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
@@ -52,7 +52,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """Return whether a string is a Go duration, or contains a number with a unit as a word (`2 weeks`)."""
+    """Return whether a string is a Go duration, or contains a number followed by a unit, such as `2 weeks`."""
     if _is_go_duration(text):
         return True
     found = False

@@ -1,1 +1,1 @@
-"""Paths in CustomResourceDefinitions: JSONPath of columns and selectable fields, and paths of scales and in schemas."""
+"""The paths in CustomResourceDefinitions: JSONPaths of columns and selectable fields, paths of scales and of rules."""

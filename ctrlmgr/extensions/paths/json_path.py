@@ -1,7 +1,7 @@
-"""JSONPath of Kubernetes' clients and printer columns: fields, indexes, slices, unions, wildcards, filters.
+"""Parses and evaluates JSONPaths as in Kubernetes: fields, indexes, slices, unions, wildcards, filters.
 
-Guarantees: a path is accepted or refused as in client-go, and missing fields yield no value. Template constructs other
-than paths (such as `range`) also yield no value.
+Guarantees: a path is accepted or refused as in client-go. Missing fields yield no value. Constructs of templates that
+are not paths, such as `range`, yield no value either.
 
 Source: client-go `util/jsonpath/{parser,jsonpath}.go`.
 """
@@ -334,7 +334,7 @@ def _refuse_incomparable(left: Any, right: Any, operator: str) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Format a value in the way in which the result of a path is printed; objects and lists are printed as JSON."""
+    """Format a result of a path as Kubernetes prints it; objects and lists are printed as JSON."""
     if type(value) in (dict, list):
         return encode(shown(value)).decode()
     if type(value) is bool:

@@ -1,4 +1,4 @@
-"""The compiled rules of a schema, as a tree of those schemas that have rules, or contain schemas with rules.
+"""Compiles the rules of a schema to a tree of the schemas that have rules or contain schemas with rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/{compilation,validation}.go`.
 """
@@ -29,8 +29,8 @@ UNTYPED: Final = "unable to convert structural schema to CEL declarations"
 class Rule:
     """One rule.
 
-    The field `problem` is the compilation error of the rule, and `telling_problem` that of its message expression; both
-    are empty if there is no error.
+    The field `problem` is the compilation error of the rule, and `telling_problem` is the compilation error of its
+    message expression. Both are empty if there is no error.
     """
 
     raw: Raw
@@ -44,12 +44,12 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The string that identifies the rule in errors: its message, or, if it has no message, its expression."""
+        """The string that identifies the rule in errors: its message or, without a message, its expression."""
         return str(self.raw.get("message") or "").strip() or str(self.raw.get("rule") or "").strip()
 
     @property
     def may_be_new(self) -> bool:
-        """Return whether the rule applies to a value without an old value, although the rule uses the old value."""
+        """Return whether the rule also applies to new values, although its expression uses the old value."""
         return bool(self.raw.get("optionalOldSelf"))
 
 
@@ -150,13 +150,13 @@ class Place(NamedTuple):
     node: Node
     path: Path
     unrelated: str = ""
-    """The path of the outer list whose items cannot be matched with old values; None if there is no such list."""
+    """The path of the list around this schema whose items have no corresponding old items; None if there is none."""
     cardinality: int | None = 1
     """The maximum number of values of this schema in an object; None if there is no limit."""
 
     @property
     def schema_path(self) -> Path:
-        """Return the path of the schema if `path` is the path of one of the schema's rules."""
+        """Return the path of the schema; `path` is the path of one of its rules."""
         return Path(self.path.rpartition(f".{RULES}[")[0])
 
 

@@ -1,7 +1,7 @@
 """The maximum sizes of a schema's values, from which the cost of rules is estimated.
 
-Guarantees: if the schema sets no limit for a value, the maximum is the size that fits into a request, computed from the
-minimum size of the value's parts. A schema that expressions cannot access has no size.
+Guarantees: if the schema sets no limit for a value, the maximum is the largest number of parts that fits into a
+request, given the minimum size of a part. If expressions cannot access the values of a schema, the schema has no size.
 
 Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`), `pkg/cel/limits.go`; apiextensions-apiserver
 `pkg/apiserver/schema/cel/compilation.go` (`sizeEstimator`, `maxCardinality`).
@@ -54,7 +54,7 @@ class Sizes:
 
     @property
     def cardinality(self) -> int:
-        """The maximum number of values of this schema, each with a comma, in a request."""
+        """The maximum number of values of this schema that fit into a request, if commas separate them."""
         return _LARGEST_REQUEST // (self.shortest + 1)
 
 
@@ -82,7 +82,7 @@ def _limit(raw: Raw, keyword: str) -> int | None:
 
 
 def _longest(raw: Raw, otherwise: int) -> int:
-    """Return the maximum number of bytes of a string that is limited to a number of characters."""
+    """Return the maximum number of bytes of a string with at most the given number of characters."""
     limit = _limit(raw, "maxLength")
     return otherwise if limit is None else 4 * limit
 

@@ -28,7 +28,7 @@ _ROOT: Final = "<nil>"
 
 
 class _Stop(Exception):
-    """An exception that is raised to stop the evaluation of further rules."""
+    """Raised internally to end the evaluation, so that no further rules are evaluated."""
 
 
 def evaluate_rules(
@@ -36,7 +36,7 @@ def evaluate_rules(
 ) -> list[FieldError]:
     """Return the violations of a schema's rules by a value at `path`; `old` is the value before the write.
 
-    Violations by unchanged values are added to `warnings`.
+    Violations by values that the write does not change are added to `warnings`.
     """
     run = _Run([] if warnings is None else warnings)
     with suppress(_Stop), bounded(_MOST_STEPS):

@@ -1,7 +1,7 @@
 """Converts schemas to CEL types: the types of values, the names of fields, and the conversion of values.
 
 Guarantees: a field name that is not valid in CEL is escaped by the rules of KEP-2876 (`x-y` is `x__dash__y`).
-Expressions can access only those declared fields whose names can be escaped.
+Expressions can access only declared fields whose names are valid in CEL or can be escaped.
 
 Source: apiserver `pkg/cel/common/{schemas,values}.go`.
 """
@@ -35,8 +35,8 @@ _SCALARS: Final = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": typ
 def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:
     """Return the schemas of an object's fields.
 
-    A resource always has kind, apiVersion and metadata; if the schema declares all of them, the declarations in the
-    schema are used.
+    Kind, apiVersion and metadata of a resource are always included. Their schemas are those in the schema if it
+    declares all three fields.
     """
     properties: Mapping[str, Raw] = raw.get("properties") or {}
     if not is_resource or _declares_its_own(properties):

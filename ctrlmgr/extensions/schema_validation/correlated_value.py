@@ -1,7 +1,8 @@
 """Correlates a new value with an old value: finds corresponding parts, and determines which parts are unchanged.
 
-Guarantees: equality is computed once for each part. Fields of objects correspond by name if a schema declares them.
-Items of lists correspond only in lists of type map, by their keys.
+Guarantees: equality is computed once for each part. Fields with the same name correspond to each other if a schema
+declares the field. List items with the same keys correspond to each other in lists of type map; items of other lists
+never correspond.
 
 Source: apiserver `pkg/cel/common/equality.go`; KEP-4008.
 """
@@ -66,7 +67,7 @@ class Correlation:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """Return whether the new value equals the old value in those parts that a schema describes."""
+        """Return whether the new value equals the old value; parts that no schema describes are ignored."""
         new, old = self._new, self._old
         if type(new) is dict and type(old) is dict:
             return len(new) == len(old) and all(_is_unchanged(self.key(name)) for name in new)

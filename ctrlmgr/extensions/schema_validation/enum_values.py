@@ -1,4 +1,4 @@
-"""The values of an enumeration, indexed by type for fast look-ups.
+"""Indexes the values of an enumeration by type, for fast look-ups.
 
 Source: kube-openapi `pkg/validation/validate/values.go` (`Enum`), which compares after conversion.
 """
@@ -29,7 +29,7 @@ class Listed:
         self._supported: str | None = None
 
     def has(self, value: Any) -> bool:
-        """Return whether a value is in the enumeration, if necessary after a conversion to an enumerated value's type.
+        """Return whether a value is in the enumeration, possibly after a conversion to the type of an enumerated value.
 
         See `go_json_values.equals_converted`.
         """
@@ -44,13 +44,13 @@ class Listed:
         return kind is float and math.isfinite(value) and math.trunc(value) in self._by_type[int]
 
     def _converted(self, value: int) -> list[Any]:
-        """Return those values of the enumeration with other types that may equal an integer."""
+        """Return the values of the enumeration that have another type but may equal an integer after a conversion."""
         text = chr(value) if 0 <= value <= _LAST_CHARACTER else _REPLACEMENT
         return [each for each in (float(value), text) if each in self._by_type[type(each)]]
 
     @property
     def supported(self) -> str:
-        """The string that lists the values in error messages; it is formatted once."""
+        """The list of the enumeration's values, as text for error messages."""
         if self._supported is None:
             self._supported = supported_values(
                 each if type(each) is str else encode(shown(each)).decode() for each in self._values

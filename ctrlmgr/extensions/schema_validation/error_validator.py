@@ -40,8 +40,9 @@ def explain(
 ) -> Result:
     """Validate a value; `path` is its path within the whole value that is validated.
 
-    If `counts` is true, the result contains the number of matches, by which the best of several alternatives is chosen.
-    If `counts` is false, valid parts are skipped. Raises `TooMuchWork` if a budget of work is set and exceeded.
+    If `counts` is true, the result contains the number of valid parts, which the caller needs to choose the best of
+    several alternatives. If `counts` is false, valid parts are skipped. Raises `TooMuchWork` if the validation exceeds
+    the work budget.
     """
     spend(_STEPS)
     result = _explain(node, value, correlation, path, counts)

@@ -1,4 +1,4 @@
-"""Checks quickly whether a value is valid, without returning errors; every value is checked in this way first.
+"""The first check of every value: returns quickly whether the value is valid, without errors.
 
 Guarantees: the fast check accepts exactly the values for which `error_validator` finds no errors. A schema is compiled
 once to closures, one for each type of JSON value; absent keywords cost nothing.
@@ -84,7 +84,7 @@ def _is_type(node: Node, *types: str) -> bool:
 def _skips_type(node: Node) -> bool:
     """Return whether strings and lists pass the type check.
 
-    Strings and lists pass the type check if the schema has a format that is not for numbers.
+    As in Kubernetes, they pass if the schema has a format that is not a format of numbers.
     """
     return bool(node.format) and "number" not in node.types and "integer" not in node.types
 

@@ -1,7 +1,7 @@
 """Functions about decoded JSON with Go's semantics: equality, conversion of numbers, and formatting.
 
-In Python, `True` equals 1 and 1.0 equals 1. Go's decoded JSON distinguishes bools, int64 and float64, and so do the
-comparisons of this module. Integers beyond 64 bits are decoded to float64 in Go.
+In Python, `True` equals 1 and 1.0 equals 1. In decoded JSON, Go distinguishes bools, int64 and float64. The comparisons
+of this module do the same. Go decodes integers beyond 64 bits to float64.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """Return a dict key that is equal for equal values."""
+    """Return a key for a dict; equal values of the same types have equal keys."""
     if type(value) in (dict, list):
         return encode(shown(value))
     return type(value), value
@@ -64,7 +64,7 @@ def shown_value(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """Return a value that encodes to JSON as in Go: floats have no needless fraction, and keys are sorted."""
+    """Return a value that encodes to the same JSON as in Go: whole floats without a fraction, and sorted keys."""
     if type(value) is float and value == math.trunc(value) and abs(value) < _EXPONENT_FROM:
         return int(value)
     if type(value) is dict:
@@ -73,7 +73,7 @@ def shown(value: Any) -> Any:
 
 
 def equals_converted(value: Any, other: Any) -> bool:
-    """Return whether a value equals another value after a conversion to the other value's type, if Go can convert it.
+    """Return whether a value equals `other` after Go's conversion to the type of `other`.
 
     For example, 1.5 equals 1, and 97 equals "a".
     """

@@ -1,7 +1,7 @@
 """A schema's rules for numbers: the range of a format, `minimum`, `maximum`, `multipleOf`.
 
-Guarantees: int64 and float64 are compared as in Go, which differs from exact comparison. A limit for int64 values loses
-its fraction, and a limit outside the type's range is an error for every value.
+Guarantees: int64 and float64 are compared as in Go, which differs from an exact comparison. The fraction of a limit for
+int64 values is ignored. If a limit is outside the range of the type, every value is invalid.
 
 Source: kube-openapi `pkg/validation/validate/{validator,values}.go`.
 """
@@ -18,7 +18,7 @@ from ctrlmgr.golang.go_numbers import write_float
 
 _RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _LARGEST_FLOAT32 = 3.4028235677973366e38
-"""Float64 values of at least this size become infinite if they are converted to float32."""
+"""The smallest float64 that becomes infinite when it is converted to float32."""
 
 
 class Fault(NamedTuple):
@@ -29,14 +29,14 @@ class Fault(NamedTuple):
     has_field: bool = True
     """Whether the error names the field; errors about the range of a type do not name it."""
     value: Any = None
-    """The value that the error shows instead of the number."""
+    """The value in the error message, if this is not the number itself."""
 
 
 class NumberRules(NamedTuple):
     """The rules for numbers in one schema."""
 
     type: str = ""
-    """"integer" or "number"; empty if the schema allows neither of them or both."""
+    """The type of the numbers: "integer" or "number"; empty if the schema allows neither type or both types."""
     format: str = ""
     multiple_of: float | None = None
     maximum: float | None = None

@@ -1,7 +1,7 @@
 """The result of validation: errors in the form of Kubernetes' validator, from which causes are created.
 
-Guarantees: an error with the same identifying string as an earlier error is dropped, as in Kubernetes. The field
-`matches` counts valid parts; by this number, the best of several alternatives is chosen.
+Guarantees: as in Kubernetes, an error is dropped if an earlier error has the same identifying string. The field
+`matches` counts valid parts. If a schema has several alternatives, the alternative with the most matches is the best.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.golang.go_numbers import write_float
 from ctrlmgr.golang.go_text import quote
 
 MOST_ERRORS = 1000
-"""The maximum number of errors in a result; more errors would not be useful."""
+"""The maximum number of errors in a result; further errors would not help the user."""
 
 NOWHERE = "<nil>"
 """The string that Kubernetes uses as the path of an error without a path."""

@@ -37,7 +37,7 @@ class Node:
         self.format_check: Format | None = format_named(self.format) if self.format else None
         self.enum: Sequence[Any] = raw.get("enum") or ()
         self.accepts: Callable[[Any], bool] | None = None
-        """The function that checks the schema's values, once `fast_validator` has compiled it."""
+        """The compiled function that checks values of the schema; `fast_validator` sets it on first use."""
         self.longest: int | None = raw.get("maxLength")
         self.shortest: int | None = raw.get("minLength")
         self.pattern: str = raw.get("pattern") or ""
@@ -51,7 +51,7 @@ class Node:
         self.forbids_others: bool = raw.get("additionalProperties") is False
 
     def _format(self, format: str) -> str:
-        """Return the format if it is known for the type; otherwise the empty string."""
+        """Return the schema's format; the empty string if the format is unknown for the schema's type."""
         if self._is_default:
             return format
         return format if format and is_recognized(format, self.types[0] if len(self.types) == 1 else "") else ""
@@ -72,7 +72,7 @@ class Node:
         return compiled(self.pattern)
 
     def matches(self, text: str) -> bool:
-        """Return whether a string matches the pattern; this is False if matching takes too many steps."""
+        """Return whether a string matches the pattern; False also if matching takes too many steps."""
         try:
             return self.regexp.search(text)
         except TooMuchWork:
@@ -100,22 +100,22 @@ class Node:
 
     @cached_property
     def all_of(self) -> Sequence[Node]:
-        """Schemas all of which must accept a value."""
+        """The schemas under `allOf`; all of them must accept a value."""
         return self._junctor("allOf")
 
     @cached_property
     def any_of(self) -> Sequence[Node]:
-        """Schemas at least one of which must accept a value."""
+        """The schemas under `anyOf`; at least one of them must accept a value."""
         return self._junctor("anyOf")
 
     @cached_property
     def one_of(self) -> Sequence[Node]:
-        """Schemas exactly one of which must accept a value."""
+        """The schemas under `oneOf`; exactly one of them must accept a value."""
         return self._junctor("oneOf")
 
     @cached_property
     def not_(self) -> Node | None:
-        """A schema that must not accept a value."""
+        """The schema under `not`, which must not accept a value."""
         raw = self._raw.get("not")
         return self._below(raw) if isinstance(raw, Mapping) else None
 

@@ -3,7 +3,7 @@
 Guarantees: each default is copied when it is set, and setting defaults is idempotent. A forbidden null is replaced by
 the default, if the schema has a default. Schemas without defaults cause no work.
 
-If `work_budget` has set a budget, each byte of JSON that is set costs one step of this budget.
+If the caller has set a work budget (`work_budget`), each byte of JSON in a set default costs one step of this budget.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """

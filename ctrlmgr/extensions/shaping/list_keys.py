@@ -43,7 +43,7 @@ def compile_unique(schema: Structural) -> Check | None:
 
 
 def _identities(schema: Structural) -> Check | None:
-    """Return the function that checks for duplicates among the items of one list."""
+    """Return a function that returns whether one list has no duplicates; None if the list is not a set or map."""
     if schema.list_type == "set":
         return lambda value: len(value) < 2 or len(set(map(identity, value))) == len(value)
     if schema.list_type != "map":

@@ -1,4 +1,4 @@
-"""Removes nulls that a schema neither allows nor replaces by a default.
+"""Removes forbidden nulls for which a schema has no default.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/prunenulls.go`.
 """
@@ -11,7 +11,7 @@ from ctrlmgr.extensions.structural import MISSING, Structural
 
 
 def drop_nulls(value: Any, schema: Structural) -> None:
-    """Remove nulls, at any depth, from fields that are neither nullable nor have a default."""
+    """Remove nulls, at any depth, from fields that are not nullable and have no default."""
     if type(value) is dict:
         for key, each in list(value.items()):
             below = schema.field(key)

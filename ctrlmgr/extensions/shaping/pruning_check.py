@@ -1,7 +1,7 @@
 """Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
-The check is a fast path for the usual case: it walks a value once, changes nothing and tracks no paths. Values that
-fail this check are pruned by `structural_pruning` and `null_removal`.
+The check is a fast path for the usual case: it walks a value once, changes nothing and tracks no paths. If a value
+fails this check, `structural_pruning` and `null_removal` prune the value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Check: TypeAlias = Callable[[Any], bool]
 def compile_clean(schema: Structural, *, is_root: bool = True) -> Check:
     """Return a function that checks values of a schema.
 
-    A value that passes needs neither pruning nor removal of nulls.
+    A value for which the function returns True needs no pruning and no removal of nulls.
     """
     return _node(schema.as_object if is_root else schema)
 
@@ -54,7 +54,7 @@ def _may_be_null(schema: Structural) -> bool:
 
 
 def _is_free_of_nulls(schema: Structural, value: Any) -> bool:
-    """Return whether a value that is never pruned, such as metadata, contains no forbidden nulls."""
+    """Return whether a value contains no forbidden nulls; undeclared fields are allowed, as in metadata."""
     if type(value) is dict:
         below = ((each, schema.field(key)) for key, each in value.items())
     elif type(value) is list:

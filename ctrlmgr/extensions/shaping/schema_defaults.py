@@ -45,9 +45,9 @@ def at_end(value: Any, steps: Steps) -> Any:
 
 
 def pruned_defaults(root: Structural) -> Mapping[int, Any]:
-    """Return the defaults that pruning changes; the key is the `id()` of the schema node that has the default.
+    """Return the defaults that pruning changes; each key is the `id()` of the schema node that has the default.
 
-    If pruning removes a whole default, its value is MISSING.
+    If pruning removes a whole default, the result contains MISSING instead of the default.
     """
     changed: dict[int, Any] = {}
     waiting: list[tuple[Steps, Structural]] = [((), root)]

@@ -1,4 +1,4 @@
-"""Validates each default of a schema by the schema at the same place, and refuses unknown fields in defaults.
+"""Validates each default of a schema against the schema node that has the default, and refuses unknown fields.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go`.
 """

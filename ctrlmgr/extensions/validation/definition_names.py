@@ -14,7 +14,7 @@ from ctrlmgr.extensions.structural import Raw
 
 
 def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the validation errors of the names of a CustomResourceDefinition that are set."""
+    """Yield the validation errors of a CustomResourceDefinition's names; names that are not set are not validated."""
     for field in ("plural", "singular"):
         yield from _label(raw.get(field) or "", path.child(field))
     for field in ("kind", "listKind"):

@@ -1,9 +1,9 @@
 """Validates a whole CustomResourceDefinition that is created or updated.
 
-Guarantees: validation errors and their paths are the same as in Kubernetes. Errors in parts that all versions of a
-CustomResourceDefinition share are reported at `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`,
-`spec.selectableFields`. Of the metadata of a CustomResourceDefinition, this module validates only the name and the
-approval annotation, because they depend on the spec.
+Guarantees: validation errors and their paths are the same as in Kubernetes. If all versions of a
+CustomResourceDefinition share a part, the path of its errors is one of `spec.validation`, `spec.subresources`,
+`spec.additionalPrinterColumns` and `spec.selectableFields`. Of the metadata of a CustomResourceDefinition, this module
+validates only the name and the approval annotation, because they depend on the spec.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -30,7 +30,7 @@ _SCOPES = ("Cluster", "Namespaced")
 
 
 def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return the validation errors of a CustomResourceDefinition that its strategy has defaulted and prepared."""
+    """Return the validation errors of a CustomResourceDefinition with defaults, after the strategy has prepared it."""
     spec = internal_spec(new.get("spec") or {})
     needed = tentatively(lambda: requirements(spec, old))
     errors: list[FieldError] = []

@@ -15,7 +15,7 @@ from ctrlmgr.golang.go_text import quote
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:
     """Return the warnings about a CustomResourceDefinition.
 
-    If the CustomResourceDefinition is updated, return only the warnings that its old state did not cause.
+    For an update, return only the warnings that the old CustomResourceDefinition did not cause.
     """
     known = set(_formats(old)) if old is not None else set()
     return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]

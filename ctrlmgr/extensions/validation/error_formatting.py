@@ -1,4 +1,4 @@
-"""Formats versions of CustomResourceDefinitions and schemas for error messages in Kubernetes' internal form.
+"""Formats versions and schemas of CustomResourceDefinitions for error messages, as Kubernetes prints its Go structs.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/{types,types_jsonschema}.go`.
 """

@@ -1,8 +1,8 @@
-"""Converts the spec of a CustomResourceDefinition to Kubernetes' internal form, in which the spec has the shared parts.
+"""Converts the spec of a CustomResourceDefinition to Kubernetes' internal form.
 
-Kubernetes converts a CustomResourceDefinition to its internal version before validation. In the internal version,
-schemas, subresources, columns and selectable fields that are equal in all versions are in the spec. Therefore
-validation errors have paths such as `spec.validation…`.
+Kubernetes converts a CustomResourceDefinition to its internal version before validation. If a part (the schema, the
+subresources, the columns or the selectable fields) is equal in all versions, the internal form has this part once, in
+the spec. Therefore validation errors have paths such as `spec.validation…`.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 """
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class InternalSpec:
-    """The spec of a CustomResourceDefinition, divided into parts of one version and parts that all share."""
+    """The spec of a CustomResourceDefinition, divided into parts of single versions and shared parts."""
 
     raw: Raw
     versions: Sequence[Raw]
@@ -65,8 +65,8 @@ class InternalSpec:
     def has_status(self, part: Part) -> bool:
         """Return whether custom objects have a status subresource.
 
-        For the parts of a version, the result depends on that version; for the parts of the spec, any version with the
-        subresource is sufficient.
+        For the parts of a version, the result is that of this version. For the parts of the spec, the result is True if
+        any version has the subresource.
         """
         if not part.version:
             return self._has_any_status

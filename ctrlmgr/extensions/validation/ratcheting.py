@@ -56,9 +56,9 @@ class Requirements(NamedTuple):
     established yet may have invalid certificates.
     """
     many_selectable: frozenset[str] = frozenset()
-    """The versions that may have too many selectable fields; "" stands for the spec."""
+    """The versions that may have too many selectable fields; "" means the parts that all versions share."""
     unchanged: frozenset[str] = frozenset()
-    """The versions whose schemas are unchanged; "" stands for the spec."""
+    """The versions whose schemas are unchanged; "" means the schema that all versions share."""
 
 
 def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
@@ -130,7 +130,7 @@ _WITHIN = (
     *((keyword, False) for keyword in ("items", "not", "additionalProperties", "additionalItems", *JUNCTORS)),
     *((keyword, True) for keyword in ("properties", "patternProperties", "definitions", "dependencies")),
 )
-"""The keywords that contain schemas; the value says whether the keyword contains a map of schemas."""
+"""The keywords that contain schemas; each value says whether the keyword contains a map of schemas."""
 
 
 def schemas_within(raw: Raw) -> Iterator[Raw]:

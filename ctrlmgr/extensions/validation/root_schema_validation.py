@@ -1,4 +1,4 @@
-"""Validates one part of a CustomResourceDefinition: its root schema, and the fields next to the schema.
+"""Validates the root schema of a version of a CustomResourceDefinition, and the fields next to this schema.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`validateCustomResourceDefinitionValidation`).
@@ -32,8 +32,7 @@ _BESIDE_STATUS: Final = (
 )  # fmt: skip
 """The keywords that are allowed in the root schema if the CustomResourceDefinition has a status subresource.
 
-All other keywords are forbidden in the root schema, because the status is also validated without the rest of the
-object.
+All other keywords are forbidden, because writes to the status validate only the status, without the root schema.
 """
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
@@ -71,7 +70,7 @@ def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
 def schema_errors(
     schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
 ) -> list[FieldError]:
-    """Return the validation errors of a schema; errors are sorted only where Kubernetes sorts errors.
+    """Return the validation errors of a schema, in Kubernetes' order.
 
     `is_unchanged` says that the old CustomResourceDefinition has an equal schema.
     """

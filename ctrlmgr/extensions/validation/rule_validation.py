@@ -37,8 +37,8 @@ def expression_errors(
 ) -> Iterator[FieldError]:
     """Yield the errors of CEL rules and message expressions: compilation errors, unavailable old values, high costs.
 
-    If the schema is unchanged, no single rule is refused because of its cost, because the rule was accepted before. If
-    a schema contains other errors (`known`), its rules are not checked.
+    If the schema is unchanged, the cost of a single rule causes no error, because the rule was accepted before. If the
+    schema has other errors (`known`), its rules are not checked.
     """
     node = compile_rules(schema)
     if node is None:

@@ -31,7 +31,7 @@ from ctrlmgr.extensions.structural import (
 from ctrlmgr.extensions.validation.error_formatting import printed_items
 
 TYPES: Final = frozenset(("string", "number", "integer", "boolean", "array", "object"))
-"""All types."""
+"""The types that a schema may have."""
 _REASONS: Final = frozenset(("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"))
 _UNSUPPORTED: Final = (
     ("id", "id"),
@@ -43,7 +43,7 @@ _UNSUPPORTED: Final = (
 )
 _JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
 _EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
-"""The keywords that need checks; a schema without any of these keywords is skipped."""
+"""The `x-kubernetes-…` keywords that need checks. If a schema has none of them, these checks are skipped."""
 _breaks_line = re.compile(r"[\n\r]").search
 
 
@@ -192,7 +192,7 @@ def _list_type(raw: Raw, path: Path, rules: Rules) -> Iterator[FieldError]:
 
 
 def set_item_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield an error if the items of a list of type `set` are neither scalars nor atomic."""
+    """Yield an error if a list of type `set` may contain items that are not scalars and not atomic."""
     items = single_items(raw)
     if raw.get(LIST_TYPE) != "set" or items is None:
         return
@@ -201,7 +201,7 @@ def set_item_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
     if items.get("type") == "array" and list_type not in (None, "atomic"):
         yield invalid(path.child("items", LIST_TYPE), list_type, words)
     elif items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        # in this error, Kubernetes shows the type of the list
+        # Kubernetes shows the type of the list in this error.
         yield invalid(path.child("items", MAP_TYPE), list_type, words)
 
 

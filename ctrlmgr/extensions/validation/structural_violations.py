@@ -232,12 +232,12 @@ def _nested_words(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _is_said(keyword: str, value: Any) -> bool:
-    """Return whether a value such as a default of 0 counts as set, although it is false in Python."""
+    """Return whether a field counts as set; a default such as 0 counts as set, although it is false in Python."""
     return keyword in ("default", LIST_TYPE, MAP_TYPE) and value is not None
 
 
 def _completeness(raw: Raw, structure: Raw, s_path: Path, v_path: Path) -> Iterator[FieldError]:
-    """Yield errors for fields that occur in a junctor (such as `allOf`) but not in the schema's structural part."""
+    """Yield an error for each field that occurs in a junctor (such as `allOf`) but not in the structural schema."""
     if _VALUES.isdisjoint(raw):
         return
     if isinstance(negated := raw.get("not"), dict):

@@ -44,7 +44,7 @@ def deprecation_errors(version: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _invalid_text(path: Path, text: str, detail: str) -> FieldError:
-    """Return the validation error for a value that Go holds as a pointer to a string, and therefore formats as JSON."""
+    """Return the validation error for an optional string, which Go formats as JSON because it is a pointer."""
     shown = escape_html(msgspec.json.encode(text)).decode()
     return FieldError("FieldValueInvalid", str(path), f"Invalid value: {shown}: {detail}")
 
