@@ -1,8 +1,9 @@
 """Checks that follow the type check of an expression: invalid constants, and lists of mixed types.
 
-Guarantees: after the checks, literal patterns, durations and timestamps are valid. If a format and its list of
-arguments are literals, the arguments fit the format. All elements of a list have the same type, except in the arguments
-of `format`. All keys of a map have the same type, and so do all values of a map.
+Guarantees: an expression passes these checks only if its literal patterns, durations and timestamps are valid. If a
+format and its list of arguments are literals, the arguments must fit the format. All elements of a list must have the
+same type, except for the arguments of `format`. All keys of a map must have the same type, and all values of a map must
+have the same type.
 
 Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
@@ -66,7 +67,7 @@ def _call_problems(node: Call) -> Iterator[Problem]:
 
 
 def _format_problems(node: Call) -> Iterator[Problem]:
-    """Yield the first error of a format, or the error for too many arguments."""
+    """Yield the first error in a format and its arguments, or the error that there are too many arguments."""
     text, listed = node.target, node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(text, Literal) or type(text.value) is not str or not isinstance(listed, ListOf):
         return
@@ -114,7 +115,7 @@ _RUNTIME_NAMES: Mapping[str, str] = {
 
 
 def _misfit(verb: str, node: Node) -> Node | None:
-    """Return the part of an argument's type that a clause refuses; None if the argument fits."""
+    """Return the argument, or the part of it, whose type a clause refuses; None if the argument fits."""
     if node.type.kind not in _FITTING[verb] and node.type != types.DYN:
         return node
     if verb != "s":

@@ -1,6 +1,6 @@
-"""Expressions in configuration files, which are compiled when the file is read, and evaluated for each request.
+"""Compiles expressions in configuration files when the file is read, and evaluates them for each request.
 
-Guarantees: the message of an error consists of one line.
+Guarantees: the message of each error has only one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
 def compiled(environment: Environment, source: str, expected: Type | None = None) -> Expression:
-    """Return a compiled expression, whose value has the type `expected` if `expected` is given.
+    """Compile an expression; if `expected` is given, the value of the expression must have this type.
 
     Raises `ValueError` if the expression is invalid.
     """

@@ -21,8 +21,8 @@ MATCH_LIMIT: Final = 2_500_000
 MOST_STEPS: Final = 1_000_000
 """The maximum number of steps (`work_budget`) of one evaluation, in addition to its cost.
 
-The cost does not include all the work of this implementation, because cel-go joins lists without copies and matches
-patterns faster.
+This second limit is necessary because some operations take longer here than their cost says: cel-go joins lists without
+copies, and matches patterns faster.
 """
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
@@ -41,7 +41,7 @@ def price_of(function: str) -> Price:
 def is_foreseen(function: str) -> bool:
     """Return whether the cost of a call depends only on its operands.
 
-    If the cost depends only on the operands, the result of the call may be None.
+    If so, callers may pass None as the result of the call to the cost function.
     """
     return function in _PRICES and function not in _BY_RESULT
 

@@ -1,8 +1,8 @@
 """Declarations of the functions in a library: signatures and implementations.
 
 Guarantees: a signature is a line in CEL's notation: `string.(int) -> string` for a member and `(int, int) -> int` for a
-function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time, the first
-overload that accepts the types of the values of a function is called, as in cel-go's `common/decls`.
+function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time, a call uses
+the first overload that accepts the types of the arguments, as in cel-go's `common/decls`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Overload(NamedTuple):
     result: Type
     is_member: bool
     compute: Implementation
-    """The Python function that is called with the values; raises `EvalError` if the evaluation fails."""
+    """The Python function that implements the signature; raises `EvalError` if the evaluation fails."""
 
     def accepts(self, values: tuple[Any, ...]) -> bool:
         """Return whether the values have the types of the signature."""
@@ -54,7 +54,7 @@ class Library:
         self.functions: dict[str, list[Overload]] = {}
 
     def function(self, name: str, *signatures: str) -> Callable[[F], F]:
-        """Decorate a Python function as the implementation of a function that has these signatures."""
+        """Return a decorator for the Python function that implements a CEL function with these signatures."""
 
         def declare(compute: F) -> F:
             overloads = self.functions.setdefault(name, [])
@@ -153,4 +153,4 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "net.IP": types.opaque("net.IP"),
     "net.CIDR": types.opaque("net.CIDR"),
 }
-"""The names that stand for types in expressions: `type(x) == int`."""
+"""The names of types that expressions may use as values, as in `type(x) == int`."""

@@ -36,7 +36,7 @@ LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES,
 
 
 class NoValue(Exception):
-    """Raised if an expression has no usable value; the message names the expression and the reason."""
+    """Raised if the evaluation of an expression gives no value; the message names the expression and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Environment:
         unescapes: bool = False,
         binds: bool = False,
     ) -> None:
-        """Create an environment with these variables and their types, these functions, and these fields of objects.
+        """Create an environment with the given variables, functions and declarations of objects.
 
         If `unescapes` is true, expressions contain escaped field names, and objects contain the original names. If
         `binds` is true, expressions may use `cel.bind`.

@@ -2,10 +2,10 @@
 
 Guarantees:
 
-- `&&`, `||` and loops treat errors as values: `false && error` is false. All other operations propagate the first
-  error.
-- The computed costs are the same as in cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation
-  whose cost exceeds the limit ends with `CostExceeded`, which no operation catches.
+- `&&`, `||` and loops do not end at an error, because the other operand or a later element may decide: `false && error`
+  is false. All other operations propagate the first error.
+- The computed costs are the same as in cel-go (`interpreter/runtimecost.go`, with folded constants). If the cost of an
+  evaluation exceeds the limit, the evaluation ends with `CostExceeded`. No operation catches this error.
 
 Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`.
 """
@@ -65,7 +65,7 @@ class LazyFields:
 
 
 class _Failed:
-    """A value that stands for an error in the accumulator of a loop."""
+    """A value in the accumulator of a loop that represents an error."""
 
     __slots__ = ("error",)
 
@@ -355,7 +355,7 @@ def _ident(name: str) -> Step:
 
 
 def _is_attribute(node: Node) -> bool:
-    """Return whether selecting a field from a node costs no more than the selection itself."""
+    """Return whether a field selection from this node has no additional cost, because cel-go merges both steps."""
     return isinstance(node, Ident | Select) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?_:_"))
 
 
@@ -441,7 +441,7 @@ def _items(looped: Any, *, two: bool) -> list[tuple[Any, Any]]:
 
 
 def _key(key: Node | str) -> Node:
-    assert not isinstance(key, str)  # only entries of structs have names as keys; these are entries of maps
+    assert not isinstance(key, str)  # The keys of a map are expressions; only the keys of a struct are names.
     return key
 
 

@@ -26,7 +26,7 @@ class Run:
             raise CostExceeded
 
     def afford(self, cost: int) -> None:
-        """Raise `CostExceeded` if a call with this cost would exceed the limit; the cost is not added."""
+        """Raise `CostExceeded` if a call with this cost would exceed the limit, without adding the cost."""
         if self.cost + cost > self.limit:
             raise CostExceeded
 

@@ -105,7 +105,7 @@ def _integer(text: str, *, negative: bool) -> int:
 
 
 def _content(text: str) -> tuple[str, bool]:
-    """Return the characters between the quotation marks, and whether it is a raw string."""
+    """Return the characters between the quotation marks, and whether the string is a raw string."""
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     width = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
@@ -151,7 +151,7 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """Return the list of expected tokens in a syntax error, formatted, as ANTLR does."""
+    """Format the list of expected tokens for a syntax error, as ANTLR does."""
     written = [each if each in (END, *_CLASSES) else f"'{each}'" for each in choices]
     return written[0] if len(written) == 1 else "{" + ", ".join(written) + "}"
 

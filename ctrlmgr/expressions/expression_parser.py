@@ -30,11 +30,11 @@ from ctrlmgr.expressions.source import CompileError, Problem
 _LARGEST = 100_000
 """The maximum number of characters of an expression (cel-go's default)."""
 _DEEPEST = 250
-"""The maximum depth that cel-go's error message names."""
+"""The maximum depth of an expression in the text of cel-go's error message."""
 _NESTED = 80
 _LEVELS = 160
 _NODES = 100_000
-"""The limits of this parser; within these limits, no step of a compilation exceeds Python's recursion limit."""
+"""The limits of this parser. If a tree is within these limits, no compilation step exceeds Python's recursion limit."""
 
 _RESERVED: Final = frozenset(
     (
@@ -163,7 +163,7 @@ class _Reader:
         return node
 
     def _logical(self, sign: str, function: str) -> Node:
-        """Parse terms joined by `||` or `&&` into a balanced tree, so that long chains are not deeply nested."""
+        """Parse terms joined by `||` or `&&` to a balanced tree, which is not nested deeply even for long chains."""
         terms, places = [self._term(sign)], list[int]()
         while token := self._accept(sign):
             places.append(token.at)

@@ -1,7 +1,7 @@
 """The tree of a parsed expression, with expanded macros.
 
-A node contains its position in the text. The type checker sets the node's type, and the declaration to which a name or
-a call refers.
+A node contains its position in the text. The type checker sets the type of each node, and the declaration to which a
+name or a call refers.
 
 Source: cel-go `common/ast/expr.go`.
 """
@@ -32,7 +32,7 @@ class Literal(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Ident(_Placed):
-    """A node for the name of a variable or a type; if `is_absolute` is true, the name was written with a dot (`.a`)."""
+    """A node for the name of a variable or a type; `is_absolute` says whether the name begins with a dot (`.a`)."""
 
     name: str
     is_absolute: bool = False
@@ -61,16 +61,16 @@ class Call(_Placed):
     target: Node | None
     arguments: list[Node]
     namespaced: str = ""
-    """The qualified name of the function, if the target is a part of that name; the type checker sets this name."""
+    """The qualified name of the function, set by the type checker if the target is a namespace, not an object."""
     overloads: tuple[Overload, ...] = ()
-    """The signatures that match the types known before evaluation; the type checker sets them."""
+    """The signatures that match the argument types; the type checker sets these signatures."""
 
 
 @dataclass(slots=True, eq=False)
 class ListOf(_Placed):
     """A list.
 
-    An element of a list whose index is in `optional` is omitted if it has no value.
+    If the index of an element is in `optional`, the element is an optional, which the list omits if it has no value.
     """
 
     elements: list[Node]

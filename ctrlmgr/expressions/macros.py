@@ -1,7 +1,7 @@
-"""Expands macros, which are calls that stand for a loop, a presence test, or a variable.
+"""Expands macros: calls that the parser replaces by a loop, a presence test, or a variable.
 
-Guarantees: macros expand to the same trees as in cel-go, so that costs are the same. The macros are `has`, `all`,
-`exists`, `exists_one`, `map`, `filter`, the macros with two variables (`transformList`, `transformMap`,
+Guarantees: macros expand to the same trees as in cel-go, so that evaluations have the same costs. The macros are `has`,
+`all`, `exists`, `exists_one`, `map`, `filter`, the macros with two variables (`transformList`, `transformMap`,
 `transformMapEntry`), `optMap`, `optFlatMap`, `sortBy` and `cel.bind`.
 
 Source: cel-go `parser/macro.go`, `ext/{bindings,comprehensions,lists}.go`, `cel/library.go`.
@@ -32,7 +32,7 @@ def expand(
 ) -> Node | None:
     """Return the expansion of a call; None if the call is not a macro.
 
-    If `binds` is true, `cel.bind` is a macro. Raises `MacroError`.
+    If `binds` is true, `cel.bind` is a macro. Raises `MacroError` if an argument is invalid.
     """
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None

@@ -36,7 +36,7 @@ class CompileError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        """The error messages with their positions, without the lines of the expression."""
+        """All errors in one line: each message with its position, without the line of the expression."""
         shown = (written(self._source, each).partition("\n")[0] for each in self.problems[:MOST_PROBLEMS])
         return "; ".join(shown)
 
@@ -49,7 +49,7 @@ def written(source: str, problem: Problem) -> str:
     line = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)
     shown = source.split("\n")[line].replace("\t", " ")
-    # the marker is as wide as the characters above it
+    # Wide characters need a wide marker below them.
     dots = "".join("．" if ord(each) > 127 else "." for each in shown[:column])
     mark = "＾" if column < len(shown) and ord(shown[column]) > 127 else "^"
     return f"ERROR: <input>:{line + 1}:{column + 1}: {problem.text}\n | {shown}\n | {dots}{mark}"

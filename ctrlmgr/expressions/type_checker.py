@@ -32,7 +32,7 @@ from ctrlmgr.expressions.values import type_of
 
 _LOGICAL = ("_&&_", "_||_")
 _FIELDLESS = "kubernetes."
-"""The prefix of the types in Kubernetes' libraries, which are objects without declared fields in cel-go."""
+"""The prefix of the names of types in Kubernetes' libraries; in cel-go, these are objects without declared fields."""
 
 
 def check(source: str, root: Node, variables: Mapping[str, Type], functions: Functions, objects: Objects) -> Type:
@@ -259,7 +259,7 @@ class _Checker:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            # only entries of structs have names as keys; these are entries of maps
+            # The keys of a map are expressions; only the keys of a struct are names.
             assert not isinstance(entry.key, str)
             keys = self._joined(keys, self.check(entry.key))
             values = self._joined(values, self._entry_type(entry))

@@ -32,7 +32,9 @@ def _simple(name: str) -> Type:
 
 
 ANY: Final = Type("dyn", "any")
-"""A type that is unknown before evaluation, like DYN, but whose values cannot be iterated (`google.protobuf.Any`)."""
+"""A type that is unknown before evaluation; in contrast to DYN, loops over its values are refused
+(`google.protobuf.Any`).
+"""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")
@@ -42,7 +44,7 @@ ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
 NOTHING: Final = Type("nothing", "")
-"""The type of a field that is allowed but has no known type: only values of unknown types can be assigned to it."""
+"""The type of a field without a known type; only values of unknown types can be assigned to such a field."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")
@@ -69,7 +71,7 @@ def optional_of(value: Type) -> Type:
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    """Return an opaque type with this name, whose values can only be passed to functions."""
+    """Return the opaque type with this name; expressions can only pass values of an opaque type to functions."""
     return Type("opaque", name, parameters)
 
 
@@ -79,12 +81,12 @@ def parameter(name: str) -> Type:
 
 
 def struct(name: str) -> Type:
-    """Return the type of objects with declared fields, by its name in `Objects`."""
+    """Return the type of objects with the fields that `Objects` declares under this name."""
     return Type("struct", name)
 
 
 def type_of(value: Type) -> Type:
-    """Return the type of the type `value`, because types are values in CEL."""
+    """Return the type of `value`, which is itself a type, because types are values in CEL."""
     return Type("type", "type", (value,))
 
 
@@ -99,7 +101,7 @@ class Objects(Protocol):
 
 
 class NoObjects:
-    """An implementation that declares no objects, so that only objects without a declared type exist."""
+    """An implementation that declares no objects."""
 
     def field(self, name: str, field: str) -> Type | None:
         """Return None."""
@@ -111,7 +113,7 @@ class NoObjects:
 
 
 class DeclaredObjects:
-    """An implementation that declares objects that expressions can read but cannot create."""
+    """An implementation that declares object types; expressions can read such objects but cannot create them."""
 
     def __init__(self, fields: Mapping[str, Mapping[str, Type]]) -> None:
         """Create declarations with the fields of these types, by the names of the types."""
@@ -187,7 +189,7 @@ def _may_be_null(type_: Type) -> bool:
 def _bind(bindings: Bindings, given: Type, expected: Type) -> bool | None:
     """Bind a type parameter to a type.
 
-    The result is None if the parameter refers to itself, because such a binding decides nothing.
+    The result is None if the type contains the parameter itself.
     """
     if given == expected:
         return True
@@ -215,7 +217,7 @@ def _refers_to(bindings: Bindings, type_: Type, sought: Type) -> bool:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """Return the more general of two types, one of which is assignable to the other."""
+    """Return the more general of two types; one of them must be assignable to the other."""
     return one if _is_equal_or_more_general(one, other) else other
 
 

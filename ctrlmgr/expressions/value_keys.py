@@ -1,6 +1,7 @@
 """Computes hashable keys of CEL values.
 
-Equal CEL values have equal keys, so that elements of sets can be looked up instead of being compared pairwise.
+Equal CEL values have equal keys. Therefore functions of sets look elements up by their keys, and do not compare all
+pairs of elements.
 
 Source: cel-go compares values pairwise (`ext/sets.go`, `ext/lists.go`); the results of this module are the same.
 """
@@ -24,7 +25,7 @@ def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
 
 
 def _key(value: Any) -> Hashable:
-    """Return the key of a value; raises TypeError if the value has no key, such as unordered lists."""
+    """Return the key of a value; raises TypeError if the value, such as an unordered list, has no key."""
     make = _KEYS.get(type(value))
     if make is not None:
         return make(value)

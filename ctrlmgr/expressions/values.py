@@ -1,10 +1,10 @@
-"""The CEL values for which Python has no type, and functions of all values: type, equality, size.
+"""The CEL types that Python lacks, and functions for all values: type, equality, size.
 
 Booleans, ints, floats, strings, bytes, None, lists and dicts are used directly as CEL values, so that expressions can
 read decoded JSON.
 
-Guarantees: numbers of different types can be equal, but a boolean never equals a number. Values of types that Python
-does not have contain their CEL type in `cel_type`.
+Guarantees: numbers of different types can be equal, but a boolean never equals a number. The classes for types that
+Python lacks have an attribute `cel_type`, their CEL type.
 
 Source: cel-go `common/types`.
 """
@@ -76,7 +76,7 @@ class StructValue:
 
 
 class SetList(list[Any]):
-    """A list whose schema says that the order does not matter (`x-kubernetes-list-type: set`).
+    """A list whose schema says that it is a set, so that its order does not matter (`x-kubernetes-list-type: set`).
 
     The elements of a list of type set are scalars.
     """
@@ -90,9 +90,9 @@ class MapList(list[Any]):
     __slots__ = ("keys",)
 
     def __init__(self, elements: Iterable[Any], keys: Sequence[str]) -> None:
-        """Create a list of objects that the fields `keys` identify.
+        """Create a list of objects; the values of the fields `keys` identify each object.
 
-        The names of key fields are those that expressions use.
+        Names of key fields are in the form that expressions use, which may be escaped.
         """
         super().__init__(elements)
         self.keys = keys
@@ -157,7 +157,7 @@ _NUMBERS: Final = (int, UInt, float)
 def equal(one: Any, other: Any) -> bool:
     """Return whether two values are equal, comparing numbers by value, and lists and maps element by element.
 
-    If the first list is a set or a map by its schema, the order of the elements does not matter.
+    If the schema of the first list says that it is a set or a map, the order of the elements does not matter.
     """
     kind = type(one)
     if kind is str:
@@ -184,7 +184,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_size(one: Sized, other: Sized) -> bool:
-    """Return whether two lists or maps have the same size; if so, spend one step of work for each element."""
+    """Return whether two lists or maps have the same size; if so, count one step of work for each element."""
     if len(one) != len(other):
         return False
     spend(1 + len(one))
@@ -249,7 +249,7 @@ def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
 
 
 class _Probe:
-    """An object that is equal to one key of a map and records this key."""
+    """A key for a look-up that records the stored key with which Python compares it."""
 
     __slots__ = ("key", "stored")
 
@@ -274,7 +274,7 @@ def _stored(map_: dict[Any, Any], key: Any) -> Any:
 def size(value: Any) -> int:
     """Return the size of a value for the computation of costs.
 
-    The returned size is the number of characters, bytes or elements, and 1 for values without a size.
+    The size of a value is its number of characters, bytes or elements; the size of any other value is 1.
     """
     kind = type(value)
     if kind in (str, bytes, dict) or kind in SEQUENCES:

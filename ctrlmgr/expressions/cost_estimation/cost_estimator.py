@@ -1,7 +1,7 @@
 """Estimates the cost of an expression by walking its tree.
 
-Guarantees: the estimated cost is the same as in cel-go for the same checked tree, including a quirk of cel-go: a value
-that is not part of a variable, but whose path is not empty, gets the size of the variable itself.
+Guarantees: the estimated cost is the same as in cel-go for the same checked tree. This includes a quirk of cel-go: if a
+value has a path but is not part of a variable, the estimate uses the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """
@@ -252,7 +252,7 @@ class _Walk:
         total = FREE
         key = value = EMPTY if node.entries else FREE
         for entry in node.entries:
-            # only entries of structs have names as keys; these are entries of maps
+            # The keys of a map are expressions; only the keys of a struct are names.
             assert not isinstance(entry.key, str)
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             key = key.union(self._size_or_unknown(entry.key))
@@ -269,7 +269,7 @@ class _Walk:
         self._push(name, _Variable(self._place(value), self._size(value), self._entries_of(value)))
 
     def _push_part(self, name: str, looped: Node, *, value: bool) -> None:
-        """Bind a loop variable to the keys or the values of a container."""
+        """Set the path and the size of a loop variable to those of a container's keys or values."""
         entries = self._entries_of(looped)
         is_list = entries.is_list if entries is not None else looped.type.kind == "list"
         part = ("@items" if value else "@indices") if is_list else ("@values" if value else "@keys")

@@ -12,7 +12,7 @@ LARGEST: Final = (1 << 64) - 1
 
 
 class Range(NamedTuple):
-    """A minimum and a maximum of a cost or size; if the number is exact, both are equal."""
+    """The minimum and the maximum of a cost or a size; both are equal if the cost or size is exact."""
 
     least: int
     most: int

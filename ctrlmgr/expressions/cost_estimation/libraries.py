@@ -54,7 +54,7 @@ _Price = Callable[[_Call], Estimate | None]
 def library_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand], size_at: SizeAt
 ) -> Estimate | None:
-    """Return the cost estimate for a call of one overload; None if the function is one of CEL's own."""
+    """Return the cost estimate for a call of one overload; None if the function is a standard function of CEL."""
     price = _PRICES.get(function)
     return price(_Call(overload, target, arguments, size_at)) if price is not None else None
 
@@ -137,10 +137,10 @@ def _split(call: _Call) -> Estimate | None:
 
 
 def _literal(operand: Operand, otherwise: int, *, below_zero: int | None = 0) -> int:
-    """Return the integer of a literal operand, or `otherwise` for other operands.
+    """Return the integer of a literal operand; for an operand that is not a literal, return `otherwise`.
 
-    If the integer is negative, return `below_zero`; if that is None, convert the integer to an unsigned integer as Go
-    does.
+    If the integer is negative, return `below_zero`. If `below_zero` is None, convert the negative integer to an
+    unsigned integer, as Go does.
     """
     node = operand.node
     if not isinstance(node, Literal) or type(node.value) is not int:
@@ -175,7 +175,7 @@ def _address(call: _Call) -> Estimate | None:
 
 
 def _other_address(call: _Call) -> Range:
-    """Return the cost of parsing the other address if it is given as a string."""
+    """Return the cost of parsing the argument, if it is an address or network in the form of a string."""
     is_text = call.overload.arguments[1].kind == "string"
     return call.size(0).scaled(TRAVERSAL) if is_text else FREE
 

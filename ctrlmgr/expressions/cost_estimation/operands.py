@@ -29,7 +29,7 @@ class Operand(NamedTuple):
 
     @property
     def known(self) -> Range:
-        """The size range of the operand, as far as the expression determines it."""
+        """The size range of the operand, if the expression determines it; otherwise None."""
         return UNKNOWN if self.size is None else self.size
 
     def sized(self, size_at: SizeAt) -> Range:

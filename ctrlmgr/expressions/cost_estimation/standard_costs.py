@@ -1,4 +1,4 @@
-"""Cost estimates of CEL's own functions.
+"""Cost estimates of the standard functions of CEL.
 
 Source: cel-go `checker/cost.go` (`functionCost`).
 """
@@ -25,7 +25,7 @@ _Price = Callable[[Overload, Operand | None, Sequence[Operand]], Estimate | None
 def standard_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand]
 ) -> Estimate:
-    """Return the cost estimate for a call of one overload of a standard function; most calls cost one unit."""
+    """Return the cost estimate for a call of one overload of a standard function; the usual cost is one unit."""
     price = _PRICES.get(function)
     return (price(overload, target, arguments) if price is not None else None) or Estimate(ONE)
 

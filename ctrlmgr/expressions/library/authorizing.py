@@ -1,8 +1,8 @@
 """Authorization checks: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 
-Guarantees: an authorization check calls the authorizer function of the evaluation. If the authorizer function cannot
-return a decision immediately, it raises an exception. The evaluation is then repeated when the authorizer's decision is
-known.
+Guarantees: an authorization check calls the authorizer function of the evaluation. If this function cannot return a
+decision immediately, it raises an exception, which ends the evaluation. The caller evaluates the expression again when
+the decision is known.
 
 Source: apiserver `pkg/cel/library/authz.go`.
 """
@@ -59,7 +59,7 @@ _NOTHING: Final = Question()
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """The function that decides on authorization checks, and the attributes that were given so far."""
+    """An authorization check in an expression: the function that decides, and the attributes given so far."""
 
     ask: Ask
     about: Question = _NOTHING

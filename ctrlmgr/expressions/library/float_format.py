@@ -1,6 +1,7 @@
 """Formats floating point numbers as Go's `strconv.FormatFloat` does, with the fewest unambiguous digits.
 
-Guarantees: `write_double` implements the verb `g`, `write_fixed` verb `f`, and `write_scientific` verb `e`.
+Guarantees: `write_double` implements Go's verb `g`, `write_fixed` implements `f`, and `write_scientific` implements
+`e`.
 """
 
 from __future__ import annotations

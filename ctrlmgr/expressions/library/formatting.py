@@ -2,8 +2,7 @@
 
 Guarantees: clauses and errors are the same as in cel-go's strings library, version 2, as in Kubernetes. The clauses
 `%f` and `%e` format numbers in English (`1,234.50`, `1.2 × 10⁰³`). The clause `%s` formats values in lists and maps as
-CEL literals. The length of the result is bounded by the format and its arguments, independently of precisions and
-clauses.
+CEL literals. The result cannot be much longer than the format and its arguments, regardless of precisions and clauses.
 
 Source: cel-go `ext/formatting.go`, golang.org/x/text `message`.
 """
@@ -25,7 +24,7 @@ _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
 _VERBS: Final = "sdfebxXo"
 _WRITTEN: Final = 30
-"""The number of characters whose formatting counts as one step of work."""
+"""Formatting this number of characters counts as one step of work."""
 _DIGITS: Final = b"0123456789"
 
 WANTS: Final[Mapping[str, str]] = {
@@ -68,10 +67,10 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
 
 
 def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
-    """Return a format with each clause replaced by the result of `write` for its index.
+    """Return a format in which each clause is replaced by the result of `write` for the clause's index.
 
     Raises `EvalError` if the format is invalid. The argument `count` is the number of arguments. If `counts_first` is
-    true, the error for a missing argument precedes the error of the argument's clause.
+    true, a missing argument is detected before an error in the clause.
     """
     data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
     while (sign := data.find(b"%", at)) >= 0:
@@ -223,7 +222,7 @@ def _fixed(value: Any, precision: int | None) -> str:
 
 
 def _scientific(value: Any, precision: int | None) -> str:
-    """Format a number with the default number of decimals, because cel-go uses the precision as the width."""
+    """Format a number with the default number of decimals; cel-go wrongly uses the given precision as the width."""
     number = _number("e", value)
     written = _special(number)
     if not written:

@@ -25,7 +25,7 @@ _NUMERIC = ("int", "uint", "double", "duration")
 _ORDERED = (*_NUMERIC, "bool", "string", "bytes", "timestamp")
 _LARGEST_RANGE: Final = 1_000_000
 _COPIED: Final = 16
-"""The number of elements whose creation or copying counts as one step of work."""
+"""Creating or copying this number of elements counts as one step of work."""
 
 
 @_function("isSorted", *(f"list({each}).() -> bool" for each in _ORDERED))

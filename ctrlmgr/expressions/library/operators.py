@@ -1,4 +1,4 @@
-"""The operators: arithmetic, comparisons and membership, and the signatures of operators that the evaluator implements.
+"""Implements arithmetic, comparison and membership operators, and declares the other operators.
 
 Guarantees: overflows of 64-bit integers raise errors. Numbers of the types int, uint and double can be compared with
 each other.
@@ -96,7 +96,7 @@ def _concatenated(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 
 def _union(one: SetList, other: Sequence[Any]) -> SetList:
-    """Append those elements to the list that the list does not contain yet."""
+    """Append the elements of another list that the list does not contain yet."""
     there, joined = set(map(scalar, one)), SetList(one)
     for each in other:
         if (key := scalar(each)) not in there:
@@ -106,7 +106,7 @@ def _union(one: SetList, other: Sequence[Any]) -> SetList:
 
 
 def _merged(one: MapList, other: Sequence[Any]) -> MapList:
-    """Replace elements of a list that have the same keys in place, and append all other elements."""
+    """Merge two lists: elements with the same keys replace the elements of the first list, the others are appended."""
     places, joined = {scalar(one.key(each)): at for at, each in enumerate(one)}, list(one)
     for each in other:
         at = places.get(scalar(one.key(each)))
@@ -126,7 +126,7 @@ _JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
 
 
 _COPIED: Final[Mapping[type, int]] = {list: 16, tuple: 16, SetList: 1, MapList: 1}
-"""The number of elements whose joining counts as one step of work."""
+"""Joining this number of list elements counts as one step of work."""
 
 
 def _later(one: Any, other: Any) -> Any:

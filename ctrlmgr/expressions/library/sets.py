@@ -19,7 +19,7 @@ _PAIR = "(list(T), list(T)) -> bool"
 
 
 class _Set:
-    """A list as a set; its elements are looked up by their keys if all elements have a key."""
+    """A list in the form of a set; if all elements have a key, they are looked up by their keys."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items
@@ -27,7 +27,7 @@ class _Set:
         self._found = None if self.keys is None else frozenset(self.keys)
 
     def has_each(self, others: _Set) -> Iterator[bool]:
-        """Yield, for each element of another list, whether this list contains it."""
+        """Yield for each element of another list whether this set contains the element."""
         if self._found is not None and others.keys is not None:
             return map(self._found.__contains__, others.keys)
         return (any(equal(each, value) for each in self.items) for value in others.items)

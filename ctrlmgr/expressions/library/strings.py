@@ -20,7 +20,7 @@ _function = STRINGS.function
 _LOWER = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: chr(code - 32) for code in range(ord("a"), ord("z") + 1)}
 _WRITTEN: Final = 100
-"""The number of characters whose writing counts as one step of work."""
+"""Writing this number of characters counts as one step of work."""
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
