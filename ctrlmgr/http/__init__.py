@@ -2,9 +2,9 @@
 
 The following modules process a request, in this order. `http_server` accepts connections. `alpn` selects the protocol
 that the TLS handshake negotiated. `http1_connection` (HTTP/1.1, parsed by `parser`) or `http2` reads requests and
-enforces limits (`bounds`). The application receives an `Exchange`, which contains the request and methods to answer it,
-whole or as a `Stream`. `http1_responses` and `framing` encode answers for HTTP/1.1. `base_connection` is the common
-part of both kinds of connections.
+enforces limits (`bounds`). The application receives an `Exchange`, which contains the request, and methods to write a
+response as a whole or as a `Stream`. `http1_responses` and `framing` encode responses for HTTP/1.1. `base_connection`
+is the common part of HTTP/1.1 and HTTP/2 connections.
 
-The package does not depend on Kubernetes' API, which `ctrlmgr.server` implements.
+The package knows nothing of Kubernetes' API, which `ctrlmgr.server` implements.
 """

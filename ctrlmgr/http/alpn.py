@@ -17,7 +17,7 @@ from ctrlmgr.http.tls_context import HTTP2
 class AlpnProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of a connection until its TLS handshake ends; then another protocol replaces it.
 
-    The replacement is an HTTP/1.1 or an HTTP/2 connection, depending on the handshake.
+    The new protocol is an HTTP/1.1 or an HTTP/2 connection, as the handshake has negotiated.
     """
 
     __slots__ = ("_context",)
@@ -27,7 +27,7 @@ class AlpnProtocol(asyncio.BufferedProtocol):
         self._context = context
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
-        """Replace this protocol with the negotiated one."""
+        """Replace this protocol with a connection of the negotiated protocol."""
         negotiated = transport.get_extra_info("ssl_object").selected_alpn_protocol()
         connection = Http2Connection(self._context) if negotiated == HTTP2 else Connection(self._context)
         transport.set_protocol(connection)

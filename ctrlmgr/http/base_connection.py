@@ -2,10 +2,10 @@
 
 Guarantees:
 - A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected.
-- If a client certificate expires, its connection is closed. This module checks only whether a client certificate has
-  expired.
-- A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading; if the client has been
-  idle for longer, it is dropped at once.
+- When a client's certificate expires, its connection is closed. This module checks nothing else about client
+  certificates.
+- A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading. If the client has
+  already been idle for longer than that, the connection is dropped at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ctrlmgr.http.size_limits import Bounds
 log = structlog.get_logger(__name__)
 
 _FLUSH = 0.05
-"""Seconds until a closing connection is dropped, if the client read its last response long ago."""
+"""Seconds until a closing connection is dropped, if the client has read its last response and was idle since then."""
 _LONGEST = 86_400.0
 """Maximum duration of one timer in seconds; a longer wait uses several timers."""
 
@@ -89,7 +89,8 @@ class BaseConnection(asyncio.BufferedProtocol):
         self.peer = ""
         """The client's address; empty if it has none."""
         self.certificates: Sequence[bytes] = ()
-        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
+        """The client's certificate, followed by the rest of its chain (DER); the chain is not verified yet.
+        """
         self._context = context
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
@@ -118,7 +119,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the running requests have ended."""
+        """Close the connection now if it is idle; if not, close it after the running requests have ended."""
 
     @abstractmethod
     def _reads_again(self) -> None:
@@ -126,12 +127,12 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def _cut_off(self) -> None:
-        """Abort streams, and close after the other requests, because the client's certificate has expired."""
+        """Abort streamed responses, and close after other requests, because the client's certificate has expired."""
 
     # Methods that the transport calls.
 
     def _made(self, transport: asyncio.Transport, unread: int) -> None:
-        """Attach the transport; if it has more than `unread` pending bytes, the client counts as not reading."""
+        """Attach the transport. While it has more than `unread` pending bytes, the client counts as not reading."""
         self._transport = transport
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None
@@ -288,7 +289,8 @@ class BaseConnection(asyncio.BufferedProtocol):
     def _drop_soon(self) -> None:
         """Ensure that a closing connection ends, because TLS would wait for the client's reply.
 
-        An idle client, such as one with a connection pool, does not read from the connection and so does not reply.
+        An idle client, such as a client with a connection pool, does not read from its connection, so it does not
+        reply.
         """
         if self._transport.is_closing():
             unread = self._transport.get_write_buffer_size()
@@ -296,7 +298,7 @@ class BaseConnection(asyncio.BufferedProtocol):
             self.loop.call_later(_FLUSH if has_read else self.bounds.linger, self._drop, unread)
 
     def _drop(self, unread: int) -> None:
-        """Drop the connection, unless the client has read some of the `unread` bytes that were pending."""
+        """Drop the connection, unless the client has read some of the bytes since `unread` bytes were pending."""
         left = self._transport.get_write_buffer_size()
         if left < unread:
             self.loop.call_later(self.bounds.linger, self._drop, left)

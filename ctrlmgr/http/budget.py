@@ -1,4 +1,4 @@
-"""A budget that limits the number of bytes held at the same time."""
+"""A budget that limits the number of bytes which are in memory at the same time."""
 
 from __future__ import annotations
 

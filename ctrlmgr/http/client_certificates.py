@@ -32,13 +32,16 @@ def _accept(store: int | None, argument: int | None) -> int:
 
 
 _take = _Callback(_accept)
-"""The callback that accepts certificates; it is a global, because OpenSSL may call it until the process exits."""
+"""The callback that accepts certificates.
+
+A global variable keeps it, because OpenSSL may call it until the process exits.
+"""
 
 
 def take_any_certificate(context: ssl.SSLContext) -> bool:
-    """Configure `context` to request a client certificate and accept any or none; return whether that worked.
+    """Make `context` request a client certificate, and accept any certificate or none; return False if this fails.
 
-    If the configuration fails, the context accepts only certificates of the loaded authorities.
+    If this fails, the context accepts only certificates of the loaded authorities.
     """
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
@@ -54,9 +57,9 @@ def take_any_certificate(context: ssl.SSLContext) -> bool:
 
 
 def presented_certificates(connection: ssl.SSLObject | None) -> Sequence[bytes]:
-    """Return the client's certificates (DER), beginning with the client's own.
+    """Return the certificate chain of the client (DER), beginning with the client's certificate.
 
-    Empty without TLS or without a certificate.
+    The result is empty if the connection has no TLS or the client has no certificate.
     """
     own = connection.getpeercert(binary_form=True) if connection is not None else None
     if connection is None or own is None:

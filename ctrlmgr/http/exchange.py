@@ -3,8 +3,8 @@
 Guarantees:
 - The server reads the body of a request only when the application asks for it, and never beyond the limit. The server
   sends 100 Continue only when the application asks for the body.
-- If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` bytes and one read of the connection are in
-  memory. If the application has not read these bytes, the client must wait before it can send more.
+- If the application reads a body in pieces (`piece`), at most `Bounds.unread_bytes` bytes and one read of the
+  connection are in memory. The client cannot send more until the application has read these bytes.
 - A request has exactly one response: whole (`answer`), in pieces (`begin`), or a switch to another protocol (`switch`).
   Output that is written after the client has disconnected is dropped.
 """
@@ -51,7 +51,7 @@ class Wire(BodyWriter, Protocol):
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
+        """The client's certificate, followed by the rest of its chain (DER); the chain is not verified yet."""
 
     def go_ahead(self) -> None:
         """Send 100 Continue."""
@@ -60,7 +60,7 @@ class Wire(BodyWriter, Protocol):
         """Ask an HTTP/2 client to send later requests on a new connection; an HTTP/1 connection is not affected."""
 
     def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
-        """Write a whole response with its Content-Length; `own` is an additional header."""
+        """Write a whole response with its Content-Length; `own` is an additional header for this response only."""
 
     def begin(self, exchange: Exchange, code: int, headers: Sequence[Header], length: int | None) -> Framing:
         """Write the head of a response whose body follows; `length` is the body's size in bytes, None if unknown."""
@@ -154,9 +154,10 @@ class Exchange:
         self.stream: Stream | None = None
         """The stream for the body of the response, if the body is written in pieces."""
         self.switching: Switch | None = None
-        """The connection, if the client asks to switch to another protocol (RFC 9110, section 7.8)."""
+        """The connection, if the client requests a switch to another protocol (RFC 9110, section 7.8); otherwise None.
+        """
         self.side: Side | None = None
-        """The connection for raw bytes, after the switch."""
+        """The connection for raw bytes after a switch; None before a switch."""
         self._wire = wire
         self._bounds = bounds
         self._expects = head.expects_continue
@@ -171,7 +172,7 @@ class Exchange:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
+        """The client's certificate, followed by the rest of its chain (DER); the chain is not verified yet."""
         return self._wire.certificates
 
     @property
@@ -240,7 +241,7 @@ class Exchange:
         return bool(self.length or self._body or not self._has_ended)
 
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
-        """Write a whole response (head and body) with its Content-Length; `own` is an additional header."""
+        """Write a whole response with its Content-Length; `own` is an additional header for this response only."""
         self._begin()
         if not self.is_disconnected:
             self._wire.answer(self, code, headers, body, own)
@@ -262,8 +263,8 @@ class Exchange:
     def switch(self, headers: Sequence[Header]) -> Side:
         """Answer with 101 Switching Protocols, and return the connection for raw bytes.
 
-        Raises `Disconnected` if the client has disconnected. Before a switch, the caller must check that `switching` is
-        set. The caller must close the connection after the switch.
+        Raises `Disconnected` if the client has disconnected. The caller must check that `switching` is set, and must
+        close the returned connection.
         """
         if self.is_disconnected or self.switching is None:
             raise Disconnected
@@ -278,7 +279,7 @@ class Exchange:
         self._wire.retire()
 
     def stop_waiting(self) -> None:
-        """End the application's wait for the body; the wait then fails with `BodyTooSlow`."""
+        """End the application's wait for the body with the error `BodyTooSlow`."""
         self._wake()
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
@@ -310,7 +311,7 @@ class Exchange:
     # Methods that the connection calls.
 
     def hold_head(self, head: Head) -> bool:
-        """Reserve the memory of a long head; return False if that exceeds a budget.
+        """Reserve memory for the head if it is long; return False if the head exceeds a budget.
 
         `hold_head` must be called only once for each exchange.
         """
@@ -323,9 +324,9 @@ class Exchange:
         return True
 
     def forget_head(self) -> None:
-        """Release the memory of a long head when the application has ended.
+        """Release the memory that `hold_head` has reserved, when the application has ended.
 
-        The client may still be reading the response.
+        At this time, the client may still be reading the response.
         """
         if self._held:
             self._wire.release_head(self._held)
@@ -379,7 +380,7 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Wait until the body is complete, too large, interrupted or stalled, but at most `patience` seconds."""
+        """Wait up to `patience` seconds until the body is complete, too large, interrupted or stalled."""
         left, had = patience, len(self._body)
         while await self._waited(min(left, self._bounds.body_pause)):
             left -= self._bounds.body_pause

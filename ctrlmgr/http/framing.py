@@ -21,7 +21,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 _CLOSE = b"connection: close\r\n"
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of a cached head; a response with many Warning headers rarely repeats."""
+"""Maximum number of headers of a cached head; heads with more headers, such as many warnings, rarely repeat."""
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
 
@@ -62,9 +62,9 @@ def whole(
     keep_alive: bool,
     head_only: bool,
 ) -> bytes:
-    """Return an encoded response; for a HEAD request, only its head, with the length of the body.
+    """Return an encoded response; for a HEAD request, return only the head, which contains the length of the body.
 
-    `own` is a header that differs in each response. The headers other than `own` are encoded once and cached.
+    `own` is a header that differs in each response. All other headers are encoded once and cached.
     """
     head = _head(code, date, tuple(headers), keep_alive)
     if own is not None:

@@ -1,8 +1,8 @@
-"""Provides the client certificate with which this server, as a front proxy, authenticates to extension API servers.
+"""Provides the client certificate with which this server authenticates to extension API servers, as a front proxy.
 
 Guarantees:
-- If no certificate is configured, the server issues one with an authority that signs nothing else. Only the owner of
-  the key file can read the file.
+- If no certificate is configured, the server issues a certificate with an authority that signs nothing else. Only the
+  owner of the key file can read this file.
 - If a certificate is replaced on disk, the next connection uses the new certificate. If the new certificate cannot be
   read, the error is reported and the old certificate stays in use.
 """

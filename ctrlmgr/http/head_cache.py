@@ -2,9 +2,9 @@
 
 Guarantees:
 - A header cache belongs to one connection. For each HTTP method, the cache holds the header lines of the last request.
-- A request matches only if it is the whole input and its header lines are equal byte for byte. Only the value of
-  Content-Length may differ; this value must be the number of bytes that follow the head. Therefore a match is never
-  ambiguous, and the application receives the same request as from the parser.
+- A request matches only if the input contains nothing else and its header lines equal the cached lines byte for byte.
+  Only the value of Content-Length may differ, and must be the number of bytes that follow the head. Therefore a match
+  is never ambiguous, and the application receives the same request as from the parser.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.AS
 _LONGEST = 2048
 """Maximum size of cached header lines, in bytes."""
 _DIGITS = 12
-"""Maximum digits of a Content-Length in a cached request; one read never returns as many bytes as a longer number
-states.
+"""Maximum digits of a Content-Length in a cached request. A body whose length has more digits never fits into one read.
 """
 _UNUSUAL = frozenset({b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-"""Headers that change how a request is processed; header lines with one of these headers are not cached."""
+"""Headers that change how a request is processed. Header lines that contain such a header are not cached."""
 
 
 class _Lines(NamedTuple):
@@ -34,7 +33,7 @@ class _Lines(NamedTuple):
     before: bytes
     """The bytes between the request's target and the value of Content-Length."""
     after: bytes
-    """The bytes after the value of Content-Length, including the empty line; empty without Content-Length."""
+    """The bytes after the value of Content-Length, including the empty line; empty if there is no Content-Length."""
     headers: HeaderLines
 
 
@@ -75,7 +74,7 @@ class HeadCache:
         return Head(method, beginning[2], beginning[3] or b"", headers, "1.1", len(body)), body
 
     def remember(self, data: bytes, head: Head) -> None:
-        """Cache the header lines of a request if they are short and usual, and the request was the whole input."""
+        """Cache the header lines of a request if they are short and usual, and the input contained nothing else."""
         beginning, end = _BEGINNING.match(data), data.find(END)
         if beginning is None or len(data) != end + len(END) + (head.length or 0):
             return

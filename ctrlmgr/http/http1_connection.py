@@ -3,16 +3,17 @@
 Guarantees:
 - Requests are answered in order, one at a time. While the client does not read, the server starts no further request.
 - A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
-  began the request. The time limit for a request head also applies to other data between requests, such as blank lines,
-  or the rest of a body after its request was answered.
-- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Requests before malformed
-  input are answered first. After malformed input was answered, the connection closes, and further input is ignored.
-- If the response is sent before a body that the client holds back (`Expect: 100-continue`), the connection closes,
-  because the next bytes are ambiguous.
+  began the request. This limit includes the time for other data between requests, such as blank lines, or the rest of a
+  body whose request was already answered.
+- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. The server first answers the
+  requests before the malformed input. After the response to malformed input, the connection closes, and further input
+  is ignored.
+- If a client holds a body back (`Expect: 100-continue`) and the response is sent before the body, the connection
+  closes. The reason is that the client's next bytes could be the body or a new request.
 - If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the time limits for
-  requests no longer apply. If the application answers an upgrade request without switching, that request is the last
-  one of its connection.
-- A stopping server marks its next response on each connection as the last (`announce_close`). The server does not wait
+  requests no longer apply. If the application answers an upgrade request without a switch, the connection closes after
+  this response.
+- When the server stops, it marks its next response on each connection as the last (`announce_close`). It does not wait
   for clients that are idle or have read their last response.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 """
@@ -33,7 +34,7 @@ from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.tunnel import ROOM, Receiver, Side, close_when_written, read_all
 
 _UNREAD = 128 * 1024
-"""Size of the pending output in bytes from which on the client counts as not reading.
+"""If at least this number of output bytes is pending, the client counts as not reading.
 
 For TLS connections, uvloop's default is 512 KiB.
 """
@@ -95,7 +96,7 @@ class Connection(BaseConnection, LineAnswers):
             receiver.end()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the shared buffer; after a protocol switch, it has room for everything that can be read at once."""
+        """Return the shared read buffer or, after a protocol switch, a buffer with room for all readable bytes."""
         return self._context.room(sizehint + ROOM) if self._has_switched else self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -103,7 +104,7 @@ class Connection(BaseConnection, LineAnswers):
         self.receive(bytes((self._context.room() if self._has_switched else self._context.buffer)[:nbytes]))
 
     def pause_writing(self) -> None:
-        """Record that the peer does not read; after a protocol switch, a peer may pause for any time."""
+        """Record that the peer does not read; after a protocol switch, no write timeout applies."""
         if self._has_switched:
             self.is_paused = True
         else:
@@ -170,18 +171,18 @@ class Connection(BaseConnection, LineAnswers):
             self._idleness.start()
 
     def _bound(self) -> None:
-        """Start the timeout for the next head, if the client is expected to send a head."""
+        """Start the timeout for the next head, if the next input must be a head."""
         if self._refusal is not None or self._head_timer is not None:
             return
         parser = self._parser
         if parser.in_head or not (parser.has_ended or self._current or self._queue):
             self._time_head()
-        # Otherwise a request is being answered, and this module has no timeout for that.
+        # If not, a request is being answered, for which this module has no timeout.
 
     def _refuse(self, malformed: Malformed) -> None:
-        """Answer malformed input after the earlier requests were answered, and ignore further input."""
+        """Answer malformed input after the responses to earlier requests, and ignore further input."""
         self._refusal = malformed
-        # the frames of the traceback refer to this object
+        # The frames of the traceback refer to this connection.
         malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None
         self._forget_head_timer()
         broken, self._receiving = self._receiving, None
@@ -193,7 +194,7 @@ class Connection(BaseConnection, LineAnswers):
                 self._current = None
         if self._current is None and not self._queue:
             self._say_refusal(malformed, is_told=broken is None or not broken.is_begun)
-        # Otherwise, answer earlier requests first.
+        # If earlier requests are not answered yet, `finished` writes this response later.
 
     def _say_refusal(self, malformed: Malformed, *, is_told: bool = True) -> None:
         if is_told and not self._transport.is_closing():
@@ -277,7 +278,7 @@ class Connection(BaseConnection, LineAnswers):
     def announce_close(self) -> None:
         """Mark the next response as the last, because the server is stopping.
 
-        An idle connection stays open until `shutdown`, because a client may just be sending a request on it.
+        An idle connection stays open until `shutdown`, because the client may already be sending a request.
         """
         self._is_last = True
         for exchange in (self._current, *self._queue):
@@ -285,7 +286,7 @@ class Connection(BaseConnection, LineAnswers):
                 exchange.keep_alive = False
 
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the current requests have ended."""
+        """Close the connection now if it is idle; if not, close it after the current requests have ended."""
         if self._is_leaving:
             return
         self._is_leaving = True
@@ -296,7 +297,7 @@ class Connection(BaseConnection, LineAnswers):
     def _cut_off(self) -> None:
         """Abort the current stream or tunnel.
 
-        Without one, close the connection after the current requests have ended.
+        If there is neither, close the connection after the current requests have ended.
         """
         if self._has_switched:
             self.abort()

@@ -1,4 +1,4 @@
-"""Writes responses in HTTP/1.1 and HTTP/1.0: a head in lines, and a body whose end is marked.
+"""Writes responses in HTTP/1.1 and HTTP/1.0.
 
 Guarantees: a body of unknown length is sent in chunks; for an HTTP/1.0 client, the body ends when the connection is
 closed. The last response of a connection has the header `connection: close`.

@@ -2,12 +2,13 @@
 
 Guarantees:
 - The constructor binds the address, so that a port in use raises an error before anything else has started.
-- When it stops, the server performs the steps in kube-apiserver's order. For `delay` seconds, requests are served as
-  before while `/readyz` fails. Then new connections are refused, watches end, and running requests have `GRACE` seconds
-  to complete. If the server "listens until drained", it refuses new connections only after the application has drained.
-- No request is lost when the server stops. For `FAREWELL` more seconds, requests on existing connections are answered,
-  and the response announces that the connection closes. A connection is closed without announcement if the client has
-  sent nothing for `FAREWELL` seconds after its last response.
+- When the server stops, it performs the steps of kube-apiserver in the same order. For `delay` seconds, it serves
+  requests as before while `/readyz` fails. Then it refuses new connections, watches end, and running requests have
+  `GRACE` seconds to complete. If the setting "listens until drained" is on, the server refuses new connections only
+  after the application has ended its long-running requests.
+- No request is lost when the server stops. For `FAREWELL` more seconds, the server answers requests on existing
+  connections, and the response says that the connection will close. If a client has sent nothing for `FAREWELL` seconds
+  after its last response, the server closes the connection.
 - Long turns (iterations) of the event loop are logged and measured (`loop_monitor.TurnWatch`).
 - TCP keepalive detects disconnected peers within a minute.
 """
@@ -54,7 +55,7 @@ _SWEEP = 0.05
 """Seconds between checks for connected clients while the server stops."""
 
 _SHUTDOWN = 30.0
-"""Seconds within which a client must read its last output and end its TLS session."""
+"""Maximum seconds that a client may take to read its last output and end its TLS session."""
 
 _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 
@@ -66,15 +67,16 @@ class Application(Protocol):
         """Answer one request."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Run the application on the current event loop; a context manager.
+        """Return a context manager that runs the application on the current event loop.
 
         Requests are answered only while this context is open.
         """
 
     async def drain(self) -> None:
-        """End long-running requests, because the server is stopping; return when they, or the patience, have ended.
+        """End long-running requests, because the server is stopping.
 
-        If the server "listens until drained", new requests arrive until this method returns.
+        Return when these requests have ended, or after a time limit. If the server "listens until drained", new
+        requests arrive until this method returns.
         """
 
 
@@ -159,7 +161,7 @@ class HttpServer:
         )
 
     async def _until(self, stop: threading.Event, context: ServerContext) -> None:
-        """Call `housekeeping` periodically until the server must stop and the delay has passed."""
+        """Call the `housekeeping` functions periodically, until the delay after the stop of the server has passed."""
         ticks = 0
         while not stop.is_set():
             if ticks % _HOUSEKEEPING == 0:
@@ -174,7 +176,7 @@ class HttpServer:
             await asyncio.sleep(min(left, 1.0))
 
     async def _take_leave(self, context: ServerContext, draining: asyncio.Task[None]) -> None:
-        """Answer requests on existing connections once more, then wait for the running requests."""
+        """Answer further requests on existing connections for a short time, then wait for the running requests."""
         closes_at = self._clock.monotonic() + FAREWELL
         while context.connections and self._clock.monotonic() < closes_at:
             for connection in list(context.connections):
@@ -214,7 +216,8 @@ def _bind(host: str, port: int, *, shares_port: bool) -> socket.socket:
         for option, value in _PROBING.items():
             listening.setsockopt(socket.IPPROTO_TCP, option, value)
         listening.bind(address)
-        # reserves the port; otherwise two servers could bind the port, and one of them would fail later
+        # Listening reserves the port. If the socket were only bound, two servers could bind the port, and one of them
+        # would fail later.
         listening.listen()
     except OSError as error:
         listening.close()

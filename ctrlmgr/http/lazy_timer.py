@@ -1,8 +1,8 @@
 """A timer that is cheap to restart and rarely fires.
 
-Guarantees: the timer calls `call` as soon as `seconds` have passed since the last `start` without a `cancel`. `start`
-and `cancel` do not create or cancel a timer of the event loop. When the existing timer of the event loop fires, it
-checks the time and restarts itself if necessary.
+Guarantees: the timer calls `call` when `seconds` have passed since the last `start`, unless `cancel` was called.
+`start` and `cancel` do not create or cancel a timer of the event loop. When the existing timer of the event loop fires,
+it checks the time and restarts itself if necessary.
 """
 
 from __future__ import annotations
@@ -60,4 +60,4 @@ class LazyTimer:
 
 
 def _nothing() -> None:
-    """Do nothing; replaces `call` in a closed timer."""
+    """Do nothing; this function replaces `call` when the timer is closed."""

@@ -4,8 +4,9 @@ Guarantees:
 - A turn is measured in CPU time of the loop's thread, so turns are not longer on a busy machine.
 - A turn of more than `LONG` seconds is counted, and logged with its stack. The duration of the longest turn is a
   metric.
-- Only turns of more than `PERIOD` seconds are measured. Every `PERIOD` seconds, a callback reads the CPU time that the
-  thread has used since the last callback. At most `PERIOD` seconds of this CPU time can belong to earlier turns.
+- The measurement is not exact. Every `PERIOD` seconds, a callback reads the CPU time that the thread has used since the
+  last callback. Up to `PERIOD` seconds of this time may belong to earlier turns. Therefore only turns that take longer
+  than `PERIOD` seconds are measured.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PERIOD = 0.02
 """Seconds between two measurements of the CPU time."""
 
 LONG = 0.1
-"""Seconds of CPU time from which on a turn of the event loop is logged."""
+"""A turn of the event loop that takes at least this CPU time, in seconds, is logged."""
 
 _SAMPLE = 0.05
 """Seconds between two samples of the loop's delay."""
@@ -103,7 +104,7 @@ class TurnWatch:
 
 
 def described(frame: FrameType | None) -> str:
-    """Return the innermost frames of a stack, outermost first, as `function:line` joined by `;`."""
+    """Format the innermost frames of a stack, with the outermost of these first, as `function:line;function:line`."""
     walked = traceback.walk_stack(frame) if frame is not None else iter(())
     inner = [f"{each.f_code.co_qualname}:{line}" for each, line in islice(walked, _FRAMES)]
     return ";".join(reversed(inner))

@@ -3,11 +3,11 @@
 Guarantees:
 - The parser refuses ambiguous lengths, bare line feeds and white space before a colon (llhttp's strict mode), and
   requests without exactly one Host header (RFC 9112, section 3.2).
-- The bytes and headers of a head are limited, and so is the framing of a chunked body. Trailers are counted against the
-  limit, but not passed on as headers.
-- The work is linear in the bytes received, even in small pieces.
-- If a request has the same header lines as an earlier request, the lines are not parsed again (`head_cache`). From
-  cached header lines, the application receives the same request as after parsing.
+- The bytes and headers of a head are limited. The bytes of a chunked body's framing are limited, too. Trailers count
+  towards the limit, but are not passed on as headers.
+- The work is linear in the number of received bytes, even if these arrive in small pieces.
+- If a request has the same header lines as an earlier request, the lines are not parsed again (`head_cache`). The
+  application receives the same request in both cases.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RequestParser:
     def __init__(self, sink: Sink, bounds: Bounds) -> None:
         """Create a parser that passes requests to `sink`."""
         self.in_head = True
-        """Whether the parser expects the first request, or a head is incomplete."""
+        """Whether the next input must be a head: no request has arrived yet, or a head is incomplete."""
         self.in_body = False
         """Whether a body is incomplete."""
         self.has_ended = False
@@ -104,7 +104,7 @@ class RequestParser:
         self._trailers = 0
         self._head_cache = HeadCache()
         self._parser = httptools.HttpRequestParser(self)
-        # The parser also reports requests after one that closes the connection; the connection drops these.
+        # The parser also reports requests that follow a request with `Connection: close`; the connection drops these.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed(self, data: bytes) -> None:
@@ -182,7 +182,7 @@ class RequestParser:
         self._sink.on_body(piece)
 
     def on_chunk_header(self) -> None:
-        """Allow 16 bytes of overhead for the framing of a chunk, as net/http does."""
+        """Do not count 16 bytes of a chunk's framing towards the limit, as in net/http."""
         self._content += 16
 
     def on_message_complete(self) -> None:
@@ -237,10 +237,11 @@ class RequestParser:
     # Limits.
 
     def _coalesced(self, data: bytes) -> bytes:
-        """Return the input to parse for a head that arrives in pieces.
+        """Collect the pieces of a head, and return the input that the parser should get now.
 
-        Empty until the head's size has doubled or the head is complete. Small pieces are collected because the parser
-        copies a header's value whenever a piece is added. Parsing single bytes would therefore take quadratic time.
+        The result is empty until the head is complete, or its size has doubled since the last result. This is necessary
+        because the parser copies the value of a header for each piece of it. If each byte were parsed separately, the
+        time would be quadratic.
         """
         held = self._held
         begins = max(len(held) - len(END), 0)
@@ -255,7 +256,7 @@ class RequestParser:
     def _account(self, data: bytes, was_in_body: bool) -> None:
         """Raise `Malformed` if an incomplete head or body exceeds its limits."""
         if self.in_head:
-            # The position of the head in the input is known only if the input contains nothing else.
+            # The module knows the position of the head in the input only if the input contains nothing else.
             self._head_size += self._length() if was_in_body or self.has_ended else len(data)
             self._tail = (self._tail + data)[-len(END) + 1 :]
             if self._head_size > self._bounds.head_bytes:
@@ -280,7 +281,7 @@ class RequestParser:
     def _recognise(self, data: bytes) -> bool:
         """If the input is a request with cached header lines, pass the request to the sink.
 
-        Return whether it is such a request.
+        Return whether the input is such a request.
         """
         if self.in_head or self.in_body:
             return False

@@ -24,13 +24,13 @@ NOT_IMPLEMENTED: Final = "501 Not Implemented"
 UNKNOWN_VERSION: Final = "505 HTTP Version Not Supported"
 
 LONGEST_TARGET: Final = 128 * 1024
-"""Maximum size of a request target in bytes. Parsing a query of this size takes about 10 ms on the event loop."""
+"""Maximum size of a request target in bytes. It limits the time that parsing a query takes on the event loop."""
 
 _TARGET = re.compile(PATH, re.ASCII)
 _HOST = re.compile(rb"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
 """Matches a valid Host header (Go's `httpguts.ValidHostHeader`)."""
 _HEADER_COST = 160
-"""The memory that a header needs in addition to its name and value, in bytes."""
+"""The memory in bytes that a header needs in addition to the bytes of its name and value."""
 
 
 class Malformed(CtrlmgrError):
@@ -74,7 +74,7 @@ class Head(NamedTuple):
 def read_target(target: bytes) -> tuple[bytes, bytes]:
     """Return the path and query of a request target, which may have any valid form.
 
-    Raises `Malformed` if it has none.
+    Raises `Malformed` if the target has none of the valid forms.
     """
     if len(target) > LONGEST_TARGET:
         raise Malformed(TOO_LONG)

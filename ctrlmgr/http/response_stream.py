@@ -1,14 +1,15 @@
 """The body of one response, written in pieces while the client reads.
 
 Guarantees:
-- Each piece is written with one call, without a task, and several responses may share its bytes. Cheap writes matter
-  because an event for a thousand watchers needs a thousand writes.
-- The amount of unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks
-  `paused` exceeds the buffer by at most one piece.
+- Each piece is written with one call, without a task. Several responses may share the bytes of a piece. Writes must be
+  cheap, because an event for a thousand watchers needs a thousand writes.
+- The amount of unread output is bounded. A connection reports a full buffer (`paused`). If a writer checks `paused`
+  before each piece, it exceeds the buffer by at most one piece.
 - A client that has stopped reading can be disconnected immediately (`abort`).
-- An incomplete response never looks complete, because its connection is closed, or its HTTP/2 stream is reset.
-- A long response is written in pieces (`send_all`), each after the client has read the previous piece. Pieces are used
-  because TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
+- A client never takes an incomplete response for a complete one, because the connection is closed, or the HTTP/2 stream
+  is reset.
+- A long response is written in pieces (`send_all`), each after the client has read the previous piece. This limits
+  memory: TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ONE_WRITE = 64 * 1024
 """Maximum size of one write in bytes, which is also the size of the TLS buffer that a connection keeps."""
 
 _TURN = 4
-"""The number of pieces that are written before other tasks run, which takes less than half a millisecond."""
+"""The number of pieces that are written before other tasks of the event loop run."""
 
 
 class Disconnected(CtrlmgrError):
@@ -69,7 +70,7 @@ class Stream:
         self.lost = False
         """Whether the client has disconnected; further output is dropped."""
         self.cut_off = False
-        """Whether the server disconnected the client because the client did not read."""
+        """Whether the server has disconnected the client because the client did not read."""
         self._outlet = outlet
         self._framing = framing
         self._left = length
@@ -149,7 +150,7 @@ class Stream:
         finish()
 
     def abort(self) -> None:
-        """Disconnect the client, and drop unread output; the connection then calls `lose`."""
+        """Disconnect the client, and drop unread output. After that, the connection calls `lose`."""
         self.cut_off = True
         self._outlet.abort()
 
@@ -169,4 +170,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Do nothing; replaces `finish` after its call, because `finish` refers to the request."""
+    """Do nothing; this function replaces `finish` after its call, because `finish` refers to the request."""

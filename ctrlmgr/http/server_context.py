@@ -25,7 +25,7 @@ class Connected(Protocol):
         """Tell the client that its next response is the last on this connection."""
 
     def shutdown(self) -> None:
-        """Close the connection now if it is idle, otherwise after the current requests have ended."""
+        """Close the connection now if it is idle; if not, close it after the current requests have ended."""
 
     def abort(self) -> None:
         """Close the connection at once, and drop pending output."""
@@ -59,7 +59,7 @@ class ServerContext:
         self._peers: dict[str, Budget] = {}  # the budgets by client address, for addresses with reserved bytes
 
     def room(self, size: int = 0) -> memoryview:
-        """Return the buffer of connections that have switched protocols, with room for at least `size` bytes."""
+        """Return the read buffer for connections that have switched protocols, with room for at least `size` bytes."""
         if len(self._room) < size:
             self._room = memoryview(bytearray(size))
         return self._room

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Bounds:
     """The limits that apply to a client.
 
-    If kube-apiserver has a limit (also one of net/http), the default is the same.
+    If kube-apiserver or Go's net/http has the same limit, the default is their value.
     """
 
     head_timeout: float = 32.0
@@ -19,19 +19,22 @@ class Bounds:
     """Seconds for which a connection may be idle between requests (IdleTimeout)."""
 
     write_timeout: float = 30.0
-    """Seconds within which a client must read at least a part of its pending response."""
+    """Maximum seconds that a client may take to read at least a part of its pending response."""
 
     linger: float = 0.5
-    """Seconds within which a client must read the rest of its response when the server closes the connection."""
+    """Maximum seconds that a client may take to read the rest of its response when the server closes the connection."""
 
     head_bytes: int = 1 << 20
     """Maximum bytes of the request line and headers together (MaxHeaderBytes)."""
 
     header_count: int = 1000
-    """Maximum number of headers of one request; a header needs more memory than its bytes."""
+    """Maximum number of headers of one request.
+
+    This limit is necessary because a header needs more memory than its bytes.
+    """
 
     framing_bytes: int = 16 * 1024
-    """Maximum bytes of extensions and trailers of a chunked body; these are neither content nor required framing.
+    """Maximum bytes of a chunked body's extensions and trailers, which are neither content nor necessary framing.
 
     Rule: net/http `internal/chunked.go`.
     """
@@ -46,15 +49,15 @@ class Bounds:
     """Maximum number of HTTP/2 frames within `head_timeout` that request nothing."""
 
     resets: int = 100
-    """Maximum number of requests that end before their response, in excess of completed requests.
+    """The maximum by which the number of requests that ended without a response may exceed that of completed requests.
 
-    The limit for resets applies to an HTTP/2 connection within `head_timeout` seconds.
+    The limit applies to one HTTP/2 connection in a period of `head_timeout` seconds.
     """
 
     least_room: int = 1024
-    """Minimum bytes of a WINDOW_UPDATE that does not count as noise.
+    """A WINDOW_UPDATE of fewer bytes than this counts as noise.
 
-    The value is small enough because Go's client sends at least 4,096 (`inflowMinRefresh`).
+    The default does not affect Go's client, which sends at least 4,096 bytes (`inflowMinRefresh`).
     """
 
     heads_bytes: int = 64 << 20
@@ -67,7 +70,8 @@ class Bounds:
     """Maximum bytes of a head that is always accepted and not counted against the budgets."""
 
     bodies_bytes: int = 256 << 20
-    """Maximum bytes of all bodies that a server holds; beyond this limit, only short bodies are accepted."""
+    """Maximum bytes of all bodies that a server holds. If this limit is reached, the server accepts only short bodies.
+    """
 
     peer_bodies_bytes: int = 64 << 20
     """Maximum bytes of all bodies that a server holds for one client address."""

@@ -1,7 +1,7 @@
 """Creates a certificate authority and a serving certificate at the first start, and issues client certificates.
 
 Guarantees: private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is
-overwritten only if it is a serving certificate that expires soon or lacks one of the names.
+overwritten only if it is a serving certificate that expires soon, or that lacks one of the server's names.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
-"""The time by which a new certificate's validity begins in the past, for clients whose clock is behind the server's
-clock.
+"""A new certificate is valid from this time before now on, for clients whose clock is behind the server's clock.
 """
 
 
@@ -78,9 +77,9 @@ def ensure_certificates(
 ) -> CertificateFiles:
     """Create the missing files in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
-    The files of the certificate authority are in `shared`, if that is given. If another authority of this server issued
-    a serving certificate, the serving certificate is replaced. A certificate that an administrator has provided is kept
-    while it matches its key and has not expired. Raises `SettingsError` if the directory cannot be used.
+    The files of the certificate authority are in `shared`, if this directory is given. A serving certificate from
+    another authority of this server is replaced. A certificate that an administrator has provided is kept while it
+    matches its key and has not expired. Raises `SettingsError` if the directory cannot be used.
     """
     files = CertificateFiles(directory, shared)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)

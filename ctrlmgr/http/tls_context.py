@@ -1,9 +1,9 @@
-"""The server's TLS context determines the certificate that a client receives, and the allowed TLS versions and ciphers.
+"""The server's TLS context: chooses the certificate for a client, and limits the TLS versions and ciphers.
 
 Guarantees:
-- A client receives the certificate for the server name that it requests (SNI); without one, it receives the default
-  certificate. Clients that request the name `LOOPBACK` always receive the server's own certificate, so the
-  administrator's kubeconfig always works.
+- A client receives the certificate for the server name that it requests (SNI). If there is no such certificate, the
+  client receives the default certificate. A client that requests the name `LOOPBACK` receives the server's own
+  certificate, so the administrator's kubeconfig works with any configured certificates.
 - If a certificate is replaced on disk, the next handshake uses the new certificate. If one of the certificate files
   cannot be read, the error is reported and the old certificates stay in use.
 - The server requests a certificate from clients. The handshake also accepts a client without a certificate, or with a
@@ -66,7 +66,8 @@ class Pair(NamedTuple):
 class NamedPair(NamedTuple):
     """A certificate and its key for some server names.
 
-    If no names are given, they apply to the names in the certificate. A server name can begin with the wildcard `*.`.
+    If no names are given, the certificate is used for the names that it contains. A server name can begin with the
+    wildcard `*.`.
     """
 
     pair: Pair
@@ -82,7 +83,7 @@ class TlsOptions:
     default: Pair | None = None
     """The certificate for clients that request no name or an unknown name; None means the server's own certificate."""
     named: Sequence[NamedPair] = ()
-    """The certificates for server names; the first certificate for a name is used."""
+    """The certificates for server names. If several certificates have the same name, the first is used."""
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     ciphers: Sequence[str] = ()
     """The ciphers for TLS 1.2 by Go's names.
@@ -132,7 +133,8 @@ class ServingContext:
             for name in names or _names_in(pair.certificate):
                 by_name.setdefault(name.lower(), context)
         default = self._options.default or self._own
-        # use a new context, because a failed load would leave a certificate without its key in the context in use
+        # Use a new context, because a failed load would leave the context that is in use with a certificate but without
+        # its key.
         self._filled(self._new_context(), default)
         self._filled(self.context, default)
         self._by_name = by_name

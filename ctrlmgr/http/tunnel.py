@@ -1,4 +1,4 @@
-"""A tunnel relays raw bytes between two connections after both have switched protocols.
+"""A tunnel: relays raw bytes between two connections that have switched protocols.
 
 Guarantees:
 - All bytes that one side of a tunnel sends before it closes reach the other side, in order, even if reading was paused
@@ -14,10 +14,10 @@ import asyncio
 from typing import Final, Protocol
 
 ROOM: Final = 32 * 1024
-"""The bytes for which a buffer must have room in addition to the number that a TLS transport announces.
+"""The additional room, in bytes, that a read buffer needs beyond the number of bytes that a TLS transport announces.
 
-The number that the transport announces does not include the part of a TLS record that it read earlier. Bytes for which
-the buffer has no room stay in the transport, and are lost if the connection ends while reading is paused.
+The announced number does not include the part of a TLS record that the transport has read earlier. Bytes that do not
+fit into the buffer stay in the transport, and are lost if the connection ends while reading is paused.
 """
 
 
@@ -34,7 +34,7 @@ class Receiver(Protocol):
         """Continue with output, because the side accepts more bytes."""
 
     def end(self) -> None:
-        """Handle the end of the side, whose bytes have all been received before."""
+        """Handle the end of the side; all of its bytes were received before this call."""
 
 
 class Side(Protocol):

@@ -104,7 +104,7 @@ class WebSocket(Receiver):
             self._side.finish()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the WebSocket at once."""
         self._side.abort()
 
     # Methods that the side calls.
@@ -175,7 +175,7 @@ class WebSocket(Receiver):
 
 
 class WebSocketSide(Messages):
-    """A WebSocket as a side of a tunnel; the contents of its messages are one sequence of bytes."""
+    """A WebSocket as a side of a tunnel, which joins the contents of its messages to one sequence of bytes."""
 
     def __init__(self, side: Side) -> None:
         """Create a side that relays raw bytes as binary messages on `side`."""
@@ -209,7 +209,7 @@ class WebSocketSide(Messages):
         self._socket.finish()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the WebSocket at once."""
         self._socket.abort()
 
     def message(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """Counts, per period, the frames that cost the server more than the client.
 
-Guarantees: a client can exceed the limit at most twofold before the server closes its connection. The counter reads the
-clock only when the limit is exceeded.
+Guarantees: the server closes a connection before the client has sent twice the allowed number of costly frames. The
+counter reads the clock only if the limit is exceeded.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ class Flood:
         self._count, self._ends = count, now + self._seconds
 
     def make_up(self) -> None:
-        """Subtract one costly frame for a useful request; the count can become at most `most` below zero."""
+        """Subtract one from the count for a useful request; the count is never less than `-most`."""
         self._count = max(self._count - 1, -self._most)

@@ -2,7 +2,7 @@
 
 Guarantees: a frame is yielded when it is complete, and refused if it exceeds the maximum size. A header block is
 yielded as one frame, even if the client sent it in several frames; its bytes and frames are limited. The work is linear
-in the bytes received, even in small pieces.
+in the number of received bytes, even if these arrive in small pieces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST: Final = 16 * 1024
 """Maximum payload of a frame in bytes, the default of SETTINGS_MAX_FRAME_SIZE."""
 
 WIDEST: Final = (1 << 31) - 1
-"""The maximum of a flow-control window in bytes, and of a stream's number."""
+"""The maximum size of a flow-control window in bytes, which is also the maximum number of a stream."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -36,7 +36,7 @@ ON_ITSELF = 0x100
 Frames from clients have flags of 8 bits, so no flag from a client has this value.
 """
 _BESIDES = PADDED | WITH_PRIORITY
-"""The flags that announce padding or priority fields in a payload."""
+"""The flags that say that a payload contains padding or priority fields."""
 
 _OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
 _OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
@@ -162,14 +162,14 @@ class FrameReader:
         return data[len(awaited) :]
 
     def _is_whole(self) -> bool:
-        """Return whether the held bytes contain a complete or an invalid frame."""
+        """Return whether the received bytes contain a complete frame, or an obviously invalid frame."""
         held = self._held
         return len(held) >= _HEAD_SIZE and len(held) - _HEAD_SIZE >= min(int.from_bytes(held[:3], "big"), LARGEST)
 
     def _with_block(self, frame: Frame) -> Frame | None:
         """Return a HEADERS frame with the whole header block, None if the block is incomplete.
 
-        Raises `ConnectionFault` if it is invalid.
+        Raises `ConnectionFault` if the block is invalid.
         """
         opening = self._opening
         if opening is None:
@@ -247,7 +247,7 @@ def read_increment(frame: Frame) -> int:
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Return a WINDOW_UPDATE frame; stream 0 stands for the connection."""
+    """Return a WINDOW_UPDATE frame; the stream number 0 means the whole connection."""
     return head(_NUMBER.size, WINDOW_UPDATE, 0, stream) + _NUMBER.pack(count)
 
 

@@ -1,14 +1,14 @@
 """Reads and writes header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541).
 
 Guarantees:
-- Ambiguous header blocks are refused, as ambiguous heads are in HTTP/1.1. Required pseudo headers must appear exactly
-  once. Names and values must not contain line breaks, and connection-specific fields are refused.
+- Ambiguous header blocks are refused, as the HTTP/1.1 parser refuses ambiguous heads. Required pseudo headers must
+  appear exactly once. Names and values must not contain line breaks, and connection-specific fields are refused.
 - The bytes and headers of a head are limited; a head with more than twice the allowed headers ends the connection. The
-  work is linear in the bytes, because this module finds the fields and passes each field to the decoding library.
+  work is linear in the number of bytes, because this module finds the fields and passes each field separately to the
+  decoding library.
 - The server's settings forbid clients to use a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
-  Therefore the fields around a request's path are decoded once per connection, and later requests share the result. If
-  a whole block is repeated, it is not decoded again. Until a client acknowledges the setting that forbids a dynamic
-  table, every block is decoded.
+  Therefore the fields before and after a request's path are decoded once per connection, and later requests share the
+  result. A repeated block is not decoded again. Until a client has acknowledged this setting, every block is decoded.
 - The server's responses use no dynamic table either, so equal headers are encoded as equal bytes for every client.
 """
 
@@ -46,16 +46,17 @@ _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 _LONGEST = 2048
 """Maximum size of a cached block, in bytes."""
 _MOST = 128
-"""Maximum number of blocks, without their paths, that are cached per connection.
+"""Maximum number of cached blocks per connection; a cached block is stored without its path.
 
 Several blocks are cached because Go's clients vary the order of headers.
 """
 _MOST_BEGINNINGS = 16
-"""Maximum number of cached block beginnings (the bytes before the path) per connection; clients use few of them."""
+"""Maximum number of cached block beginnings (the bytes before the path) per connection; a client has few of these."""
 _MOST_WHOLE = 32
 """Maximum number of whole blocks that are cached per connection, for repeated requests."""
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of a response whose block is cached; a response with many warnings rarely repeats."""
+"""Maximum number of headers of a cached response block; blocks with more headers, such as many warnings, rarely repeat.
+"""
 _UPDATE = 0x20
 """The first bits of a field that sets the size of the dynamic table."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
@@ -64,7 +65,7 @@ _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
 The static table contains the name `:path` twice, and there are three kinds of literal fields.
 """
 _PIECE: Final = 64
-"""The number of bytes whose decoding takes as long as that of a short field."""
+"""Decoding this number of bytes takes as long as decoding a short field."""
 _LONGEST_NUMBER = 5
 """Maximum number of bytes of an encoded number."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
@@ -102,7 +103,7 @@ class BlockReader:
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this size
         self._largest_table = self._decoder.max_allowed_table_size
-        # The cached block beginnings, the latest first; and the decoded fields, by beginning and end of the block.
+        # The cached block beginnings, the latest first, and the decoded fields by the beginning and the end of a block.
         self._beginnings: tuple[bytes, ...] = ()
         self._around: BoundedCache[tuple[bytes, bytes], _RequestFields] = BoundedCache(
             "http2-headers", entries=_MOST, largest=_LONGEST
@@ -138,7 +139,7 @@ class BlockReader:
         self._largest_table = 0
 
     def _recognised(self, block: bytes) -> Head | None:
-        """Return the head for a block that is cached, either as a whole or without its path."""
+        """Return the head of a request whose block is cached, as a whole or without its path."""
         if self._decoder.header_table_size:
             return None  # with a dynamic table, equal bytes can encode different fields
         head = self._heads.get(block)
@@ -149,7 +150,7 @@ class BlockReader:
         return head
 
     def _recognised_around(self, block: bytes) -> Head | None:
-        """Return the head for a block whose fields except the path are cached."""
+        """Return the head of a request whose fields are cached, except for the path."""
         for before in self._beginnings:
             if block.startswith(before):
                 size, begins = _number(block, len(before), 7)
@@ -162,7 +163,7 @@ class BlockReader:
         return None
 
     def _read(self, block: bytes) -> Head:
-        """Decode a whole block, and cache the fields around its path."""
+        """Decode a whole block, and cache its fields before and after the path."""
         has_table = bool(self._decoder.header_table_size)
         pseudo: dict[bytes, bytes] = {}
         lines: list[HeaderLine] = []
@@ -182,7 +183,7 @@ class BlockReader:
         return around.head(target)
 
     def _remember(self, block: bytes, around: _RequestFields) -> None:
-        """Cache the fields around a literal path in a block."""
+        """Cache the fields of a block before and after its path, if the path is a literal."""
         if block[0] & 0xE0 == _UPDATE:
             return
         for begins, ends in _spans(block):
@@ -194,7 +195,7 @@ class BlockReader:
                 return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
-        """Yield the fields of a header block; raises `Malformed` if there are too many.
+        """Yield the fields of a header block; raises `Malformed` if the block has too many fields.
 
         All fields are decoded, so that the dynamic table stays equal to the client's table.
         """

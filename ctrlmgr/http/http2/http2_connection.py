@@ -1,24 +1,25 @@
-"""An HTTP/2 connection holds the shared state of its streams, and enforces the client's limits.
+"""An HTTP/2 connection: the shared state of its streams, and the limits of the client.
 
 Guarantees:
 - Requests that arrive in the same input are started in order, after the whole input has been read. Responses that are
-  written in the same turn of the event loop are sent in one write. Reading frames and starting requests yields to the
-  event loop after a bounded amount of work.
-- A client must send its preface within `Bounds.head_timeout` seconds, and complete each frame and header block within
-  the same time, or it is disconnected. A client without running requests may be idle for the idle timeout.
+  written in the same turn of the event loop are sent in one write. After a bounded amount of work, the connection
+  continues in a later turn of the event loop.
+- A client is disconnected if it does not send its preface within `Bounds.head_timeout` seconds, or does not complete a
+  frame or a header block within the same time. A client without running requests may be idle for the idle timeout.
 - A client can have `Bounds.streams` concurrent requests. If a client exceeds this number, further requests are refused,
   and the client may send them again.
 - While a client does not read, its input is not processed. Therefore automatic replies to SETTINGS and PING frames
   cannot accumulate.
-- A client that sends more than `Bounds.noise` frames that request nothing within `Bounds.head_timeout` seconds is
-  disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room` bytes counts as a frame that
-  requests nothing. A change of the initial window counts once for each response that waits for the window. Each field
-  of a head beyond `_USUAL_HEAD` fields also counts as a frame that requests nothing.
-- A client is disconnected if more than `Bounds.resets` of its requests, in excess of the completed ones, end before
-  their response. A request stays unanswered if the client reset its stream, or if the server reset the stream because
-  the client violated the protocol.
-- The bytes and frames of a header block are limited, and so are the heads of all running requests together.
-- A stopping server sends GOAWAY at once (`announce_close`), and answers the running requests.
+- Frames that request nothing are called noise. A client that sends more than `Bounds.noise` such frames within
+  `Bounds.head_timeout` seconds is disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room`
+  bytes counts as noise. A change of the initial window counts once for each response that waits for the window. In a
+  head with more than `_USUAL_HEAD` fields, each further field counts as noise.
+- A client is disconnected if the number of its requests that ended without a response exceeds the number of completed
+  requests by more than `Bounds.resets`. A request ends without a response if the client resets its stream, or if the
+  server resets the stream because the client violated the protocol.
+- The bytes and frames of a header block are limited. The total size of the heads of all running requests is limited,
+  too.
+- When the server stops, it sends GOAWAY at once (`announce_close`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 
 Source: RFC 9113; the limits are those of Go's `net/http` and kube-apiserver.
@@ -43,7 +44,7 @@ from ctrlmgr.http.request_head import Malformed
 from ctrlmgr.http.server_context import ServerContext
 
 _UNREAD = 1024 * 1024
-"""Size of the pending output in bytes from which on the client counts as not reading."""
+"""If at least this number of output bytes is pending, the client counts as not reading."""
 
 _TOGETHER = 16
 """Maximum number of requests that start in one turn of the event loop."""
@@ -54,9 +55,9 @@ ms.
 """
 
 _USUAL_HEAD = 512
-"""The number of fields of a head (a long head counts its pieces too) beyond which each field counts as noise.
+"""If a head has more fields (or pieces) than this number, each further field counts as noise.
 
-A limit is necessary because a single byte can encode a field.
+This limit is necessary because a single byte can encode a field.
 """
 
 _WINDOW = 65_535
@@ -104,9 +105,9 @@ class Http2Connection(BaseConnection):
         self._new: deque[Channel] = deque()  # requests that have not been started
         self._roomless: OrderedDict[Channel, None] = OrderedDict()  # channels that wait for the connection's window
         self._last = 0  # the number of the newest stream
-        # numbers of streams that the server has ended and the client has not ended
+        # The numbers of streams that the server has ended, but the client has not.
         self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)
-        # the numbers in _dropped on whose streams the client still sends, and which have not been reset
+        # The numbers in _dropped whose streams have not been reset, because the client is still sending on them.
         self._unfinished: set[int] = set()
         self._unread = 0  # received bytes of bodies for which no WINDOW_UPDATE has been sent
         self._outbox = Outbox(context.loop, self._write)
@@ -261,7 +262,8 @@ class Http2Connection(BaseConnection):
         self._new.append(channel)
 
     def _end_with_trailers(self, number: int, block: bytes, *, ends: bool) -> None:
-        # decode the block although its fields are not used, to keep the dynamic table equal to the client's
+        # Decode the block although its fields are not used, so that the dynamic table stays equal to the client's
+        # table.
         has_pseudo = self._blocks.skip(block)
         channel = self._channels.get(number)
         if channel is not None:
@@ -381,12 +383,12 @@ class Http2Connection(BaseConnection):
     # Methods that channels call.
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; frames that the client sends on it for a short time are ignored."""
+        """Reset a stream, and ignore frames that the client still sends on this stream for a short time."""
         self._dropped.append(number)
         self.send(frames.reset(number, code))
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client is still sending, after the client had time to read the response."""
+        """End a stream on which the client is still sending; the client first gets time to read the response."""
         self._dropped.append(number)
         self._unfinished.add(number)
         self.loop.call_later(self.bounds.linger, self._drop_unfinished, number)

@@ -6,7 +6,7 @@ Guarantees:
 - If a client reads none of the waiting data for `Bounds.write_timeout` seconds, its stream is reset.
 - The flow-control window for a request's body is at most `Bounds.unread_bytes` until the application asks for the body;
   a client must not exceed it. If the length of a body differs from its Content-Length, the server resets the stream.
-- An incomplete response never looks complete, because its stream is reset.
+- A client never takes an incomplete response for a complete one, because the stream of the response is reset.
 
 In this package, `Stream` is the body of a response; a stream of RFC 9113 is a `Channel`.
 """
@@ -67,10 +67,10 @@ class ChannelConnection(Protocol):
         """
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; frames that the client sends on it for a short time are ignored."""
+        """Reset a stream, and ignore frames that the client still sends on this stream for a short time."""
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client is still sending, after the client had time to read the response."""
+        """End a stream on which the client is still sending; the client first gets time to read the response."""
 
     def shutdown(self) -> None:
         """Send GOAWAY, and close the connection after the running requests have ended."""
@@ -207,7 +207,7 @@ class Channel:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), beginning with the client's own; their chain is not verified yet."""
+        """The client's certificate, followed by the rest of its chain (DER); the chain is not verified yet."""
         return self._trunk.certificates
 
     def go_ahead(self) -> None:
@@ -252,7 +252,7 @@ class Channel:
             self._end()
 
     def retire(self) -> None:
-        """Send GOAWAY, and close the connection after its running requests, as net/http does for Connection: close."""
+        """Send GOAWAY, and close the connection after its running requests, as net/http does (`Connection: close`)."""
         self._trunk.shutdown()
 
     def abort(self) -> None:
@@ -321,7 +321,7 @@ class Channel:
             self.exchange.stream.wake()
 
     def _end(self) -> None:
-        """Send the end of the response, unless it was sent with the last data."""
+        """Send the end of the response, unless the last data frame has marked the end."""
         if not self._is_over:
             self._is_over = True
             self._trunk.send(head(0, DATA, END_STREAM, self.number))

@@ -1,8 +1,8 @@
 """Decodes Huffman-coded header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
 
-Guarantees: results and errors equal those of the `hpack` library, whose table of 4-bit steps is combined to 16-bit
-steps here. A combined step is computed at its first use and cached. Few steps are needed, because the paths of an API
-contain few different characters.
+Guarantees: results and errors equal those of the `hpack` library. That library decodes four bits in each step; this
+module combines four steps to one step of 16 bits. A combined step is computed at its first use and cached. Few steps
+are needed, because the paths of an API contain few different characters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Collects the output of an HTTP/2 connection, to send it in few writes.
 
 Guarantees:
-- All output of one turn of the event loop is sent in one write at the end of the turn, or in several writes if it is
-  long. Few writes are better because each write costs a system call and at least one TLS record.
+- All output of one turn of the event loop is sent at the end of the turn, in one write or, if it is long, in several
+  writes. The number of writes matters because each write costs a system call and at least one TLS record.
 - Output is sent in order; `flush` sends all of it at once.
 """
 
@@ -58,4 +58,4 @@ class Outbox:
 
 
 def _nothing(data: bytes) -> None:
-    """Do nothing; replaces `write` on a closed connection."""
+    """Do nothing; this function replaces `write` when the connection is closed."""

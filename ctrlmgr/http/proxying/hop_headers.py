@@ -30,9 +30,9 @@ _HOP: Final = frozenset(
 _CORS: Final = frozenset(
     b"access-control-allow-" + each for each in (b"credentials", b"headers", b"methods", b"origin")
 )
-"""Response headers that allow scripts of other sites to read the response.
+"""Response headers for cross-origin access, which allow scripts of other sites to read the response.
 
-A proxy removes headers for cross-origin access, because browsers would apply them to this server as a whole.
+The proxy removes these headers, because browsers would apply them to this whole server.
 """
 _IN_PATHS: Final = "/$&+,:;=@-_.~"
 """Characters that Go never escapes in a URL path."""
@@ -72,7 +72,7 @@ def forwarded_for(headers: Iterable[Header], peer: str) -> list[Header]:
 
 
 class ExternalAddress(NamedTuple):
-    """The address at which clients reach the other server; its links are rewritten to this address."""
+    """The address at which clients reach the other server; links of the other server are rewritten to this address."""
 
     scheme: str = ""
     host: str = ""

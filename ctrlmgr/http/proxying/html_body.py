@@ -17,13 +17,13 @@ from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead
 
 _ENCODINGS: Final = {b"gzip": 31, b"deflate": -15}
-"""The `wbits` argument of zlib for each encoding; Go reads `deflate` without a zlib header."""
+"""The `wbits` argument of zlib for each encoding; as in Go, `deflate` has no zlib header."""
 _PART: Final = 64 * 1024
 _BODILESS: Final = frozenset({204, 304})
 
 
 def is_rewritable(head: ResponseHead) -> bool:
-    """Return whether links in a response can be rewritten: it is HTML, not a redirect, and in a known encoding."""
+    """Return whether links in a response can be rewritten: it is HTML in a known encoding, and not a redirect."""
     kind = head.header(b"content-type").partition(b";")[0].strip()
     is_known = head.header(b"content-encoding") in (b"", *_ENCODINGS)
     return kind == b"text/html" and is_known and head.code not in _BODILESS and not head.header(b"location")
@@ -56,7 +56,7 @@ class HtmlBody:
             yield self._encoded(self._links.feed(decoded))
 
     def end(self) -> bytes:
-        """Return the rest of the body; raises `UpstreamMalformed` if it is incomplete."""
+        """Return the rest of the body; raises `UpstreamMalformed` if the body is incomplete."""
         if self._decoder is None or self._encoder is None:
             return self._links.end()
         if not self._decoder.eof:

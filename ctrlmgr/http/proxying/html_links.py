@@ -67,7 +67,7 @@ class LinkRewriter:
         """Create a rewriter, which replaces each URL with the result of `rewrite`."""
         self._rewrite = rewrite
         self._held = b""
-        # matches the end of the current part without tags; None outside of such a part
+        # Matches the end of the current part without tags, such as a script; None outside of such a part.
         self._until: re.Pattern[bytes] | None = None
         self._overlap = 0  # the number of last bytes in which such an end may begin
 
@@ -106,7 +106,7 @@ class LinkRewriter:
         self._until, self._overlap = end, overlap
 
     def _read(self, held: bytes, at: int, parts: list[bytes]) -> int:
-        """Add the tag or comment that begins with `<` to `parts`; return its size, 0 if it is incomplete."""
+        """Add the tag or comment that begins with `<` to `parts`; return its size, or 0 if it is incomplete."""
         if _BEGIN_OF_COMMENT.startswith(held[at : at + 4]) and len(held) - at < 4:
             return 0
         if held.startswith(_BEGIN_OF_COMMENT, at):

@@ -1,12 +1,12 @@
 """Passes a request on to another server, and the response back to the client.
 
 Guarantees:
-- Request and response bodies are passed on in pieces. If one side does not read, the other side must wait; the number
-  of bytes held in each direction is bounded.
+- Request and response bodies are passed on in pieces. If one side does not read, the other side must wait, so the
+  number of bytes in memory is bounded in each direction.
 - If the client disconnects, the request to the other server is aborted. If the other server fails before it responds,
   `UpstreamFailed` is raised. If the other server fails within its response, the client can detect that the response is
   incomplete.
-- If a reused connection turns out to be closed, a request without a body is sent once more.
+- If the other server has closed a reused connection, a request without a body is sent again on a new connection.
 - Links to the other server, in HTML and in the header Location, are rewritten to links to this server.
 - An upgrade is passed on if the client's connection supports it. After an upgrade, both sides exchange bytes until one
   side closes.
@@ -39,9 +39,9 @@ from ctrlmgr.http.tunnel import Side, Tunnel
 T = TypeVar("T")
 
 PATIENCE: Final = 30.0
-"""Seconds within which the client must read at least a part of the response."""
+"""Maximum seconds that a client may take to read at least a part of the pending response."""
 _OWN: Final = frozenset({b"date", b"audit-id"})
-"""Headers that this server writes itself."""
+"""Headers that this server writes itself, instead of the other server's headers."""
 _SWITCHING: Final = 101
 _REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
 
@@ -124,7 +124,7 @@ async def pass_on(pool: UpstreamPool, passing: ForwardedRequest, client: Downstr
 
 
 async def unless_lost(work: Coroutine[Any, Any, T], client: Losable) -> T:
-    """Return the result of `work`, or raise `Disconnected` once the client disconnects."""
+    """Return the result of `work`; raises `Disconnected` as soon as the client disconnects."""
     task = asyncio.get_running_loop().create_task(work)
     client.on_lost(task.cancel)
     try:
@@ -185,7 +185,7 @@ class _Request:
         return HtmlBody(head, lambda link: outside.rewritten(link, inside, host))
 
     def close(self) -> None:
-        """Keep the connection for another request if it can be reused, otherwise close it."""
+        """Give the connection back to the pool, which closes a connection that cannot be reused."""
         is_sent = self._sending is None or self._sending.done()
         if self._sending is not None:
             self._sending.cancel()

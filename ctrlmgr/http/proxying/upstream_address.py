@@ -1,4 +1,4 @@
-"""The address of a server to which requests are passed on, and the errors that requests to the server raise."""
+"""The address of a server to which a proxy passes requests on, and the errors that such requests raise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def authority(host: str, port: int) -> str:
 
 
 class UpstreamFailed(CtrlmgrError):
-    """Raised if a server was not reached, or its response is not HTTP; `__cause__` is the reason, if it is known."""
+    """Raised if a server cannot be reached, or its response is not HTTP; `__cause__` is the reason, if it is known."""
 
     default_message = "the server was not reached, or its response is not HTTP"
 

@@ -1,12 +1,13 @@
 """A connection to another server, which sends one HTTP/1.1 request at a time and reads the response in pieces.
 
 Guarantees:
-- At most `AHEAD` bytes of a response, plus one read, are held until the application reads them. While these bytes are
-  unread, the server must wait.
-- A writer that calls `drain` after each piece exceeds the write buffer by at most one piece.
+- The connection holds at most `AHEAD` bytes of a response, plus one read, until the application reads them. Meanwhile,
+  the server must wait.
+- If the application calls `drain` after each piece, the output exceeds the write buffer by at most one piece.
 - The bytes and headers of a response's head are limited. Interim responses (1xx, except 101) are skipped.
 - After 101 Switching Protocols, the connection is a `tunnel.Side`.
-- If a response ends too early, `UpstreamClosed` is raised, so that it never looks complete.
+- If a response ends too early, `UpstreamClosed` is raised, so the application never takes an incomplete response for a
+  complete one.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 AHEAD: Final = 256 * 1024
 """Maximum bytes of a response that are read before the application asks for them."""
 _UNREAD: Final = 128 * 1024
-"""Size of the pending output in bytes from which on the server counts as not reading."""
+"""If at least this number of output bytes is pending, the server counts as not reading."""
 _HEAD_BYTES: Final = 1 << 20
 _HEAD_COUNT: Final = 1000
 _SWITCHING: Final = 101
 _FINISH: Final = 30.0
-"""Seconds within which the server must accept the rest of the output, and end its TLS session."""
+"""Maximum seconds that the server may take to accept the rest of the output and end its TLS session."""
 
 
 class ResponseHead(NamedTuple):
@@ -285,7 +286,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             transport.resume_reading()
 
     def finish(self) -> None:
-        """Close after the server has accepted all pending output, at the latest after `_FINISH` seconds."""
+        """Close the connection when the server has accepted all pending output, or after `_FINISH` seconds."""
         self._is_finishing = True
         self.resume_reading()
         if self._open is not None:

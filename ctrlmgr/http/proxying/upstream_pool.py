@@ -1,9 +1,9 @@
 """Keeps connections to other servers for later requests, as Go's `http.Transport` does.
 
 Guarantees:
-- A connection is used by one request at a time, and reused only for an equal `Upstream`: the same address, authorities,
+- A connection serves one request at a time. It is reused only for an equal `Upstream`: the same address, authorities,
   client certificate and server name.
-- At most `_IDLE_EACH` connections to one server are idle, each for at most `_IDLE` seconds.
+- The pool keeps at most `_IDLE_EACH` idle connections to one server, each for at most `_IDLE` seconds.
 - Connecting to a server ends within the pool's timeout.
 - If the server has closed a reused connection, a request without a body is sent again on a new connection.
 """
@@ -23,7 +23,7 @@ CONNECT: Final = 30.0
 _HANDSHAKE: Final = 10.0
 """Maximum seconds for a TLS handshake (`tlsHandshakeTimeout`)."""
 _SHUTDOWN: Final = 30.0
-"""Seconds within which the server must end its TLS session."""
+"""Maximum seconds that the server may take to end its TLS session."""
 _IDLE: Final = 90.0
 """Maximum seconds for which a connection may be idle (`idleConnTimeout`)."""
 _IDLE_EACH: Final = 25

@@ -1,9 +1,9 @@
 """A SPDY/3.1 connection, as client or server, on a connection that has switched protocols.
 
 Guarantees:
-- Streams share one back pressure, as in moby/spdystream: if one stream is paused, the whole connection is paused.
-- The receiver of a stream is notified of its end exactly once: at the peer's last frame, at a reset, or at the end of
-  the connection.
+- If one stream is paused, the whole connection is paused, as in moby/spdystream.
+- The receiver of a stream is notified exactly once of the end of the stream: at the peer's last frame, at a reset, or
+  at the end of the connection.
 - A connection has at most `_MOST` streams.
 """
 
@@ -40,7 +40,7 @@ _ONE_FRAME: Final = 64 * 1024
 
 
 class SpdyStream:
-    """One stream of a connection: a `tunnel.Side` whose `finish` ends only the output."""
+    """One stream of a connection, as a `tunnel.Side`; its method `finish` ends only the output."""
 
     def __init__(self, connection: SpdyConnection, number: int, headers: Mapping[str, str]) -> None:
         """Create a stream of `connection`."""
@@ -70,7 +70,7 @@ class SpdyStream:
             receiver.end()
 
     def write(self, data: bytes) -> None:
-        """Send bytes; a stream whose output has ended drops them."""
+        """Send bytes; if the output of the stream has ended, drop them."""
         if not self.has_finished:
             for at in range(0, len(data), _ONE_FRAME):
                 self._connection.send(data_frame(self.number, data[at : at + _ONE_FRAME]))
@@ -260,7 +260,7 @@ class SpdyConnection(Receiver):
             return
         self._streams[stream.number] = stream
         stream.has_ended = bool(frame.flags & FIN)
-        # a client drops data that arrives before the reply
+        # A client drops data that arrives before the reply to its stream.
         self.send(control_frame(SYN_REPLY, stream.number, self._writer.write({})))
         if not self._on_stream(stream):
             stream.abort(REFUSED_STREAM)

@@ -20,10 +20,10 @@ PING: Final = 6
 GOAWAY: Final = 7
 HEADERS: Final = 8
 DATA: Final = 0
-"""The type of a data frame in this module; an encoded data frame contains no type."""
+"""The number with which this module marks data frames, whose encoding contains no type."""
 
 FIN: Final = 1
-"""The flag that marks the last frame that a peer sends on a stream."""
+"""The flag of the last frame that a peer sends on a stream."""
 
 LONGEST: Final = 1 << 22
 _LONGEST_HEADERS: Final = 1 << 16
