@@ -1,14 +1,14 @@
 """The anchor: a small file outside the database that stores the log's last known revision and its hash.
 
-A database alone cannot show that its newest writes are lost. After a truncated SQLite WAL or a restored backup, a log
-is consistent but shorter, and new appends would reuse revisions. With the help of the anchor, the log detects a
-truncated WAL and a restored backup when it is opened, before the server handles any request.
+A database alone cannot show that its newest writes are lost. If the WAL of a SQLite database was truncated, or a backup
+was restored, the log is consistent but shorter, and new appends would reuse revisions. When a log is opened, it
+compares itself with the anchor, and so detects both cases before the server handles any request.
 
 Guarantees:
-- The anchor is written at most once a second and when the log closes. The anchor may be older than the log's head but
-  never newer.
-- If the process has a seal, it signs the anchor. A process without a seal does not overwrite a signed anchor.
-- If the log's history contradicts the anchor, the anchor keeps its last revision.
+- The anchor is written at most once a second and when the log closes. The anchor may be older than the log's head, but
+  it is never newer.
+- A process that has a seal signs the anchor. A process without a seal does not overwrite a signed anchor.
+- If the log's history contradicts the anchor, the anchor is not changed.
 
 `eventlog.anchor_signing` sends copies of the anchor to another place.
 """
@@ -77,7 +77,7 @@ def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None
 
     Raises `LogRolledBack` if the log ends before the anchor's revision or has another UUID. Raises `LogCorrupt` if the
     log has another hash at the anchor's revision. If compaction has removed the event at the anchor's revision, the
-    hash cannot be compared and is accepted.
+    hashes cannot be compared, and the log is accepted.
     """
     if anchored.uuid != head.uuid:
         raise LogRolledBack(
@@ -143,10 +143,10 @@ class Anchor:
         return head
 
     def remember(self, revision: Revision, chain_hash: bytes, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to a new head, unless the anchor was moved less than a second ago.
+        """Write a new head to the anchor, unless the anchor was written less than a second ago.
 
-        Raises `LogCorrupt` if the log's history was rewritten. If the history was rewritten, the anchor keeps the last
-        correct head, so the next process that opens the log also detects the rewritten history.
+        Raises `LogCorrupt` if the log's history was rewritten. In that case, the anchor keeps the last correct head, so
+        the next process that opens the log also detects the rewritten history.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:
@@ -155,7 +155,7 @@ class Anchor:
         self._known = head
 
     def finish(self, head: Head, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to the last head, ship it, and close the file.
+        """Write the last head to the anchor, ship the anchor, and close the file.
 
         Raises `LogCorrupt` if the log's history was rewritten.
         """

@@ -1,4 +1,4 @@
-"""Signs anchors, and sends copies of anchors to a place where the log's host cannot change them.
+"""Signs anchors, and ships them: sends copies to a place where the log's host cannot change the copies.
 
 Guarantees:
 - A seal is an Ed25519 key in a file that only the file's owner can read. The first process that needs the key creates
@@ -43,7 +43,7 @@ class Sealing(NamedTuple):
     key: Path
     """The file that contains the private key."""
     makes_key: bool = False
-    """Whether the key is created if it is missing. If the key is missing and is not created, anchors are not signed."""
+    """Whether a missing key is created. If False, a process without a key does not sign anchors."""
     command: str = ""
     """The command that ships an anchor, which the command reads from its stdin; empty if anchors are not shipped."""
     every: float = 60.0
@@ -155,7 +155,7 @@ class Shipper:
         self._thread = threads.start("anchor shipper", self._run)
 
     def ship(self, anchor: bytes) -> None:
-        """Ship an anchor soon, unless a newer anchor replaces the anchor."""
+        """Ship an anchor soon, unless a newer anchor is passed to this method before."""
         with self._changed:
             self._newest = anchor
             self._changed.notify()

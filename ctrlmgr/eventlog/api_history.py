@@ -1,4 +1,4 @@
-"""The oldest revision that API clients may read, stored as an object in the log; it corresponds to etcd's compaction.
+"""Stores the oldest revision that API clients may read as an object in the log; Kubernetes compacts etcd instead.
 
 Guarantees: the log keeps its events; only the API answers 410 (Expired) for older revisions. The oldest revision never
 decreases. All servers of a log use the same oldest revision, even after a restart, because the log stores this

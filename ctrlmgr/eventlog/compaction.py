@@ -1,12 +1,12 @@
-"""Compaction and restore are the only operations that remove history.
+"""Compaction and restore, the only operations that remove history.
 
 Guarantees:
-- Compaction raises the floor (the oldest readable revision) in a separate transaction before it deletes the first
-  event. Therefore a reader that misses an event finds the raised floor, and a crash half-way leaves the log consistent.
-  Floors never decrease.
+- Before compaction deletes the first event, it raises the floor (the oldest readable revision) in a separate
+  transaction. Therefore a reader that does not find an event finds the raised floor, and a crash during compaction
+  leaves the log consistent. Floors never decrease.
 - A compaction keeps the current state of each object. A compaction also keeps the newest event of the log, because the
   next event's hash depends on it.
-- The first event after a removed range stores the hash of the removed event before it, so the hash chain can still be
+- The first event after a removed range also stores the hash of the last removed event, so the hash chain can still be
   verified.
 - Events are deleted in chunks. Each chunk of deletions is a transaction that takes about 0.1 seconds, so appends do not
   wait long.
@@ -38,7 +38,7 @@ _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15
 """The minimum and maximum duration of a chunk, in seconds.
 
-A chunk that takes long delays appends. If chunks are short, they rewrite shared index pages more often.
+Long chunks delay appends. Short chunks rewrite shared index pages more often.
 """
 
 Write = Callable[[], AbstractContextManager[Connection]]
@@ -92,7 +92,7 @@ def compact(write: Write, before: Revision, resource: Resource | None, keep: int
 
 
 def count(connection: Connection, before: Revision, resource: Resource | None, keep: int) -> int:
-    """Return how many events `compact` would remove now."""
+    """Return the number of events that `compact` would remove now."""
     name = str(resource) if resource else ""
     head = connection.execute(select(log_head.c.revision)).scalar_one()
     last = min(before, head)
@@ -119,7 +119,10 @@ def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
 
 
 def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> Select[Any]:
-    """Select the revisions of events that a later event at or before `before` supersedes, except the newest `keep`."""
+    """Select the revisions of superseded events, except the newest `keep` events of each object.
+
+    An event is superseded if another event of its object follows at or before `before`.
+    """
     successor = event.alias("successor")
     query = (
         select(event.c.revision)
@@ -143,7 +146,7 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
 def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
     """Select deletion events at or before `before`.
 
-    If `alone` is set, only deletions whose object has no older event.
+    If `alone` is set, select only deletions of objects that have no older event.
     """
     older = event.alias("older")
     query = (
@@ -160,7 +163,7 @@ def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select
 
 
 def _remove(connection: Connection, doomed: Any) -> None:
-    """Delete events, and store the parent hash in the event after each removed range."""
+    """Delete events, and store the hash of each removed range's last event in the event after the range."""
     if not doomed:
         return
     _chain_on(connection, doomed)
@@ -171,7 +174,7 @@ def _remove(connection: Connection, doomed: Any) -> None:
         .scalars()
         .all()
     )
-    # Traces matter only while an event is new, so a trace is deleted with the first event of its append.
+    # Only the traces of new events are useful, so a trace is deleted together with the first event of its append.
     appends = select(event.c.append_id).where(event.c.revision.in_(doomed))
     connection.execute(delete(append_trace).where(append_trace.c.append_id.in_(appends)))
     connection.execute(delete(event).where(event.c.revision.in_(doomed)))
@@ -179,9 +182,9 @@ def _remove(connection: Connection, doomed: Any) -> None:
 
 
 def _chain_on(connection: Connection, doomed: Any) -> None:
-    """Store the hash of each `doomed` event as the parent hash of the next event, unless that event has one."""
+    """Store the hash of each `doomed` event as the parent hash of the next event, unless this is already stored."""
     parent, other = event.alias("parent"), event.alias("other")
-    # The next event is not always at the next revision, because imported ranges have gaps.
+    # The next event need not have the next revision, because imported ranges have gaps.
     after = select(func.min(other.c.revision)).where(other.c.revision > parent.c.revision).scalar_subquery()
     behind = set(connection.execute(select(after).where(parent.c.revision.in_(doomed))).scalars()) - {None}
     before = select(func.max(other.c.revision)).where(other.c.revision < event.c.revision).correlate(event)
@@ -194,7 +197,7 @@ def _chain_on(connection: Connection, doomed: Any) -> None:
 
 
 def _forget_reconciles(connection: Connection, candidates: Any) -> None:
-    """Delete those reconciles in `candidates` to which no event refers."""
+    """Delete the reconciles in `candidates` to which no event refers."""
     if not candidates:
         return
     left = select(event.c.reconcile_id).where(event.c.reconcile_id.in_(candidates), event.c.reconcile_id != 0)
@@ -204,7 +207,7 @@ def _forget_reconciles(connection: Connection, candidates: Any) -> None:
 
 
 def begin_epoch(connection: Connection, uuid: str, reason: str, *, above: Revision, started_at: int) -> Head:
-    """Start a new incarnation of the log, with revisions greater than the head and `above`; return the new head."""
+    """Start a new incarnation of the log, with revisions greater than both the head and `above`; return its head."""
     row = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
     head = Head(uuid, max(row.revision, above), row.hash)
     connection.execute(

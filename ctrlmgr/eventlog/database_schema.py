@@ -1,8 +1,8 @@
-"""Manages the database schema: finds the migrations, checks a database's version, and applies missing migrations.
+"""Manages the schema of a database: checks its version, and applies missing migrations.
 
-A new SQLite database is created from `migrations/sqlite.sql`, which creates the schema that results from all
-migrations. Therefore ctrlmgr need not load Alembic, which would double the start time. Only a database with an older
-schema is upgraded by Alembic.
+For a new SQLite database, `migrations/sqlite.sql` creates the schema that results from all migrations. Therefore the
+first start need not load Alembic, which takes as long as the rest of the start. Alembic only upgrades databases with an
+older schema.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ctrlmgr.eventlog.log_tables import log_epoch, log_head
 LATEST = "0007"
 """The name of the newest migration; a test compares it with the migrations folder."""
 UNFINISHED = f"unfinished copy {LATEST}"
-"""The version of a database to which a log is being copied; no program but the copy uses such a database."""
+"""The version that marks an unfinished copy of a log; only the copy command uses such a database."""
 SQLITE_SCHEMA = "sqlite.sql"
 """The file in the migrations folder with the newest SQLite schema; scripts/generate writes it from the migrations."""
 BETWEEN_STATEMENTS = ";\n\n"
 
 
 def migrations_folder() -> Path:
-    """Return the folder of migrations, which is inside an installed package, or beside the package in a checkout."""
+    """Return the folder of migrations: inside the installed package, or next to the package in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"

@@ -1,4 +1,4 @@
-"""Defines the data types of the event log: proposals, events, authors, fences, causes and failures."""
+"""The data types of the event log: proposals, events, authors, fences, causes and failures."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Fence(msgspec.Struct, frozen=True):
     """The leader's term of an append; the log refuses the append (`Fenced`) unless `term` is the lease's current term.
 
     If `takeover` is set, the append *starts* a term: the log refuses it unless `term` is greater than the current term.
-    The log checks the term while it holds its head lock, so no append of an older term can follow a takeover. The term
-    of a new lease is 0. Terms are never reused, even if the Lease object is deleted.
+    The log checks the term while it holds the lock of its head. Therefore no append of an older term can follow a
+    takeover. The term of a new lease is 0. Terms are never reused, even if the Lease object is deleted.
     """
 
     lease: str
@@ -118,10 +118,10 @@ class Event(msgspec.Struct, frozen=True):
     """An event: one change, as the log stores it.
 
     The field `previous` is the revision of the preceding event with the same resource, namespace and name; 0 if there
-    is none. (If an object is created again, its ADDED event refers to the earlier object's DELETED event.)
-    `recorded_at` is the time by the writer's clock, in microseconds since 1970; it does not define the order of events.
-    The fields `term` and `reconcile` are 0 if the append had no fence or cause. All events of one append share an
-    `append_id`. `hash` is the event's hash in the hash chain (`eventlog.hash_chain`).
+    is none. If an object is created again, `previous` of its ADDED event is the revision of the earlier object's
+    DELETED event. `recorded_at` is the time by the writer's clock, in microseconds since 1970; it does not define the
+    order of events. The fields `term` and `reconcile` are 0 if the append had no fence or cause. All events of one
+    append share an `append_id`. `hash` is the event's hash in the hash chain (`eventlog.hash_chain`).
     """
 
     revision: Revision

@@ -5,9 +5,9 @@ Each event's hash covers all stored fields of the event and the hash of the even
     digest(event) = SHA-256( MessagePack of the fields in a fixed order ‖ body )
     hash(n)       = SHA-256( hash(n-1) ‖ revision ‖ previous ‖ digest )      the first: 32 zero bytes
 
-The hash of an event is computed in two steps because of PostgreSQL. The writer computes the digest, which contains no
-field that only the database knows. The database's append function, which holds the head lock, then hashes only 80 bytes
-per event.
+In PostgreSQL, only the database knows the revision of a new event. Therefore the hash of an event is computed in two
+steps. The writer computes the digest, which does not depend on the revision. The append function in the database, which
+holds the lock of the head, then hashes only 80 bytes per event.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PIECE: Final = 2047
 In a busy process, acquiring the GIL again takes longer than hashing many pieces of this size.
 """
 _LONG: Final = 16 * _PIECE
-"""Bodies with more bytes than this are hashed with the GIL released."""
+"""A body with more bytes than this is hashed in one call, which releases the GIL."""
 _LINK = struct.Struct(">32sqq32s")
 
 

@@ -1,8 +1,9 @@
 """A read-only view of a log as of one revision.
 
 Guarantees:
-- Every read of a view returns the result that the log itself returned when that revision was its newest. If compaction
-  has removed the result, reads raise `Expired`. Later appends to the log are not visible in the view.
+- Every read of a view returns the result that the log returned when the view's revision was the newest. If compaction
+  has removed the events for this result, the read raises `Expired`. Later appends to the log are not visible in the
+  view.
 - Appends to the view are refused (`Forbidden`).
 - If one resource was compacted beyond the view's revision, snapshots do not contain it.
 """
@@ -144,7 +145,7 @@ class HistoricalLog:
         return self._at
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
+        """Return the revision up to which `resource` has been compacted; None means the highest of all resources."""
         return self._log.floor(resource)
 
     def revision_at(self, moment: int) -> Revision:

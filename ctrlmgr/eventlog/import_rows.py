@@ -1,7 +1,7 @@
-"""Writes imported events in one SQL transaction, with statements that both databases understand.
+"""Writes imported events in one SQL transaction, with statements for both SQLite and PostgreSQL.
 
-Guarantees: the transaction holds the log's head lock, so no other append can be between the events of a batch. The
-transaction writes the whole batch: events with their hashes, object rows, and the imported range.
+Guarantees: the transaction holds the lock of the log's head, so no other event can be between the events of a batch.
+The transaction writes the whole batch: events with their hashes, object rows, and the imported range.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequ
 
 
 def _moved(row: _Row) -> Mapping[str, Any]:
-    """Return the parameters of the statement `_MOVE`."""
+    """Return the parameters with which the statement `_MOVE` updates object rows."""
     return {f"new_{name}": row[name] for name in ("id", *_MOVING)}
 
 

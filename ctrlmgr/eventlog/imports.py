@@ -1,9 +1,9 @@
-"""Imports: adds events that keep the revisions which another log or cluster assigned.
+"""Imports events from another log or cluster, at their original revisions.
 
 Guarantees:
 - An imported event keeps its recorded revision, so there are gaps between imported revisions. The log records each
   imported range (`ImportedRange`), and `verify` accepts gaps only within such a range. The hash chain links each event
-  to the event before it. Therefore, if the chain is valid across a gap, the gap was imported and no event was removed.
+  to the event before it. Therefore, if the chain is valid across a gap, no event was removed there.
 - Imported revisions ascend and are greater than the log's head. If an event contradicts the log, the import corrects
   the event's type. If the object exists already, ADDED becomes MODIFIED; if the object does not exist, MODIFIED becomes
   ADDED, and DELETED is skipped.
@@ -54,7 +54,7 @@ def extended(stretches: Sequence[ImportedRange], after: Revision, last: Revision
 
 
 class Placed(NamedTuple):
-    """An imported event with the key of its object and the payload to store."""
+    """An imported event, with the key of its object and the payload to store."""
 
     at: Place
     event: Event
@@ -76,8 +76,8 @@ def place_batch(
 ) -> list[Placed]:
     """Return the events of a batch for a log that ends at `after` with the hash `parent`.
 
-    The function does not change the log. The argument `bodies` contains the payload to store of each element of the
-    batch; None if these are the objects themselves. The function `slot_of` returns the state of an object in the log.
+    The function does not change the log. The argument `bodies` contains the payload to store for each element of the
+    batch; if None, the objects themselves are stored. The function `slot_of` returns the state of an object in the log.
     Raises `BadRequest` if a revision is not greater than the previous revision.
     """
     placed: list[Placed] = []

@@ -2,12 +2,12 @@
 
 One contract suite tests all three logs. Every implementation guarantees:
 
-- **Order.** Revisions have no gaps, and commit order is revision order. A reader of revision n has missed no earlier
-  event. Gaps exist only where the log records them: after a restore from backup, which starts a new incarnation, and in
-  ranges that were imported with their own revisions (`imports`).
+- **Order.** Revisions have no gaps, and commit order is revision order. When a reader sees revision n, all earlier
+  events are visible, too. Gaps exist only where the log records them: after a restore from backup, which starts a new
+  incarnation, and in ranges that were imported with their own revisions (`imports`).
 - **Atomic, conditional.** Either all proposals of one append become events, or none. Under the lock that assigns
-  revisions, the log compares each proposal's expected revision with the object's current one, and `Proposal.within`, if
-  given, with that of its Namespace.
+  revisions, the log compares each proposal's expected revision with the object's current revision. If `Proposal.within`
+  is given, the log also compares it with the current revision of the Namespace.
 - **Durable.** When `append` returns, its events survive a crash of the process and, on SQLite and PostgreSQL, also a
   crash of the machine.
 - **Definite.** An append that raised an error other than `OutcomeUnknown` is not in the log and never will be.
@@ -85,15 +85,15 @@ class EventLog(Protocol):
         """Return the recorded reconcile with this id; None if the log does not contain it."""
 
     def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
-        """Return the trace contexts of those events whose appends were traced, in the order of the revisions.
+        """Return the trace contexts of events whose appends were traced, in the order of the revisions.
 
-        The method returns only contexts that the log still has; compaction removes them with their events.
+        Compaction removes the trace context of an event together with the event.
         """
 
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, in ascending order; only events of `resource` if it is given.
+        """Return up to `limit` events after `revision`, in ascending order; if `resource` is given, only its events.
 
         Raises `Expired` if compaction has removed an event that belongs to the result.
         """
@@ -103,8 +103,8 @@ class EventLog(Protocol):
     ) -> Snapshot:
         """Return the objects that exist now, or existed at revision `at`.
 
-        If `resource` is given, only objects of this resource. Raises `Expired` if compaction has passed `at`, and
-        `BadRequest` if `at` is beyond the head.
+        If `resource` is given, return only objects of this resource. Raises `Expired` if compaction has passed `at`,
+        and `BadRequest` if `at` is beyond the head.
         """
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
@@ -136,7 +136,7 @@ class EventLog(Protocol):
         """
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
+        """Return the revision up to which `resource` has been compacted; None means the highest of all resources."""
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment` (microseconds since 1970); 0 if there is none."""
@@ -144,10 +144,10 @@ class EventLog(Protocol):
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Remove superseded events and return the number of removed events.
 
-        An event is removed if three conditions hold: the next event of its object is at or below `before`; it is not
-        among the newest `keep` events of its object; and it has the given resource (None means any resource). A DELETED
-        event at or below `before` is also removed, if no older event of its object is kept. A compaction keeps the
-        current state of each object.
+        Events of `resource` are removed; None means all resources. An event is removed if the next event of its object
+        is at or below `before`, and the event is not among the newest `keep` events of its object. A DELETED event at
+        or below `before` is also removed, if no older event of its object is kept. A compaction keeps the current state
+        of each object.
         """
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:

@@ -23,14 +23,14 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite numbers rows automatically only if the key's type is INTEGER.
+# SQLite assigns row numbers only to a key of the type INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 log_epoch = Table(
     "log_epoch",
     metadata,
-    # An incarnation of the log. The first incarnation starts when the log is created, each later one when the log is
-    # restored from an older copy.
+    # An incarnation of the log. The first incarnation starts when the log is created. Each later incarnation starts
+    # when the log is restored from an older copy.
     Column("uuid", Text, primary_key=True),
     Column("after_revision", BigInteger, nullable=False),  # the incarnation's events follow this revision
     Column("parent_hash", LargeBinary, nullable=False),  # the hash chain of the incarnation starts from this hash
@@ -51,7 +51,8 @@ log_head = Table(
 object_ = Table(
     "object",
     metadata,
-    # A resource, namespace and name. The row survives deletion and re-creation of the object.
+    # The resource, namespace and name of an object. The row remains if the object is deleted, and is used again if the
+    # object is created again.
     Column("id", _Id, primary_key=True, autoincrement=False),
     Column("resource", Text, nullable=False),
     Column("namespace", Text, nullable=False),
@@ -76,7 +77,7 @@ event = Table(
     Column("term", BigInteger, nullable=False),
     Column("reconcile_id", BigInteger, nullable=False),
     Column("append_id", BigInteger, nullable=False),
-    # The hash of the event before this one; set only if compaction removed that event.
+    # The hash of the preceding event; set only if compaction has removed the preceding event.
     Column("parent_hash", LargeBinary, nullable=True),
     Column("hash", LargeBinary, nullable=False),
     Column("body", Text, nullable=False),
@@ -84,8 +85,8 @@ event = Table(
     UniqueConstraint("object_id", "previous", name="event_history"),
 )
 # The first index finds the events of a reconcile, the second the duration and events of a leader's term. Both indexes
-# are partial (`!= 0`), so they do not slow other writes. Only the migrations contain this condition, because in this
-# module the condition would load the dialects of both databases.
+# are partial (`!= 0`), so they do not slow down writes without a reconcile and term. Only the migrations contain this
+# condition, because in this module, it would load the dialects of both databases.
 Index("event_reconcile", event.c.reconcile_id)
 Index("event_term", event.c.term, event.c.revision)
 
@@ -156,7 +157,8 @@ append_trace = Table(
 data_key = Table(
     "data_key",
     metadata,
-    # A key that encrypts payloads of one resource. The key itself is encrypted by a key of the EncryptionConfiguration.
+    # A data key, which encrypts payloads of one resource. A key of the EncryptionConfiguration encrypts the data key
+    # itself.
     Column("id", Text, primary_key=True),
     Column("resource", Text, nullable=False),
     Column("wrapped", Text, nullable=False),

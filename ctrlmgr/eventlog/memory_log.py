@@ -44,7 +44,7 @@ _Place = tuple[Resource, Key]
 
 
 class MemoryEventLog:
-    """An `EventLog` in memory, which is lost when its process ends."""
+    """An `EventLog` in memory."""
 
     def __init__(self, *, clock: Clock, random: Random) -> None:
         """Create an empty log; `random` generates the UUID of the log and the ids of its appends."""
@@ -201,7 +201,7 @@ class MemoryEventLog:
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 
     def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
-        """Return the trace contexts of those events whose appends were traced."""
+        """Return the trace contexts of events whose appends were traced."""
         with self._open():
             if not self._traces:
                 return {}
@@ -290,7 +290,7 @@ class MemoryEventLog:
         return self._head
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
+        """Return the revision up to which `resource` has been compacted; None means the highest of all resources."""
         with self._open():
             return self._floor(resource)
 
@@ -329,7 +329,7 @@ class MemoryEventLog:
         causes = {event.reconcile for event in self._events if event.revision in forgotten}
         for before, event in pairwise(self._events):
             if before.revision in forgotten:
-                # an existing entry is the hash of a nearer parent
+                # An existing entry is the hash of an event that is closer to the kept event.
                 self._parents.setdefault(event.revision, before.hash)
         self._events = [event for event in self._events if event.revision not in forgotten]
         for cause in causes - {event.reconcile for event in self._events}:
@@ -375,13 +375,13 @@ class MemoryEventLog:
         """Refuse further appends and wake all waiting threads."""
         with self._changed:
             self._closed = True
-            # an event window observes this log and refers to it; clearing the observers breaks the reference cycle
+            # An event window observes this log and refers to it. Clearing the observers breaks the reference cycle.
             self._observers.clear()
             self._changed.notify_all()
 
 
 def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
-    """Return the object as of `revision`, given its retained events in order; None if it did not exist."""
+    """Return the state of an object at `revision`, given its retained events in order; None if it did not exist."""
     index = bisect_right(history, revision, key=_revision)
     if not index or history[index - 1].type is EventType.DELETED:
         return None

@@ -88,7 +88,7 @@ def open_log_for_reading(
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
-        # this log opens a connection for writes only on demand
+        # This log opens a connection for writes only when it needs one.
         return PostgresEventLog(url, clock=clock, random=random, patience=patience, providers=providers)
     raise _unknown(url)
 
@@ -138,7 +138,7 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
 
 
 def _refused(path: Path, reason: str) -> str:
-    """Return why SQLite cannot use a file: SQLite's reason, the file's path, and the operating system's reason."""
+    """Return the reason why SQLite cannot use a file, with the file's path and the operating system's error."""
     try:
         with path.open("ab"):  # SQLite does not report this reason
             return f"{reason} ({path})"

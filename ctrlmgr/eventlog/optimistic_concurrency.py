@@ -36,7 +36,7 @@ def refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
 
 
 def namespace_refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
-    """Return the error if the proposal's Namespace is missing or not at revision `within`; None if it is accepted."""
+    """Return the error if the proposal's Namespace is missing or not at revision `within`; otherwise None."""
     if proposal.within is None or (slot.exists and proposal.within == slot.head):
         return None
     what = f'{NAMESPACES} "{proposal.object.namespace}"'
@@ -69,7 +69,7 @@ def modified(what: str, expected: Revision, actual: Revision) -> Conflict:
 
 
 def fence_refusal(fence: Fence | None, current_term: int) -> Fenced | None:
-    """Return the error for an append under `fence` while its lease is in `current_term`; None if the fence is valid."""
+    """Return the error for an append under `fence`, given the current term of its lease; None if the fence is valid."""
     if fence is None:
         return None
     if fence.takeover:

@@ -1,8 +1,8 @@
 """The payload of a purged event: the object's kind and name, and the digest that the hash chain needs.
 
-Guarantees: a payload counts as purged only if its bytes are exactly as this module writes them, so no other data can be
-hidden in it. A client may create an object whose JSON has the same form as a purged payload. The digest of such an
-object's event is checked first, so the event does not count as purged.
+Guarantees: a payload counts as purged only if its bytes are exactly as this module writes them, so the payload cannot
+contain other data. A client may create an object whose JSON has the form of a purged payload. Verification does not
+take its event for a purged event, because it checks the digest of each event first.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Guarantees:
 - If an existing object is purged, it keeps its current state.
 - Failure records of keys with the object's name are deleted, because an error message may quote the object.
 
-SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). The log of each database also removes
-these copies.
+SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). Therefore the log of each database also
+removes these copies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHUNK = 200
 
 
 class Purged(NamedTuple):
-    """The result of a purge: the number of events whose payload was removed, all at or before `revision`."""
+    """The result of a purge: the number of purged events, which are all at or before `revision`."""
 
     events: int
     revision: Revision
@@ -48,8 +48,8 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
         if not place.deleted and not superseded:
             raise Conflict(f'{resource} "{key}" exists: delete it first, or purge its superseded states (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)
-        # An error message may quote the object. A key's kind is not always known, so delete the failures of all keys
-        # with this name.
+        # An error message may quote the object. The kind of a failure's key is not always known, so delete the failures
+        # of all keys with this name.
         connection.execute(delete(failure).where(failure.c.key == str(key)))
     last = place.head_revision if place.deleted else place.head_revision - 1
     after = events = 0
@@ -87,7 +87,7 @@ def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
 
 
 def _bury(connection: Connection, row: Any, place: Any) -> bool:
-    """Overwrite the payload of one event; return False if the payload was already purged."""
+    """Overwrite the payload of one event; return False if it was purged earlier."""
     if purged_digest(row.body, Key(place.namespace, place.name)) is not None:
         return False
     stamp = Stamp(row.recorded_at, row.actor, row.user_agent, row.term, row.reconcile_id, row.append_id)

@@ -32,7 +32,7 @@ _SIGNS_OF_DAMAGE: Final = ("Could not decode to UTF-8", "malformed", "not a data
 
 
 def read_error(error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
-    """Return the error of the log that means the same as an error of the database during a read."""
+    """Convert an error of the database during a read to an error of the log."""
     text = str(error.orig)
     if any(sign in text for sign in _SIGNS_OF_DAMAGE):
         return LogCorrupt(f"the database is damaged: {text}")
@@ -81,14 +81,14 @@ def read_traces(connection: Connection, revisions: Collection[Revision]) -> dict
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:
-    """Return a tuple that contains the resource, or an empty tuple, which means all resources."""
+    """Return a tuple of the resource or, for None, an empty tuple, which means all resources."""
     return () if resource is None else (resource,)
 
 
 def read_floor(connection: Connection, *resources: Resource) -> Revision:
     """Return the highest compaction floor of `resources`.
 
-    If no resource is given, the highest floor of all resources.
+    If no resource is given, return the highest floor of all resources.
     """
     query = select(func.max(compaction_floor.c.floor))
     if resources:

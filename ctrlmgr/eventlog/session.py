@@ -1,9 +1,9 @@
-"""Sessions: a way to detect that a process has died before its lease expires.
+"""Sessions, with which other processes detect that a process has died, even before its lease expires.
 
 Guarantees:
 - The session of a running process does not count as ended, unless the database itself loses the session. The end of a
-  session is only a hint that the process has died; code that uses this hint must be safe even if the hint is wrong
-  (`Fence`).
+  session is only a hint that the process has died. Code that uses the hint must be correct even if the process still
+  runs (`Fence`).
 - A process that is stopped or hangs keeps its session. A process that dies loses its session immediately.
 - A log in memory and a log behind a connection pooler have no sessions; no process holds a session, and no session
   counts as ended.
@@ -35,9 +35,9 @@ class Sessions(Protocol):
         """Return the name of the session that the process `identity` has."""
 
     def hold(self, identity: str) -> str:
-        """Acquire this process's session, unless it is held.
+        """Acquire this process's session, unless the process already holds it.
 
-        Return the session's name, or an empty name if that failed.
+        Return the session's name, or an empty name if the session cannot be acquired.
         """
 
     def has_ended(self, session: str) -> bool:

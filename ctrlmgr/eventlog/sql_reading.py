@@ -1,6 +1,7 @@
 """Reads a log in an SQL database; `sqllog` adds the writing methods.
 
-Guarantees: a reader sees objects as they were written, also if the log stores them encrypted, if it has the keys.
+Guarantees: reads return objects as they were written. If the log stores objects encrypted, reads decrypt them with the
+given keys.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SQLReading(ABC):
 
     @abstractmethod
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        """Return a subquery for an object's event with the greatest `previous` up to `at`, and its join condition."""
+        """Return a subquery for an object's event with the greatest `previous` up to `at`, and the join condition."""
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
         """Return extra conditions for events after `revision` that help the database choose its index."""
@@ -85,7 +86,7 @@ class SQLReading(ABC):
         return [self.codec.shown_failure(each) for each in failures] if self.codec else failures
 
     def traces(self, revisions: Collection[Revision]) -> Mapping[Revision, str]:
-        """Return the trace contexts of those events whose appends were traced."""
+        """Return the trace contexts of events whose appends were traced."""
         with self._read() as connection:
             return read_rows.read_traces(connection, revisions)
 
@@ -110,7 +111,7 @@ class SQLReading(ABC):
 
     @cached_property
     def _place_columns(self) -> tuple[ColumnElement[str], ...]:
-        """Return the columns of the object's key, to which an encrypted payload is bound; none without encryption."""
+        """Return the columns of the object's key, which decryption needs; without encryption, return no columns."""
         return (object_.c.namespace, object_.c.name) if self.codec else ()
 
     def _decrypted_event(self, row: Row[Any]) -> Event:
@@ -149,8 +150,8 @@ class SQLReading(ABC):
             query = query.where(object_.c.resource == str(resource), *self._since(revision))
         with self._read() as connection:
             rows = connection.execute(query).all()
-            # Compaction raises the floor before it deletes events. So if a row was missing, the floor is already
-            # raised.
+            # Compaction raises the floor before it deletes events. Therefore, if rows were missing, the floor is
+            # already raised.
             self._refuse_expired(connection, revision, *given(resource))
         return [self._as_event(row) for row in rows]
 
@@ -263,15 +264,15 @@ class SQLReading(ABC):
             return read_head(connection)
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` has been compacted; None stands for any resource."""
+        """Return the revision up to which `resource` has been compacted; None means the highest of all resources."""
         with self._read() as connection:
             return read_floor(connection, *given(resource))
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
 
-        The clocks of writers differ slightly, so the timestamps of events are only nearly ascending. The returned
-        revision can be wrong by the difference between clocks.
+        The clocks of writers differ slightly, so the timestamps of events are only nearly ascending. Therefore the
+        result can be inexact by the difference between the clocks.
         """
         with self._read() as connection:
             low, high = 0, read_head(connection).revision

@@ -1,12 +1,11 @@
-"""Renders the SQL views of the log, which users query, from `migrations/views/*.sql` for SQLite and PostgreSQL.
+"""Renders the SQL views that users query, for SQLite and PostgreSQL, from `migrations/views/*.sql`.
 
 Guarantees:
 - A view has the same columns and values on SQLite and PostgreSQL; a test compares them.
-- All SQL that differs between the two databases is in this module. A template of a view inserts database-specific SQL
-  by its name, in braces: `{time:e.recorded_at}`.
+- All SQL that differs between the two databases is in this module. In the template of a view, a name in braces inserts
+  such SQL: `{time:e.recorded_at}`.
 
-The released migrations use the names of the SQL fragments. New names of fragments may be added, but existing names must
-not change.
+Released migrations contain these names. Therefore new names may be added, but existing names must not change.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ VIEWS = (
     "endpoints_by_service",
     "hot_objects",
 )
-"""The views, in the order in which the documentation lists them. On PostgreSQL, `objects_at` is a function, so it is
-not listed.
+"""The views, in the order in which the documentation lists them.
+
+On PostgreSQL, `objects_at` is a function, so it is not listed.
 """
 
 _CALL = re.compile(r"\{(\w+):([^{}]*)\}")
@@ -70,8 +70,8 @@ JOIN event AS {0}
             GROUP BY leaf.path HAVING max(leaf.was) IS NOT max(leaf.now) ORDER BY leaf.path
         ) AS d)""",
 }
-# For a LATERAL subquery with a LIMIT, PostgreSQL uses the index for one object at a time. Without LATERAL, a join of
-# many objects reads all events.
+# For a LATERAL subquery with a LIMIT, PostgreSQL looks up one object after the other in the index. For a join without
+# LATERAL, it would read all events.
 _POSTGRES = {
     "event": "CROSS JOIN LATERAL (SELECT * FROM event AS probe WHERE probe.revision = {1} LIMIT 1) AS {0}",
     "state": """CROSS JOIN LATERAL (
@@ -131,7 +131,7 @@ def statements(dialect: str) -> Iterator[str]:
 
 
 def _objects_at() -> str:
-    """Return the statement that creates `objects_at`: a single SELECT, which PostgreSQL inlines into the query."""
+    """Return the statement that creates `objects_at`, a function of a single SELECT, which PostgreSQL inlines."""
     columns = (
         'resource text, namespace text, name text, uid text, revision bigint, "time" text, recorded_at bigint, '
         "actor text, user_agent text, kind text, api_version text, created_at text, labels text, body text"

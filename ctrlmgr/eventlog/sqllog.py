@@ -58,11 +58,10 @@ class SQLLog(SQLReading):
     ) -> None:
         """Open a log that has the newest schema; `engine` serves reads, and `writer` commits groups of appends.
 
-        `patience` is the time in seconds for which calls to a failing database are retried. The argument `anchor`
-        stores the last known head outside the database. If `providers` is None, encrypted payloads stay encrypted in
-        all results, and nothing is encrypted. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts
-        the anchor. Also raises `SchemaOutdated` if the schema is not the newest, and `LogUnavailable` if the database
-        cannot be used.
+        Calls to a failing database are retried for `patience` seconds. The argument `anchor` stores the last known head
+        outside the database. If `providers` is None, the log encrypts nothing, and returns encrypted payloads without
+        decrypting them. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts the anchor. Also raises
+        `SchemaOutdated` if the schema is not the newest, and `LogUnavailable` if the database cannot be used.
         """
         super().__init__(engine)
         self._writer = writer
@@ -96,7 +95,7 @@ class SQLLog(SQLReading):
 
     @contextmanager
     def _write_much(self) -> Iterator[compaction.Write]:
-        """Yield a function that opens write transactions in the same way as `_write`, one after the other."""
+        """Yield a function that opens a write transaction as `_write` does; it may be called repeatedly."""
         yield self._write
 
     @abstractmethod
@@ -159,7 +158,7 @@ class SQLLog(SQLReading):
 
     def _import(self, events: Sequence[Imported], append_id: int) -> list[Event]:
         written: list[Event] | None = None
-        # A data key must be added before the transaction begins, because it needs a transaction of its own.
+        # A data key must be added before the transaction begins, because adding a data key is a separate transaction.
         bodies = [self.codec.stored(place_of(each), each.object.body) for each in events] if self.codec else None
         try:
             with self._write() as connection:
@@ -210,7 +209,7 @@ class SQLLog(SQLReading):
             return compaction.compact(write, before, resource, keep, clock=self._clock)
 
     def compactable(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Return how many events `compact` would remove now."""
+        """Return the number of events that `compact` would remove now."""
         with self._read() as connection:
             return compaction.count(connection, before, resource, keep)
 
@@ -232,9 +231,9 @@ class SQLLog(SQLReading):
     def begin_epoch(self, reason: str, *, above: Revision) -> Head:
         """Start a new incarnation of a log that was restored from an older copy.
 
-        Revisions continue after `above`, the newest revision that the lost history can have used, so no revision is
-        used twice. All earlier history counts as compacted, so every reader must list again. The anchor is moved to the
-        new head of the log.
+        New revisions are greater than `above`, the newest revision that the lost history may have used, so no revision
+        is used twice. All earlier history counts as compacted, so every reader must list again. The anchor is moved to
+        the new head of the log.
         """
         self.flush()
         with self._write() as connection:

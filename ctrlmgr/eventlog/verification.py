@@ -3,10 +3,10 @@
 Guarantees:
 - Verification detects a changed bit of any stored field, a missing, added or reordered event, and a log that ends
   before its anchor. The error names the first damaged revision.
-- After a range that compaction removed, the chain continues with the parent hash that the first event after the range
-  stores.
-- Only imported ranges may have gaps between revisions. The hash chain is valid across such a gap only if no event was
-  removed.
+- After a range that compaction has removed, verification continues with the parent hash that the first event after the
+  range contains.
+- Gaps between revisions are accepted only in imported ranges. If an event was removed in such a gap, the hash chain is
+  not valid.
 - The digest of a purged event cannot be recomputed. Purged events are accepted and counted.
 """
 
@@ -74,7 +74,7 @@ class Verification(NamedTuple):
 
 
 class _Marks(NamedTuple):
-    """The revisions where events may be missing: up to `floor`, at the start of an incarnation, and in imports."""
+    """The places where events may be missing: up to `floor`, at the start of an incarnation, and in imported ranges."""
 
     floor: Revision
     epochs: list[Epoch]
@@ -82,7 +82,7 @@ class _Marks(NamedTuple):
 
 
 def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:
-    """Check a whole log; call `progress` with the number of checked events, every thousand events and at the end.
+    """Check a whole log; after every thousand events and at the end, call `progress` with the number of checked events.
 
     Raises `LogCorrupt`, which names the first damaged revision.
     """
@@ -110,7 +110,7 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
     stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
     digest = content_digest(place, event.object.body, event.type.value, stamp)
     if link(parent, revision, event.previous, digest) != event.hash and not _is_purged(stored, parent):
-        # At an imported gap, a changed event cannot be distinguished from a missing event.
+        # At an imported gap, a wrong hash may mean a changed event or a missing event.
         missing = f", or one after {after} is missing" if revision > after + 1 and parent is chain else ""
         text = f"revision {revision} is damaged: its content does not match its hash{missing}"
         raise LogCorrupt(text, revision=revision)
@@ -140,7 +140,7 @@ def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> byt
 
 
 def _check_end(head: Head, revision: Revision, chain: bytes, epochs: list[Epoch]) -> None:
-    """Check that the last event is the event of the head. An incarnation may have no event yet."""
+    """Check that the last event is the event of the head, unless the newest incarnation has no event yet."""
     newest = epochs[-1]
     if newest.uuid != head.uuid:
         raise LogCorrupt("the head and the newest incarnation of the log differ")

@@ -3,16 +3,16 @@
 Only one thread writes to the database at a time: the committer's thread, or a caller that finds the committer idle.
 Guarantees:
 - All appends that are in the queue form one group. If only one append is queued, it is committed immediately. After a
-  group of several requests, the thread waits briefly for the next requests of the same clients, because larger groups
-  need fewer disk syncs. Only appends without a cause count as requests, because a controller sends its next append much
-  later.
-- An append ends only after its group is durable. The committer notifies the observers of a group before the appenders,
-  and finishes this for one group before the next group.
+  group of several clients' requests, the thread waits briefly for the next requests of the same clients, because larger
+  groups need fewer disk syncs. Appends with a cause do not count as requests, because a controller sends its next
+  append much later.
+- An append ends only after its group is durable. The committer first notifies the observers of a group, then its
+  appenders, and only then starts the next group.
 - A refused append does not affect other appends of its group.
 - Outcomes of reconciles are written together with the next append. If no append arrives within `_LINGER` seconds, the
   outcomes are written alone.
-- A failing database is retried with backoff for `patience` seconds. An append whose first try may have been committed
-  is never written twice, because the committer looks up the append's id before a retry.
+- A failing database is retried with backoff for `patience` seconds. If the first try of an append may have been
+  committed, the committer looks up the append's id before a retry. Therefore no append is written twice.
 - The queue is bounded: if it holds `MAX_WAITING` appends, further appends are refused with `TooManyRequests`.
 """
 
@@ -44,14 +44,14 @@ _IDLE = 1.0
 _LINGER = 0.05
 """The number of seconds for which outcomes wait for an append.
 
-If outcomes were always written alone, a controller would need twice as many disk syncs.
+If outcomes were always written separately, a controller's writes would need twice as many disk syncs.
 """
 _CROWD = 4
 _GATHER = 0.001
 """The number of seconds without a new append after which the committer stops waiting for a group's clients.
 
-A server handles its clients' writes one after the other, each in up to half a millisecond. If the wait were shorter,
-most groups would be incomplete.
+A server handles its clients' writes one after the other, each in up to half a millisecond. If the committer waited for
+a shorter time, most groups would lack some of the clients' appends.
 """
 
 _RETURN = 0.005
@@ -60,7 +60,7 @@ new requests.
 """
 
 Finished = tuple[int, Outcome] | Failure
-"""A record of a reconcile that is not an append: the outcome of a reconcile that appended events, or a failure."""
+"""A record about a reconcile, which is written in addition to appends: an outcome or a failure."""
 Answer = list[Event] | CtrlmgrError
 
 
@@ -73,9 +73,9 @@ class GroupWriter(Protocol):
         """Commit a group in one transaction; return the events or the refusal of each append, in the group's order.
 
         The argument `since` is None on the first try of a group. After a try with an unknown outcome, `since` is a
-        revision before that try. If an event after `since` has an append's id, this append is in the log already, and
-        its events are returned. Raises `LogUnavailable` if nothing was written, and `OutcomeUnknown` if the result is
-        unknown; any other `LogError` is final.
+        revision before that try. If an event after `since` has the id of an append, this append is in the log already,
+        and the method returns these events. Raises `LogUnavailable` if nothing was written, and `OutcomeUnknown` if the
+        result is unknown; any other `LogError` is final.
         """
 
     def idle(self) -> None:
@@ -94,8 +94,8 @@ class Committer:
         self._clock = clock
         self._patience = patience
         self._head = head  # the newest revision that is known; only the thread that commits uses this field
-        # The size of the next group if each client of the last group sends another request. Only the thread that
-        # commits writes this field, or the committer's thread while no thread commits.
+        # The size of the next group if each client of the last group sends another request. The thread that commits
+        # writes this field. While no thread commits, only the committer's thread writes it.
         self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
@@ -115,10 +115,10 @@ class Committer:
         self._thread = threads.start("committer", self._run)
 
     def commit(self, pending: PendingAppend) -> None:
-        """Commit an append on the calling thread if no thread is committing, otherwise queue it.
+        """Commit an append on the calling thread if no other thread is committing; if one is, queue the append.
 
-        Raises the errors of `submit`. A lone caller avoids two thread switches. If the last groups were large, a lone
-        append is queued instead, because a group of one append would delay other appends.
+        Raises the errors of `submit`. This saves two thread switches. If the last groups were large, the append is
+        queued in any case, because a group of only one append would delay the other appends.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD
@@ -190,7 +190,7 @@ class Committer:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the sleeping thread if the queue has reached the length for which the thread waits."""
+        """Wake the committer's thread if the queue has reached the length for which the thread waits."""
         if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
@@ -232,7 +232,7 @@ class Committer:
             return self._take(), outcomes
 
     def _gather(self) -> None:
-        """While holding _lock, wait as long as the clients of the last group are still sending appends."""
+        """While holding _lock, wait until as many appends wait as in the last group, or no more arrive."""
         if self._crowd < _CROWD:
             return
         if not (self._waiting or self._closing):
@@ -248,9 +248,9 @@ class Committer:
             self._crowd = 0  # the clients have stopped sending
 
     def _linger(self) -> bool:
-        """While holding _lock, wait for an append with which the outcomes can be written.
+        """While holding _lock, wait for an append, to write the outcomes in the same group.
 
-        Return whether they must be written alone.
+        Return True if none has arrived, so that the outcomes must be written separately.
         """
         waited = False
         while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
@@ -262,7 +262,7 @@ class Committer:
     def _sleep(self) -> None:
         """While holding _lock, wait for work for up to a second.
 
-        If no work arrived, let the writer do its housekeeping once.
+        If no work has arrived, let the writer do its housekeeping once.
         """
         ended = self._ended
         self._wake_at, self._wants_outcomes = 1, True
@@ -293,7 +293,8 @@ class Committer:
             with self._lock:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
-                # Do not notify a thread that waits for appends, because otherwise each lone append would wake it.
+                # Do not notify a thread that waits for several appends, because otherwise each single append would wake
+                # it.
                 if self._waiting or self._outcomes or self._flushing or self._closing:
                     self._condition.notify_all()
 
@@ -318,7 +319,7 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
-        # Update the counts before the appenders continue. Otherwise their next appends would be counted twice.
+        # Update the counts before the appenders continue, because their next appends would otherwise be counted twice.
         self._crowd = sum(pending.cause is None for pending in group) + self._requests
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):

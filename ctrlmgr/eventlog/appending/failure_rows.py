@@ -1,7 +1,7 @@
-"""SQL statements that record failures; the statements for SQLite and PostgreSQL differ only in the parameter marks.
+"""SQL statements that record failures in both databases, which differ only in the marks of parameters.
 
-Guarantees: each failure has one row, which `UPSERT` inserts or updates. After `PRUNE` only the rows of the most recent
-failures are left, at most `FAILURES_KEPT`.
+Guarantees: each failure has one row, which `UPSERT` inserts or updates. `PRUNE` deletes all rows except those of the
+`FAILURES_KEPT` most recent failures.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def failures_of(finished: Sequence[Finished]) -> list[tuple[Any, ...]]:
 
 
 def outcomes_of(finished: Sequence[Finished]) -> list[tuple[int, Outcome]]:
-    """Return the outcomes in `finished`, which also contains failures."""
+    """Return the outcomes in `finished`, a list of outcomes and failures."""
     return [each for each in finished if not isinstance(each, Failure)]

@@ -61,9 +61,9 @@ class PendingAppend:
     ) -> None:
         """Create an append with its time (µs since 1970) and its id (positive, 63 bits).
 
-        The function `stored` returns the payload that the log stores for an object; None if this is the object itself.
-        The append keeps the current trace context if the trace is sampled. Raises `BadRequest` if there are no
-        proposals or an ADDED proposal expects a revision.
+        The function `stored` returns the payload that the log stores for an object; if it is None, the log stores the
+        object itself. The append records the current trace context if the trace is sampled. Raises `BadRequest` if
+        there are no proposals or an ADDED proposal expects a revision.
         """
         if not proposals:
             raise BadRequest("an append needs at least one proposal")
@@ -119,7 +119,7 @@ class PendingAppend:
     def fail(self, error: BaseException) -> None:
         """End the append with an error: the append is not in the log.
 
-        If the error is `OutcomeUnknown`, the append may be in the log.
+        Only if the error is `OutcomeUnknown`, the append may be in the log.
         """
         self.error = error
         self._ended = True

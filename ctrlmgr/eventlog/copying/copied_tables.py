@@ -3,8 +3,9 @@
 Guarantees:
 - The log that is read is not changed.
 - Every event keeps its revision, content and hash, so the hash chain of the copy is the chain of the original.
-- The copy contains only recorded states. If a compaction of all resources has passed the revision, `copy_floors`
-  raises `Expired`. If only one resource was compacted, the copy omits the objects whose state is lost.
+- The copy contains only states that the log recorded. If all resources were compacted beyond the revision,
+  `copy_floors` raises `Expired`. If only one resource was compacted beyond it, the copy omits the objects whose state
+  is lost.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def open_engine(url: str) -> Engine:
 
 
 def merge_wal(url: str) -> None:
-    """Write a SQLite database's WAL into the database file, so that the file alone is the whole database."""
+    """Write a SQLite database's WAL into the database file, which is then the whole database."""
     if url.startswith("sqlite:///"):
         engine = open_engine(url)
         with engine.connect() as connection:
@@ -57,7 +58,7 @@ def merge_wal(url: str) -> None:
 
 
 def lock_for_writing(connection: Connection) -> None:
-    """Begin a write transaction; SQLite begins one with the first write otherwise, which can fail after a read."""
+    """Begin a write transaction now; a transaction that begins with a read may be unable to write later."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -100,7 +101,7 @@ class TableCopy:
         return rows[-1]["revision"], rows[-1]["hash"], len(rows)
 
     def see_copied(self) -> None:
-        """Read the last state of each object from the events that the copy contains already."""
+        """Read the last state of each object from the events that the copy already contains."""
         query = select(event.c.revision, event.c.object_id, event.c.type, event.c.reconcile_id, event.c.body)
         for row in self._connection.execute(query.order_by(event.c.revision)).yield_per(_CHUNK):
             self._see(row._asdict())
@@ -118,7 +119,7 @@ class TableCopy:
         }
 
     def copy_objects(self) -> int:
-        """Copy the object rows as of the revision; return the number of objects whose rows the other log lacks.
+        """Copy the rows of objects as of the revision; return the number of objects without a row in the other log.
 
         If the creation of an object was compacted, its creation revision is read from the other log. A compaction
         deletes the row of an object that was deleted, after it has deleted the object's events.
@@ -133,7 +134,10 @@ class TableCopy:
         return len(self._places) - len(rows)
 
     def copy_reconciles(self, *, without_events: bool = False) -> None:
-        """Copy the reconciles that wrote copied events, and their triggers; with `without_events`, all reconciles."""
+        """Copy the reconciles that wrote copied events, with their triggers.
+
+        If `without_events` is set, copy all reconciles.
+        """
         for table, column in ((reconcile, "id"), (reconcile_trigger, "reconcile_id")):
             last = -1
             where = f"WHERE {column} > :last ORDER BY {column} LIMIT {_CHUNK}"
@@ -142,14 +146,14 @@ class TableCopy:
                 last = rows[-1][column]
 
     def _whole(self, table: Table, column: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a page of triggers with all rows of its last reconcile, including the rows beyond the page's end."""
+        """Return a page of triggers, extended by the remaining rows of its last reconcile."""
         if len(rows) < _CHUNK:
             return rows
         last = rows[-1][column]
         return [row for row in rows if row[column] != last] + self.rows(table, f"WHERE {column} = :last", last=last)
 
     def copy_terms(self) -> None:
-        """Copy the leader terms as of the revision; a Lease's term is the greatest term among its events."""
+        """Copy the leader terms as of the revision; the term of a Lease is the greatest term in its copied events."""
         newest = (
             "SELECT max(e.term) FROM object AS o JOIN event AS e ON e.object_id = o.id"
             " WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name AND e.revision <= :at"
@@ -165,10 +169,10 @@ class TableCopy:
         self.insert(lease_term, rows)
 
     def copy_floors(self) -> None:
-        """Copy the compaction floors last, because a concurrent compaction raises floors before it deletes events.
+        """Copy the compaction floors; callers do this last, because compaction raises floors before it deletes events.
 
-        If a resource was compacted beyond the revision, its floor in the copy is the revision, because the copy has no
-        event of objects whose state was lost.
+        If a resource was compacted beyond the revision, the floor in the copy is this revision, because the copy lacks
+        the objects whose state was lost.
         """
         rows = self.rows(compaction_floor)
         for row in rows:

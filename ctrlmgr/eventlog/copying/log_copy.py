@@ -3,12 +3,12 @@
 Guarantees:
 - The log that is copied is only read, and a server may write to it meanwhile. The copy ends at a revision that the log
   had during the copy.
-- Each page of events is one transaction. A copy that was stopped at any point continues with the next page.
+- Each page of events is one transaction. If a copy is stopped at any point, the next call continues with the next page.
 - While a copy is unfinished, `alembic_version` contains `database_schema.UNFINISHED` instead of a schema version, so
   no server, command or migration uses the database.
 - A finished copy can be updated with the newer events of the same log, unless the copy was written to.
-- If a compaction removes events during the copy, or between two copies, the copy starts again with the first event.
-  The floors in the copy show this.
+- If a compaction removes events during the copy, or between two copies, the copy starts again with the first event. The
+  copy detects this by comparing its floors with the log's floors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ATTEMPTS = 5
 _UP_TO_A_REVISION = (object_, log_import, reconcile, reconcile_trigger)
 _KEPT = (event, log_head, log_epoch, compaction_floor, *_UP_TO_A_REVISION)
 _OTHERS = [table for table in metadata.sorted_tables if table not in _KEPT]
-"""The tables of which a copy gets all rows; a table that is added to the schema is one of them."""
+"""The tables that are copied as a whole: all tables of the schema that are not copied in another way."""
 
 
 class Copied(NamedTuple):
@@ -82,7 +82,7 @@ def copy(read: Read, url: str, *, progress: Callable[[int], None] = lambda event
 def _attempt(read: Read, begin: _Begin, progress: Callable[[int], None], *, afresh: bool) -> Copied | None:
     """Copy up to the log's present head; return None if a compaction removed events meanwhile.
 
-    If `afresh` is set, the events that the copy contains already are copied again.
+    If `afresh` is set, copy the events that the copy already contains again.
     """
     target = _head(read)
     floors = _floors(read)

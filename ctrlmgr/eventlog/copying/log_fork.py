@@ -5,9 +5,8 @@ Guarantees:
   hashes. After the fork's revision, the new log continues as a new incarnation with its own UUID.
 - The log that is forked is only read. The new log must be empty. One transaction fills the new log, so it is empty
   after a failed fork.
-- The fork contains only recorded states. If a compaction of all resources has passed the fork's revision, the fork
-  raises `Expired`. If only one resource was compacted, the fork omits the objects whose state at the fork's revision is
-  lost.
+- The fork contains only states that the log recorded. If all resources were compacted beyond the fork's revision,
+  `fork` raises `Expired`. If only one resource was compacted beyond it, the fork omits the objects whose state is lost.
 """
 
 from __future__ import annotations

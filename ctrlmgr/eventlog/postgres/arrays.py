@@ -1,8 +1,8 @@
-"""Encodes array parameters in PostgreSQL's binary format, where each array is encoded as a whole.
+"""Encodes array parameters in PostgreSQL's binary format, each array in one step.
 
-The library psycopg converts arrays element by element. For a group of appends, the conversion by psycopg would take
-longer than the database's work. The format is a header with the dimensions, then the length and the bytes of each
-element (`array_recv` in PostgreSQL's arrayfuncs.c). Elements of the encoded arrays are never null.
+The library psycopg converts arrays element by element. For a group of appends, that conversion takes longer than the
+database's work. The format is a header with the dimensions, then the length and the bytes of each element (`array_recv`
+in PostgreSQL's arrayfuncs.c). Elements of the encoded arrays are never null.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from psycopg import Connection
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-# number of dimensions, whether elements are null, element type, length, first subscript
+# The header: number of dimensions, whether elements may be null, element type, length, first subscript.
 _HEADER = struct.Struct(">iiiii")
 _EMPTY = struct.Struct(">iii")
 _length = struct.Struct(">i").pack
 
 
 class PackedArray:
-    """An encoded array; each subclass stands for one array type."""
+    """An encoded array; each subclass represents one array type of PostgreSQL."""
 
     __slots__ = ("packed",)
 

@@ -3,8 +3,8 @@
 Guarantees:
 - Every call ends. Network timeouts detect a dead peer (`postgres.url`), and a timeout per call detects a server that is
   alive but hangs.
-- An error means that nothing was written (`LogUnavailable`, for example) only if the server itself reported the
-  failure. Every other failure of a write is `OutcomeUnknown`.
+- If the server itself has reported the failure of a write, the error, such as `LogUnavailable`, means that nothing was
+  written. For every other failure of a write, the error is `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, 
 from ctrlmgr.eventlog.postgres.url import Place
 
 _LOOK: Final = 0.1
-"""The number of seconds between checks whether to continue waiting for the server's response."""
+"""The number of seconds after which a waiting call checks again whether it may continue to wait."""
 
 OLDER_THAN_WRITER = "CM001"
 COMPACTED = "CM002"
@@ -31,8 +31,7 @@ COMPACTED = "CM002"
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that gives up if the server is silent for `patience` seconds or is no longer the primary.
 
-    If the server is silent or not the primary any more, the current call raises OperationalError, and the connection
-    cannot be used any more.
+    In both cases, the current call raises OperationalError, and the connection cannot be used any more.
     """
 
     patience: float | None = None

@@ -7,13 +7,14 @@ Guarantees, in addition to those of the protocol:
   `patience` seconds. The log looks up whether an interrupted append was committed.
 - The primary server may change. Reads, appends and waits continue with a new primary, after a check that the new
   primary has the same log (`postgres_servers`). Appends and new reads never use a replaced primary.
-- Reads use at most `pool_size` connections. If all connections for reads are busy with a hanging server, a read fails
-  within seconds.
-- The detection of other processes' appends does not depend on notifications: LISTEN gives only hints, and the log also
-  polls the head. If a self-test shows that notifications do not arrive (a pooler in transaction mode), the log polls
-  the head more often.
-- The settings of the database define durability. If there is a synchronous standby, an acknowledged append survives the
-  loss of the primary. If there is no synchronous standby, appends are lost if the primary's disk is lost.
+- Reads use at most `pool_size` connections. If a hanging server occupies all connections for reads, a further read
+  fails within seconds.
+- The log detects the appends of other processes even without notifications (LISTEN), because it also polls the head. If
+  a self-test shows that notifications do not arrive, as behind a pooler in transaction mode, the log polls the head
+  more often.
+- The settings of the database determine how durable an append is. If there is a synchronous standby, an acknowledged
+  append survives the loss of the primary. If there is no synchronous standby, appends are lost if the primary's disk is
+  lost.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ _SLICE = 0.2
 _HEAD_PATIENCE = 4.0
 """Timeouts and intervals of the log, in seconds.
 
-In this order: the interval of head polls with hints and without hints, the wait for the self-test's notification, the
-interval of checks of `closed`, the maximum time to read the head.
+In this order: the interval of head polls with notifications and without notifications, the wait for the self-test's
+notification, the interval of checks of `closed`, the maximum time to read the head.
 """
 
 _FIRST_DELAY = 0.05
@@ -74,7 +75,7 @@ _STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
 
 
 class HeadWatch:
-    """A connection that reads the log's head and listens for notifications of a new head; for one thread at a time."""
+    """Reads the log's head and listens for notifications of a new head; only one thread at a time may use it."""
 
     def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
         """Create an instance that uses `connect` to connect on first use, and again after a lost connection."""
@@ -182,7 +183,7 @@ class PostgresEventLog(SQLLog):
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
 
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        # This is a subquery per object. For a join of many objects, PostgreSQL would hash all events.
+        # The query has a subquery for each object, because PostgreSQL would hash all events for a join of many objects.
         nearest = (
             select(event.c.revision, event.c.previous)
             .where(event.c.object_id == object_.c.id, event.c.previous <= at)
@@ -201,7 +202,7 @@ class PostgresEventLog(SQLLog):
             raise self._translated(error) from error
 
     def _lend(self) -> Connection:
-        """Return a connection from the pool; wait for up to `patience` seconds for a server that answers."""
+        """Return a connection from the pool; wait up to `patience` seconds until a server answers."""
         deadline = self._clock.monotonic() + self._patience
         delay = _FIRST_DELAY
         while not self._closed:
@@ -231,7 +232,7 @@ class PostgresEventLog(SQLLog):
         return head
 
     def _back_off(self, delay: float) -> float:
-        """Sleep for about `delay` seconds, with jitter that spreads the retries of many clients.
+        """Sleep for about `delay` seconds; random jitter spreads the retries of many clients.
 
         Return the delay before the next retry, in seconds.
         """
@@ -249,7 +250,7 @@ class PostgresEventLog(SQLLog):
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         with self._read() as connection, _transaction(connection, "READ COMMITTED", standstill="1s"):
-            # Lock the head, so that no append depends on a row that this transaction removes.
+            # Lock the head, so that no concurrent append reads a row that this transaction removes.
             connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
             yield connection
 
@@ -265,7 +266,7 @@ class PostgresEventLog(SQLLog):
             connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:
-        """Return None, because a round trip is needed to learn about the commits of other processes."""
+        """Return None, because reading the newest revision of other processes needs a round trip."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.

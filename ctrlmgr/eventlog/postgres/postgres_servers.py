@@ -2,10 +2,10 @@
 
 Guarantees:
 - Only a primary is used, unless the URL allows standbys, because a standby may lack acknowledged appends.
-- If there are several primaries, because the old primary of a failover is still running, the primary with the newest
-  timeline is used. After a newer timeline was seen, a primary with an older timeline is never used again.
-- A primary with another log is refused (`LogRolledBack`). A log counts as another log if the log is another
-  incarnation, ends earlier, or has another event at a revision that this process has seen.
+- After a failover, the old primary may still be running. If there are several primaries, the primary with the newest
+  timeline is used. After this process has seen a timeline, it never uses a primary with an older timeline.
+- A primary with another log is refused (`LogRolledBack`). A log counts as another log if it has another incarnation,
+  ends earlier, or has another event at a revision that this process has seen.
 - After the primary has changed, connections to the former primary are no longer used, and calls that wait for the
   former primary end.
 """
@@ -37,7 +37,7 @@ _SILENCE: Final = 60.0
 _CENSUS_PATIENCE: Final = 3
 """The maximum waits, in seconds.
 
-In this order, the waits for a free pooled connection, for a lock, for the next bytes of a read, and for a connection to
+In this order: the waits for a free pooled connection, for a lock, for the next bytes of a read, and for a connection to
 one of several servers.
 """
 
@@ -45,7 +45,7 @@ _ENCODING: Final = "UTF8"
 _PREPARE_AFTER: Final = 5
 """The number of uses after which a pooled connection prepares a statement.
 
-Connections that are not pooled prepare every statement on its first use.
+A connection outside the pool prepares every statement on its first use.
 """
 
 _WHO: Final = """
@@ -71,8 +71,7 @@ class Identity(NamedTuple):
     is_pooled: bool
     """Whether a connection pooler is between this process and the server.
 
-    If a pooler is in between, the PID of the session differs from the PID that the server sent when the connection was
-    opened.
+    Behind a pooler, the PID of the session differs from the PID that was sent when the connection was opened.
     """
 
 
@@ -90,7 +89,7 @@ class Servers:
         self._dialect = target.url.get_dialect()()
 
     def saw(self, head: Head) -> None:
-        """Record a head of the log, which the log of every later primary must contain."""
+        """Record a head of the log; every later primary must have a log that contains this head."""
         with self._guard:
             if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
                 self._known = head
@@ -129,8 +128,8 @@ class Servers:
 
         The argument `patience` is the maximum number of seconds that a call waits for a response. The argument `role`
         is added to the application name of the connection. The argument `defaults` contains connection parameters that
-        the URL can override. If `standby` is set, a standby is accepted if there is no primary. Raises
-        psycopg.OperationalError, `LogRolledBack`.
+        the URL can override. If `standby` is set and there is no primary, a standby is accepted. Raises
+        psycopg.OperationalError if no server can be used, and `LogRolledBack` if the primary has another log.
         """
         connection = self._connected(role, defaults, search=True, standby=standby)
         try:
@@ -209,7 +208,7 @@ class Servers:
         if role:
             arguments["application_name"] = f"{arguments['application_name']} {role}"
         connection = BoundedConnection.connect(**arguments, autocommit=True)
-        # a pooler may not report the encoding
+        # A pooler may not report the encoding.
         encoding = connection.info.parameter_status("server_encoding") or _ENCODING
         if encoding != _ENCODING:
             connection.close()
@@ -234,7 +233,7 @@ class Servers:
             self._timelines[identity.system] = max(identity.timeline, newest)
 
     def _check_log(self, connection: BoundedConnection) -> None:
-        """Raise `LogRolledBack` if the server's log is not the known one."""
+        """Raise `LogRolledBack` if the server's log is not the log that this process has used."""
         known = self._known  # read the known head before the query, because the log may be growing
         if known is None:
             return
@@ -273,7 +272,7 @@ def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
 def identify(connection: psycopg.Connection[Any]) -> Identity:
     """Return the identity of the server of an autocommit connection.
 
-    PgBouncer sends its own PID, not PostgreSQL's. Some managed servers report no timeline.
+    PgBouncer sends its own PID instead of PostgreSQL's PID. Some managed servers report no timeline.
     """
     try:
         row = connection.execute(_WHO, prepare=False).fetchone()

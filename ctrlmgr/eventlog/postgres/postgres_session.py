@@ -1,9 +1,10 @@
 """Sessions in PostgreSQL: each process holds an advisory lock, and loses the lock with its connection.
 
 Guarantees, in addition to those of the module `session`:
-- A restarting server loses the sessions of all processes, including those of running processes. Therefore a session
-  counts as ended only if it was missing for `_MISSING` seconds, in which running processes reconnect.
-- Behind a pooler that shares connections, a lock can outlive the process that took it, so no process holds a session.
+- When the server restarts, it loses all sessions, even the sessions of running processes. Therefore a session counts as
+  ended only if it was missing for `_MISSING` seconds, because running processes reconnect within this time.
+- Behind a pooler that shares connections, a lock may remain after the death of the process that took it. Therefore no
+  process has a session there.
 - No call of a session waits for the database longer than a few seconds. After a failed connection, the next attempt to
   connect is delayed.
 """
@@ -33,7 +34,7 @@ and for a connection, the interval of connection attempts.
 """
 
 _CLASS: Final = 0x63746C72
-"""The first half of all lock keys (`ctlr` in ASCII), which separates these locks from other programs' locks."""
+"""The first half of all lock keys (`ctlr` in ASCII), by which these locks differ from the locks of other programs."""
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
 _LOOK: Final = """
@@ -52,13 +53,13 @@ class PostgresSessions:
     may_be_lost = True
 
     def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
-        """Create the sessions object; `connect` opens a connection when one is needed."""
+        """Create an instance, which calls `connect` when it needs a connection."""
         self._connect = connect
         self._clock = clock
         self._connection: BoundedConnection | None = None
         self._connects_at = 0.0  # earliest time of the next connection attempt (monotonic seconds)
         self._held = ""
-        # The missing session, and the time (monotonic seconds) since which it has been missing.
+        # The session that was missing at the last check, and the time (monotonic seconds) since which it is missing.
         self._missing = ""
         self._since = 0.0
 
@@ -67,9 +68,9 @@ class PostgresSessions:
         return f"postgres:{number_of(identity, 31)}"
 
     def hold(self, identity: str) -> str:
-        """Take this process's advisory lock, unless a working connection holds it.
+        """Take this process's advisory lock, unless its working connection already holds the lock.
 
-        Return the session's name, or "" if it has none.
+        Return the name of the session, or "" if the process has no session.
         """
         name = self.name(identity)
         try:

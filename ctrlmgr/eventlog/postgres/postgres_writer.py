@@ -1,12 +1,12 @@
-"""Commits groups of appends to PostgreSQL: one call of `log_append` per group, on its own connection.
+"""Commits groups of appends to PostgreSQL, with one call of `log_append` per group on a dedicated connection.
 
 Guarantees:
 - Each group of appends is one round trip and one transaction; `migrations/postgres/append.sql` states the guarantees of
   the SQL function.
 - A group of appends is acknowledged only if the server confirmed the commit without a warning. A warning, such as a
   cancelled wait for a synchronous standby, makes the outcome of the group unknown.
-- No append is written twice, even if an earlier try is still running on the server. Every call of `log_append` passes a
-  revision from before the first try, and the server searches all later events for the append.
+- No append is written twice, even if an earlier try is still running on the server. The argument of every call of
+  `log_append` contains a revision from before the first try, and the server searches all later events for the append.
 - If the database cannot store some data, only the append with that data fails, not the whole group.
 """
 
@@ -54,11 +54,11 @@ class PostgresWriter:
         self._connect = connect
         self._connection: BoundedConnection | None = None
         self._warning: str | None = None  # the warning that the server sent during the current call
-        # A revision that the log has certainly reached. If this revision is too low, the server searches more events
-        # for earlier tries. It must never be higher than the log's head.
+        # A revision that the log has certainly reached, and that is never higher than the log's head. The lower this
+        # revision is, the more events the server searches for earlier tries.
         self._known = known
         self._growing = threading.Lock()
-        # The group of the latest first try, and the value of `_known` at that time; None after the server has
+        # The group whose first try was the latest, and the value of `_known` at that time. None after the server has
         # responded.
         self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
         self._last: tuple[Revision, bytes] | None = None  # revision and hash of this process's newest event
@@ -97,7 +97,7 @@ class PostgresWriter:
         return answers
 
     def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
-        """Raise `LogCorrupt` if, in the log, this process's last event is not the parent of the event after it."""
+        """Raise `LogCorrupt` if the event after this process's last event does not continue that event's hash."""
         _, _, _, _, revisions, previouses, hashes = row
         placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
         if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
@@ -177,7 +177,10 @@ class PostgresWriter:
             self.saw(row[0])
 
     def idle(self) -> None:
-        """Read the head of the log, which other processes may have moved, so that the next call searches less."""
+        """Read the head of the log, which other processes may have moved.
+
+        With a newer head, the next call searches fewer events.
+        """
         if self._connection is None:
             return
         try:
@@ -237,7 +240,7 @@ def _bodies(group: Sequence[PendingAppend]) -> list[bytes]:
 def _withins(
     group: Sequence[PendingAppend], numbers: dict[Place, int]
 ) -> tuple[IntegerArray | None, BigintArray | None]:
-    """Return, for each proposal, the index of its Namespace and the expected revision of that Namespace.
+    """Return for each proposal the index of its Namespace, and the revision that this Namespace must have.
 
     None if no proposal has a Namespace.
     """
@@ -305,7 +308,7 @@ def _storable(text: str) -> str:
 
 
 def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
-    """Return the answer for each append, given the result of `log_append`."""
+    """Return the events or the error of each append, given the result of `log_append`."""
     _, verdicts, culprits, actuals, revisions, previouses, hashes = row
     answers: list[Answer] = []
     first = 0

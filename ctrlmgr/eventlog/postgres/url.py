@@ -3,8 +3,8 @@
 Guarantees:
 - A URL can name several servers as libpq and SQLAlchemy do: `postgresql://a:5432,b:5433/db`, or `host=` and `port=` in
   the query, where parameters are repeated or separated by commas.
-- The default TLS mode for a server on another host is `sslmode=verify-full`, so a server without a certificate for its
-  name receives no password.
+- The default TLS mode for a server on another host is `sslmode=verify-full`. Therefore a server without a valid
+  certificate for its name receives no password.
 - A lost server is detected within about 10 seconds, even if the network drops packets.
 """
 
@@ -39,13 +39,13 @@ _TIMEOUTS: Final[Mapping[str, str | int]] = {
 """Connection parameters that a URL may override."""
 
 _OURS: Final = frozenset({"host", "port", "target_session_attrs"})
-"""Query parameters that select a server; this module and `postgres_servers` evaluate these parameters."""
+"""Query parameters that select a server; ctrlmgr evaluates these parameters itself, and libpq does not get them."""
 
 _PRIMARY: Final = frozenset({"", "read-write", "primary"})
 
 
 class Place(NamedTuple):
-    """The address of a server: the host name, IP address or socket directory; and port."""
+    """The address of a server: a host name, an IP address or a socket directory, and a port."""
 
     host: str
     port: int
@@ -68,7 +68,7 @@ class Target(NamedTuple):
     """The servers and options that a URL names."""
 
     url: URL
-    """The URL without the servers, which is used for SQLAlchemy's dialect."""
+    """The URL without the servers, from which SQLAlchemy chooses its dialect."""
     places: Sequence[Place]
     wants_primary: bool
     """Whether only a primary server is accepted."""
@@ -116,7 +116,7 @@ def _split(address: str) -> tuple[str, str, str]:
 
 
 def _places(hosts: str, ports: Sequence[str] = ()) -> list[Place]:
-    """Parse `a:1,b:2`, or `a,b` with separate ports; a single port applies to all servers."""
+    """Parse servers such as `a:1,b:2`, or `a,b` with separate ports; a single port applies to all servers."""
     if not hosts:
         return []
     found = [_place(host) for host in hosts.split(",")]
@@ -148,7 +148,7 @@ def _port(text: str) -> int:
 
 
 def _default_place(query: Mapping[str, str | tuple[str, ...]]) -> Place:
-    """Return libpq's default server, which its environment variables name; if there are none, return a local socket."""
+    """Return the default server from libpq's environment variables; without these, return a local socket."""
     return Place(os.environ.get("PGHOST", ""), _port(_single(query.get("port", ""))))
 
 

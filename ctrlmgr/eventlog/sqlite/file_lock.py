@@ -1,11 +1,11 @@
-"""A lock for writers of a SQLite file among the processes of one host, and their shared head revision.
+"""A lock among the processes on one host that write a SQLite file, and the head revision that these share.
 
 Guarantees:
 - One thread of one process holds the lock at a time. A process that dies loses the lock. No caller waits for the lock
   longer than `patience`.
 - The attribute `head` is a revision in shared memory. The holder of the lock sets `head` after a commit, before it
-  acknowledges the commit to any caller. A reader therefore sees every acknowledged commit without a system call. (In
-  contrast, a query to SQLite would take a lock on SQLite's shared memory and release the GIL.)
+  acknowledges the commit to any caller. A reader therefore sees every acknowledged commit without a system call. In
+  contrast, a query to SQLite would take a lock in SQLite's shared memory and release the GIL.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FileLock:
             raise
 
     def _acquire(self) -> None:
-        """Try to take the lock repeatedly, because a blocking call would have no timeout.
+        """Take the lock; try repeatedly, because a blocking call would have no timeout.
 
         A process holds the lock for about a millisecond, so a waiting process tries the lock several times per
         millisecond.

@@ -68,7 +68,7 @@ class SQLiteReading(SQLiteEventLog):
         raise LogUnavailable(_READ_ONLY)
 
     def peek(self) -> Revision:
-        """Return the newest revision from the file, because a read-only log does not use the writers' shared memory."""
+        """Return the newest revision in the file, because a read-only log does not use the writers' shared memory."""
         return self.head().revision
 
     def _look(self) -> Revision:

@@ -3,10 +3,10 @@
 Guarantees, in addition to those of the protocol:
 - The database uses a WAL with `synchronous=FULL`, so an acknowledged append survives even a power failure.
 - Several processes on one host may append to the log. A process holds an advisory lock on `<database>-lock` while it
-  writes a group, so all processes make progress, whereas with SQLite's own busy handler, writers can starve. Two
+  writes a group. With this lock, all processes make progress; with SQLite's own busy handler, a writer can starve. Two
   processes never write or checkpoint at the same time, because that can corrupt the WAL in SQLite before 3.51.3.
 - Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until the
-  process continues or dies. (In PostgreSQL, a stopped process blocks no other process.)
+  process continues or dies. In PostgreSQL, a stopped process blocks no other process.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _BUSY_MILLISECONDS = 2_000
 PAGE = 8_192
 """The page size of a new database file, in bytes.
 
-A pod needs more than half of SQLite's default page (4,096), so half of the file would be empty. Larger pages (16,384)
-are not faster, and more bytes would be written to the disk. An existing file keeps its page size.
+A pod needs more than half of a page of SQLite's default size (4,096), so nearly half of each page would be empty.
+Larger pages (16,384) are not faster, and cause more bytes to be written. An existing file keeps its page size.
 """
 
 _CACHE_KIB = 4_096
@@ -63,8 +63,8 @@ _CACHE_KIB = 4_096
 Most reads are of ranges, and the operating system caches the file as well.
 """
 _MUCH_KIB = 32_768
-"""The size, in KiB, of the page cache of a connection whose writes are spread over the file, because index pages are
-used repeatedly.
+"""The size, in KiB, of the page cache of a connection that writes in all parts of the file, and so uses index pages
+repeatedly.
 """
 
 
@@ -110,7 +110,7 @@ def _configure(connection: Connection, *, pages: int, kib: int) -> None:
 
 
 def own_connection(engine: Engine) -> sqlite3.Connection:
-    """Return a connection that is configured like those of the pool, but is outside the pool.
+    """Return a connection outside the pool, with the configuration of the pool's connections.
 
     The caller must close it.
     """
@@ -166,7 +166,7 @@ class SQLiteEventLog(SQLLog):
         return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
-        """Select events by `previous`, because an index by object exists for it.
+        """Select events by `previous`, which the index of each object's events contains.
 
         A selection by revision would read all events.
         """
@@ -196,7 +196,7 @@ class SQLiteEventLog(SQLLog):
         If the connection had other settings, the WAL would grow with every write, and reads of a large WAL are slow.
         """
         with self._read() as connection:
-            # an older file may have another page size
+            # An older file may have another page size.
             page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
             _configure(connection, pages=CHECKPOINT // page, kib=_MUCH_KIB)
             try:
@@ -206,7 +206,7 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write_on(self, connection: Connection) -> Iterator[Connection]:
-        """Yield a connection in a transaction that ends before the lock is released."""
+        """Yield a connection in a write transaction, which ends before the lock is released."""
         if self._closed:
             raise LogClosed
         with self._lock:
@@ -257,7 +257,7 @@ class SQLiteEventLog(SQLLog):
         raise LogClosed
 
     def _look(self) -> Revision:
-        """Return the head without a system call; only one thread at a time may call this."""
+        """Return the head without a system call; only one thread at a time may call this method."""
         return self._lock.head
 
     def _read_head(self) -> Revision:

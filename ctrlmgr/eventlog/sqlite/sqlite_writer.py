@@ -1,9 +1,9 @@
 """Commits groups of appends to a SQLite file.
 
-Python's sqlite3 releases the GIL for every step of a statement. With dozens of busy threads, acquiring the GIL again
-takes longer than the step. Therefore a group is written with about six statements: multi-row inserts write the rows,
-and the state of objects and causes is cached between groups. The cache is valid until another connection writes; under
-the write lock, `data_version` shows whether another connection has written.
+Python's sqlite3 releases the GIL for every step of a statement. If dozens of threads are busy, acquiring the GIL again
+takes longer than the step. Therefore the writer uses only about six statements for a group: inserts have many rows, and
+the state of objects and causes is cached between groups. The cache is valid until another connection writes. While the
+writer holds the write lock, `data_version` shows whether another connection has written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, 
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024
-"""The size of the WAL, in bytes, at which it is checkpointed; the WAL file keeps this size afterwards.
+"""The size, in bytes, at which the WAL is checkpointed; the file keeps this size after the checkpoint.
 
 A commit that fits into the existing WAL file is faster, because the file system need not record a new length.
 """
@@ -35,7 +35,9 @@ _REMEMBERED = 20_000
 _LARGEST_INSERT = 128
 """The maximum number of rows in one INSERT."""
 _USUAL = 16
-"""For each number of rows up to this number, one statement is prepared, because most groups are small."""
+"""For inserts of at most this number of rows, there is a prepared statement for each number, because most groups are
+small.
+"""
 
 
 L = TypeVar("L", bound=LogError)
@@ -65,7 +67,7 @@ class _State:
 
 
 class _Group:
-    """The rows that one transaction inserts, collected append by append before the inserts."""
+    """The rows that one transaction inserts, which are collected before the inserts."""
 
     def __init__(self) -> None:
         self.changed: dict[int, _State] = {}
@@ -82,7 +84,7 @@ class SQLiteWriter:
     """
 
     def __init__(self, connection: sqlite3.Connection, lock: FileLock) -> None:
-        """Create a writer that uses `connection` and closes it at the end; `lock` is the write lock of the file."""
+        """Create a writer on `connection`, which `close` also closes; `lock` is the write lock of the file."""
         self._connection = connection
         self._lock = lock
         self._dirty = False  # whether the WAL may hold pages to checkpoint
@@ -172,7 +174,7 @@ class SQLiteWriter:
     def _find(self, places: Sequence[Place]) -> int:
         """Load the rows of the given object keys into the cache; return `data_version`.
 
-        If the list of keys is short, one statement loads both.
+        If the list of keys is short, one statement loads the rows and `data_version`.
         """
         version, at = 0, 0
         for run in _runs(len(places)) or (0,):
@@ -191,7 +193,7 @@ class SQLiteWriter:
     def _require_our_past(self) -> None:
         """Raise `LogCorrupt` if the log no longer contains this process's last commit.
 
-        An event that compaction has removed cannot be compared, so a missing event is accepted in that case.
+        If compaction has removed the event of this commit, it cannot be compared, and the log is accepted.
         """
         if self._committed is None or not self._committed[0]:
             return
@@ -231,7 +233,7 @@ class SQLiteWriter:
     def _refusal(self, pending: PendingAppend) -> ApiError | None:
         """Check all proposals of an append before any of them is added.
 
-        Each check includes earlier proposals' effects.
+        The check of a proposal takes the effects of the proposals before it into account.
         """
         if len(pending.proposals) == 1:
             state = self._states.get(pending.places[0])
@@ -348,7 +350,7 @@ class SQLiteWriter:
     def idle(self) -> None:
         """Checkpoint the WAL while no process writes, so that the WAL file is reused from the start.
 
-        The checkpoint does not wait for readers, because otherwise a frozen reader would block all writers. Raises
+        The checkpoint does not wait for readers, because a frozen reader would then block all writers. Raises
         `LogUnavailable` if the disk is full or if another process holds the write lock for too long.
         """
         if not self._dirty:
@@ -405,7 +407,7 @@ def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str
 
 
 def _runs(rows: int) -> list[int]:
-    """Split a number of rows into chunks of few different sizes, so that few statements are prepared."""
+    """Split a number of rows into chunks; there are only few sizes of chunks, so that few statements are prepared."""
     runs = []
     while rows:
         run = rows if rows <= _USUAL else min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
