@@ -1,26 +1,22 @@
 """The hooks of an app: functions that a process calls after its start and before its stop.
 
 Guarantees: a hook belongs to the process, so every process that may run the app's controllers calls it, whether it is
-the leader or not. The rules for hooks are those of `manager.hooks`.
+the leader or not. The rules for hooks are those of `manager.process_hooks`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ctrlmgr.framework.coroutines import blocking
-from ctrlmgr.manager.hooks import Hooks
+from ctrlmgr.manager.process_hooks import Hooks
 
-if TYPE_CHECKING:  # This import is for type checkers only, because `app` imports this module.
-    import threading
-
-    from ctrlmgr.framework.app import App
-
-Started: TypeAlias = "Callable[[threading.Event], Coroutine[Any, Any, object] | object]"
+Started: TypeAlias = Callable[[threading.Event], Coroutine[Any, Any, object] | object]
 """A function for the start of a process; its argument is an event that is set when the process stops."""
-Stopping: TypeAlias = "Callable[[], Coroutine[Any, Any, object] | object]"
+Stopping: TypeAlias = Callable[[], Coroutine[Any, Any, object] | object]
 """A function for the stop of a process."""
 
 
@@ -29,6 +25,22 @@ class AppHook(NamedTuple):
 
     name: str
     function: Callable[..., Any]
+
+
+class Hooked(Protocol):
+    """An app with hooks."""
+
+    @property
+    def name(self) -> str:
+        """The app's name."""
+
+    @property
+    def started_hooks(self) -> Sequence[AppHook]:
+        """The functions for the start of a process."""
+
+    @property
+    def stopping_hooks(self) -> Sequence[AppHook]:
+        """The functions for the stop of a process."""
 
 
 def named(function: Callable[..., Any], name: str, parameters: int, known: list[AppHook]) -> AppHook:
@@ -45,9 +57,11 @@ def named(function: Callable[..., Any], name: str, parameters: int, known: list[
     return AppHook(chosen, function)
 
 
-def add_hooks(app: App, hooks: Hooks) -> None:
-    """Register the hooks of an app, each under the names of the app and the hook."""
-    for each in app.started_hooks:
-        hooks.add_post_start_function(f"{app.name}/{each.name}", blocking(each.function))
-    for each in app.stopping_hooks:
-        hooks.add_pre_shutdown(f"{app.name}/{each.name}", blocking(each.function))
+def add_hooks(apps: Iterable[Hooked], hooks: Hooks) -> Hooks:
+    """Register the hooks of apps, each under the names of its app and the hook; return `hooks`."""
+    for app in apps:
+        for each in app.started_hooks:
+            hooks.add_post_start_function(f"{app.name}/{each.name}", blocking(each.function))
+        for each in app.stopping_hooks:
+            hooks.add_pre_shutdown(f"{app.name}/{each.name}", blocking(each.function))
+    return hooks

@@ -3,13 +3,14 @@
 An event passes these modules in order: an informer's handler puts keys on the controller's queue (`controller.Watch`).
 A worker takes a key and calls the `reconcile_result.Reconciler`. The result or error of the reconciler decides whether
 the key is queued again. `change_priority` returns the urgency of a change, and `periodic` queues keys at intervals.
-`runnable.Manager` starts everything. `hooks` registers what runs after the start and before the stop of a process.
+`runnable.Manager` starts everything. `process_hooks` registers what runs after the start and before the stop of a
+process.
 """
 
 from ctrlmgr.manager.change_priority import priority_of
 from ctrlmgr.manager.controller import Controller, Watch, own_key
-from ctrlmgr.manager.hooks import Hooks
 from ctrlmgr.manager.periodic import Periodic
+from ctrlmgr.manager.process_hooks import Hooks
 from ctrlmgr.manager.reconcile_result import Reconciler, Result, StartsWith
 from ctrlmgr.manager.runnable import GRACE, HasSynced, Manager, Phase, Runnable
 

@@ -244,8 +244,7 @@ class Application(ServingProcess):
             available = parts.availability(self._call, lambda: front.front_proxy.pem)
             hooks.add_post_start("apiservice-status-remote-available-controller", available)
         if self._role != API_ONLY:
-            for app in apps:
-                add_hooks(app, hooks)
+            add_hooks(apps, hooks)
         return hooks
 
     def _arrange(

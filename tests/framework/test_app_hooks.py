@@ -127,7 +127,7 @@ def test_hooks_have_the_names_of_their_app_and_function() -> None:
     async def close() -> None:
         called.append("closed")
 
-    add_hooks(app, hooks)
+    add_hooks([app], hooks)
     assert [name for name, _ in hooks.checks] == ["poststarthook/shop/load-prices", "poststarthook/shop/other"]
     stop = threading.Event()
     stop_all = threading.Event()

@@ -348,9 +348,7 @@ class RemoteProcess:
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
-        self._hooks = Hooks()
-        for app in chosen.apps:
-            add_hooks(app, self._hooks)
+        self._hooks = add_hooks(chosen.apps, Hooks())
         for runnable in self._hooks.runnables():
             self._manager.add(runnable, Phase.MEMBERS)
         if options.status is not None:

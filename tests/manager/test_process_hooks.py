@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from ctrlmgr.manager import Hooks, Runnable, hooks
+from ctrlmgr.manager import Hooks, Runnable, process_hooks
 from tests.background import DEADLINE, background
 
 
@@ -65,7 +65,7 @@ def test_a_hook_can_say_itself_when_it_has_finished() -> None:
 
 
 def test_a_failing_function_is_called_again_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "_FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(process_hooks, "_FIRST_BACKOFF", 0.001)
     registry, calls, stop = Hooks(), list[threading.Event](), threading.Event()
 
     def hook(stop: threading.Event) -> None:
