@@ -119,6 +119,7 @@ VALUES = {
     "server.goaway_chance": "0.01",
     "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
     "server.shutdown_delay": "3s",
+    "log.requests": "true",
     "server.shutdown_send_retry_after": "true",
     "server.shutdown_watch_termination_grace_period": "4s",
     "server.request_timeout": "2m",

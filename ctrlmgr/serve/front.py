@@ -77,6 +77,7 @@ class Front:
         self._settings = settings.server
         self._advertised = advertised_address(settings)
         self._server_name = LOOPBACK if settings.tls.cert_file else ""
+        self._logs_requests = settings.log.requests
         self._ends_watches = settings.authorization.end_watches
         self._clock = clock
         self._random = random
@@ -137,6 +138,7 @@ class Front:
             aggregator=aggregator,
             filters=filters if filters.is_active else None,
             deadlines=RequestDeadlines(self._settings.request_timeout),
+            logs_requests=self._logs_requests,
             watch_grace=self._settings.shutdown_watch_termination_grace_period,
         )
         return HttpServer(

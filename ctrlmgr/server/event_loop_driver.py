@@ -32,6 +32,7 @@ from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.tracing import spans
+from ctrlmgr.tracing.latencies import STORAGE, measuring
 
 T = TypeVar("T")
 
@@ -118,13 +119,17 @@ class Driver:
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:
             case Refresh():
-                return await self._follower.catch_up()
+                with measuring(STORAGE):
+                    return await self._follower.catch_up()
             case Append():
-                return await self._append(command, cause, fence)
+                with measuring(STORAGE):
+                    return await self._append(command, cause, fence)
             case Appends(appends):
-                return await asyncio.gather(*(self._outcome(each, cause, fence) for each in appends))
+                with measuring(STORAGE):
+                    return await asyncio.gather(*(self._outcome(each, cause, fence) for each in appends))
             case Read(call):
-                return await self._read(call)
+                with measuring(STORAGE):
+                    return await self._read(call)
             case Compute(call):
                 return await self.compute(call)
             case CallOut(calls):

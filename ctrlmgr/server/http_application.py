@@ -24,17 +24,20 @@ from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
-from ctrlmgr.server.filters.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
+from ctrlmgr.server.filters.in_flight_limits import FREE, READS, WRITES, InFlightLimits, Overloaded
 from ctrlmgr.server.filters.outer_filters import OuterFilters
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.request_ids import RequestIds
+from ctrlmgr.server.filters.request_log import log_request
 from ctrlmgr.server.filters.request_spans import end_request_span
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_chain import Chain, ChainBackend, Limits
-from ctrlmgr.server.resource_endpoints import Places
+from ctrlmgr.server.resource_endpoints import Place, Places
+from ctrlmgr.tracing import latencies
+from ctrlmgr.tracing.latencies import Latencies
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +67,7 @@ class App:
         filters: OuterFilters | None = None,
         deadlines: RequestDeadlines | None = None,
         watch_grace: float = 0.0,
+        logs_requests: bool = False,
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
@@ -73,10 +77,13 @@ class App:
         `ends_watches` is set, a watch ends when its user loses the permission to start it. `aggregator` handles
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
         authentication. `deadlines` limits the time of requests, by default to a minute. When the server stops, watches
-        end evenly within `watch_grace` seconds, or at once if it is 0.
+        end evenly within `watch_grace` seconds, or at once if it is 0. `logs_requests` says whether a log line is
+        written for each request.
         """
         self._filters = filters
         self._watch_grace = watch_grace
+        self._logs_requests = logs_requests
+        self._measures = logs_requests or auditing is not None
         self._deadlines = deadlines or RequestDeadlines()
         self._aggregator = aggregator
         self._backend = backend
@@ -105,6 +112,7 @@ class App:
         began = self._clock.monotonic()
         place = self._places.find(exchange.path)
         request = Request(exchange, place.location, self._ids)
+        measured = request.latencies = latencies.begin(self._clock.monotonic) if self._measures else None
         try:
             at_once = self._filters.begin(request) if self._filters is not None else None
             if at_once is None:
@@ -127,12 +135,24 @@ class App:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
             if request.span is not None:
                 end_request_span(request)
+            if measured is not None:
+                self._end_measuring(request, place, measured, self._clock.monotonic() - began)
             # the record and the request refer to each other; this breaks the reference cycle
             record, request.audit = request.audit, None
             if record is not None and self._auditing is not None:
                 stage = self._auditing.end(request, record)
                 if self._auditing.waits:
                     await self._auditing.stored(record, stage)
+
+    def _end_measuring(self, request: Request, place: Place, measured: Latencies, seconds: float) -> None:
+        """Write the latencies of a request to its audit event, if it was slow, and to the request log."""
+        latencies.end()
+        if request.audit is not None:
+            request.notes.annotations.update(measured.annotations(seconds))
+        if self._logs_requests:
+            verb = place.attributes(request.method, request.query).verb or request.method
+            log_request(request, verb, request.logged_seat, seconds, measured)
+        request.logged_seat = FREE  # the request and its seats refer to each other; this breaks the reference cycle
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.audit.request_record import Record
@@ -40,6 +40,7 @@ from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.routes import Location
+from ctrlmgr.tracing.latencies import RESPONSE_WRITE, Latencies
 from ctrlmgr.tracing.spans import ActiveSpan
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -67,6 +68,7 @@ _TIMED_OUT_HEADERS: Sequence[Header] = (
 )
 _MOST_ENCODINGS = 1_000
 _ID = b"audit-id"
+_NOT_MEASURED: AbstractContextManager[None] = nullcontext()
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NO_QUERY: dict[str, list[str]] = {}
 _ANONYMOUS = User("system:anonymous")
@@ -84,7 +86,9 @@ class Request:
         "code",
         "has_timed_out",
         "headers",
+        "latencies",
         "location",
+        "logged_seat",
         "method",
         "metrics",
         "notes",
@@ -120,6 +124,10 @@ class Request:
         """The audit record of the request; None if the request is not audited."""
         self.span: ActiveSpan | None = None
         """The span of the request; None if tracing is off."""
+        self.latencies: Latencies | None = None
+        """The latencies of the request's stages; None if they are not measured."""
+        self.logged_seat: Seat = FREE
+        """The place of the request among the concurrent requests, as the request log shows it."""
         self._exchange = exchange
         self._query: dict[str, list[str]] | None = None
 
@@ -205,11 +213,19 @@ class Request:
         self.answers(code)
         if self.headers or more:
             headers = (*headers, *self.headers, *more)
+        with self.stage(RESPONSE_WRITE):
+            await self._send(code, headers, body)
+
+    async def _send(self, code: int, headers: Sequence[Header], body: bytes) -> None:
         if len(body) <= ONE_WRITE:
             self._exchange.answer(code, headers, body, (_ID, self.id))
         else:
             with suppress(Disconnected):
                 await self._answer_in_pieces(code, headers, body)
+
+    def stage(self, stage: str) -> AbstractContextManager[object]:
+        """Return a context manager that measures a stage of the request, if latencies are measured."""
+        return _NOT_MEASURED if self.latencies is None else self.latencies.measuring(stage)
 
     async def _answer_in_pieces(self, code: int, headers: Sequence[Header], body: bytes) -> None:
         length = (b"content-length", b"%d" % len(body))

@@ -63,6 +63,7 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.resource_endpoints import Place
 from ctrlmgr.server.resource_handler import Call
 from ctrlmgr.tracing import spans
+from ctrlmgr.tracing.latencies import AUTHENTICATION, AUTHORIZATION, IMPERSONATION, QUEUE_WAIT
 
 log = structlog.get_logger(__name__)
 
@@ -190,7 +191,8 @@ class Chain:
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.notes)
         try:
-            sender = request.user = await self._authenticator.authenticate(parts)
+            with request.stage(AUTHENTICATION):
+                sender = request.user = await self._authenticator.authenticate(parts)
         except CredentialsRefused:
             if self._auditing is not None:
                 self._auditing.begin(request, attributes, None)
@@ -205,14 +207,19 @@ class Chain:
             if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):
                 return
         if request.raw_headers.read(_impersonates):
-            await self._impersonate(request, attributes)
+            with request.stage(IMPERSONATION):
+                await self._impersonate(request, attributes)
         seat = request.seat = self._limits.seat(request, attributes)
+        if request.latencies is not None:
+            request.logged_seat = seat
         try:
             if seat.waits:
-                await seat.turn()
-            verdict = self._authorizer.authorize(request.user, attributes)
-            if verdict is None:
-                verdict = await self._authorizer.ask(request.user, attributes)
+                with request.stage(QUEUE_WAIT):
+                    await seat.turn()
+            with request.stage(AUTHORIZATION):
+                verdict = self._authorizer.authorize(request.user, attributes)
+                if verdict is None:
+                    verdict = await self._authorizer.ask(request.user, attributes)
             if request.audit is not None:
                 request.audit.verdict = verdict
             if not verdict.allows:

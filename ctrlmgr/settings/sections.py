@@ -329,6 +329,16 @@ class LogSettings:
             metavar="FORMAT",
         ),
     ] = "console"
+    requests: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether one line is written for each request, with its verb, URI, duration, client, audit id, status, "
+            "priority level and the duration of each stage; kube-apiserver writes such lines with --v 3.",
+            flag="--log-requests",
+            metavar="BOOL",
+        ),
+    ] = False
     modules: Annotated[
         tuple[str, ...],
         _MODULES,

@@ -79,6 +79,7 @@ def make(
     filters: OuterFilters | None = None,
     shortest_watch: float = SHORTEST_WATCH,
     watch_grace: float = 0.0,
+    logs_requests: bool = False,
 ) -> ApplicationAndLog:
     """Create an application on `log`, by default on a new log in memory; `access` is the authenticator and the
     authorizer.
@@ -117,6 +118,7 @@ def make(
         aggregator=passing_on,
         filters=filters,
         watch_grace=watch_grace,
+        logs_requests=logs_requests,
     )
     return ApplicationAndLog(app, log, backend, fairness)
 

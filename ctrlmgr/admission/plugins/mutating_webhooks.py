@@ -44,6 +44,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.engine.patch.json_patch import problem_of
 from ctrlmgr.errors import ApiError, BadRequest, InternalError
+from ctrlmgr.tracing import latencies
 
 
 class MutatingAdmissionWebhook(Plugin):
@@ -120,6 +121,7 @@ class MutatingAdmissionWebhook(Plugin):
             else:
                 attributes.asked.add(hook.uid)
                 (reply,) = yield CallOut([asking.call])
+                latencies.add(latencies.MUTATING_WEBHOOK, reply.seconds)
             seconds = reply.seconds
             changed = yield from self._apply(asking, reply, attributes, note)
             count(hook, "admit", attributes, seconds, None)

@@ -27,6 +27,7 @@ from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError
+from ctrlmgr.tracing import latencies
 
 
 class ValidatingAdmissionWebhook(Plugin):
@@ -106,6 +107,8 @@ def _replies(askings: Sequence[PreparedCall]) -> Operation[list[Reply]]:
     """Call the webhooks whose endpoints are known; return the response of each webhook."""
     reachable = [asking.call for asking in askings if not asking.endpoint.problem]
     replies: list[Reply] = list((yield CallOut(reachable))) if reachable else []
+    for reply in replies:
+        latencies.add(latencies.VALIDATING_WEBHOOK, reply.seconds)
     answers = iter(replies)
     return [Reply(problem=asking.endpoint.problem) if asking.endpoint.problem else next(answers) for asking in askings]
 

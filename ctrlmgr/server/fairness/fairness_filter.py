@@ -33,6 +33,7 @@ from ctrlmgr.server.fairness.queue_settings import NARROW, Width
 from ctrlmgr.server.fairness.request_width import WATCHES_PER_SEAT, ObjectStats, kept_seats, list_seats
 from ctrlmgr.server.filters.in_flight_limits import FREE, LONG_RUNNING, READING, Overloaded, Seat
 from ctrlmgr.server.request import Request
+from ctrlmgr.tracing.latencies import go_duration
 
 PATIENCE: Final = 15.0
 """The default of the maximum seconds that a request waits for its seats.
@@ -126,6 +127,17 @@ class FairSeat(Ticket):
         if self.watch is not None:
             self._fairness.forget(self.watch)
         self._request.seat = FREE  # the request and its seats refer to each other; this breaks the reference cycle
+
+    def log_fields(self) -> dict[str, object]:
+        """Return the priority level, the flow schema and the width of the request, as kube-apiserver logs them."""
+        width = self.width
+        return {
+            "apf_pl": self.flow.level.name,
+            "apf_fs": self.flow.schema.name,
+            "apf_iseats": width.initial,
+            "apf_fseats": width.final,
+            "apf_additionalLatency": go_duration(width.latency),
+        }
 
 
 def _tell(admitted: asyncio.Future[None]) -> None:

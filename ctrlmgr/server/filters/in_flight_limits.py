@@ -70,6 +70,10 @@ class Seat:
     def end(self) -> None:
         """Return the place finally, because the request has been answered."""
 
+    def log_fields(self) -> dict[str, object]:
+        """Return the fields that describe the place in the request log."""
+        return {}
+
 
 FREE: Final = Seat()
 """The place of a request that no limit applies to."""

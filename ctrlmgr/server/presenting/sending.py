@@ -24,6 +24,7 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, represented
 from ctrlmgr.server.request import PATIENCE, Request
 from ctrlmgr.server.workers import Workers
+from ctrlmgr.tracing.latencies import SERIALIZATION
 
 _WORTH_PACKING = 128 * 1024
 _LEVEL = 1
@@ -53,9 +54,11 @@ class Sender:
         response = Response(code, body)
         if how.yaml or how.pretty:
             make = partial(represented, code, body, how)
-            response = make() if len(body) < _QUICK else await self._workers.run(make)
+            with request.stage(SERIALIZATION):
+                response = make() if len(body) < _QUICK else await self._workers.run(make)
         if len(response.body) > _WORTH_PACKING and request.accepts_gzip:
-            packed = await self._workers.run(partial(gzip.compress, response.body, _LEVEL, mtime=0))
+            with request.stage(SERIALIZATION):
+                packed = await self._workers.run(partial(gzip.compress, response.body, _LEVEL, mtime=0))
             response = Response(code, packed, (*response.headers, *_PACKED))
         await request.respond(response, more)
 

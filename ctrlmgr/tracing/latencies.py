@@ -1,0 +1,120 @@
+"""Measures the time that one request spends in each stage of the server, for the audit log and the request log.
+
+Guarantees:
+- Latencies are measured only for requests for which `begin` was called; otherwise, `add` and `measuring` do nothing.
+- The latencies of the current request are a context variable, so the tasks of a request add to the same latencies.
+- The stages have the names of kube-apiserver's audit annotations. Times of one stage are added; of `LONGEST_ONLY`
+  stages, whose parts run at the same time, only the longest counts.
+
+Source: apiserver `pkg/endpoints/request/webhook_duration.go` (`LatencyTrackers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Final
+
+AUTHENTICATION: Final = "authentication"
+AUTHORIZATION: Final = "authorization"
+IMPERSONATION: Final = "impersonation"
+QUEUE_WAIT: Final = "apf-queue-wait"
+STORAGE: Final = "etcd"
+MUTATING_WEBHOOK: Final = "mutating-webhook"
+VALIDATING_WEBHOOK: Final = "validating-webhook"
+SERIALIZATION: Final = "serialize-response-object"
+RESPONSE_WRITE: Final = "response-write"
+
+_OFF: Final[AbstractContextManager[None]] = nullcontext()
+_LONGEST_ONLY: Final = frozenset((AUTHORIZATION, QUEUE_WAIT, VALIDATING_WEBHOOK))
+_PREFIX: Final = "apiserver.latency.k8s.io/"
+_SLOW: Final = 0.5
+"""The seconds above which the audit event of a request has annotations for its latencies."""
+
+_MILLISECOND: Final = 1_000_000
+_SECOND: Final = 1_000_000_000
+
+
+class Latencies:
+    """The latencies of one request, in seconds by stage."""
+
+    __slots__ = ("_monotonic", "stages")
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        """Create an instance without stages; `monotonic` returns the time in seconds."""
+        self._monotonic = monotonic
+        self.stages: dict[str, float] = {}
+
+    @contextmanager
+    def measuring(self, stage: str) -> Iterator[None]:
+        """Measure a part of a stage."""
+        began = self._monotonic()
+        try:
+            yield
+        finally:
+            self.add(stage, self._monotonic() - began)
+
+    def add(self, stage: str, seconds: float) -> None:
+        """Record the time that a part of a stage took."""
+        earlier = self.stages.get(stage, 0.0)
+        self.stages[stage] = max(earlier, seconds) if stage in _LONGEST_ONLY else earlier + seconds
+
+    def annotations(self, total: float) -> Mapping[str, str]:
+        """Return the annotations of a request that took `total` seconds; empty if the request was not slow."""
+        if total <= _SLOW or not self.stages:
+            return {}
+        return {
+            **{f"{_PREFIX}{stage}": go_duration(seconds) for stage, seconds in self.stages.items()},
+            f"{_PREFIX}total": go_duration(total),
+        }
+
+
+_current: ContextVar[Latencies | None] = ContextVar("latencies", default=None)
+
+
+def begin(monotonic: Callable[[], float]) -> Latencies:
+    """Measure the current request from now on with the clock `monotonic`, and return its latencies."""
+    latencies = Latencies(monotonic)
+    _current.set(latencies)
+    return latencies
+
+
+def end() -> None:
+    """Measure the current request no longer."""
+    _current.set(None)
+
+
+def add(stage: str, seconds: float) -> None:
+    """Record the time that a part of a stage of the current request took, if its latencies are measured."""
+    if (latencies := _current.get()) is not None:
+        latencies.add(stage, seconds)
+
+
+def measuring(stage: str) -> AbstractContextManager[None]:
+    """Return a context manager that measures a stage of the current request, if its latencies are measured."""
+    latencies = _current.get()
+    return _OFF if latencies is None else latencies.measuring(stage)
+
+
+def go_duration(seconds: float) -> str:
+    """Return a duration as Go's `time.Duration.String` does, such as `1.5s` or `2m0.25s`."""
+    nanoseconds = round(seconds * _SECOND)
+    if nanoseconds < 1000:
+        return f"{nanoseconds}ns" if nanoseconds else "0s"
+    if nanoseconds < _MILLISECOND:
+        return f"{_decimal(nanoseconds, 1000)}µs"
+    if nanoseconds < _SECOND:
+        return f"{_decimal(nanoseconds, _MILLISECOND)}ms"
+    minutes, rest = divmod(nanoseconds, 60 * _SECOND)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, _SECOND)}s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, fraction = divmod(value, unit)
+    digits = f"{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
