@@ -39,6 +39,7 @@ from ctrlmgr.controllers import (
     persistentvolume_protection,
     persistentvolumeclaim_protection,
     pod_garbage_collector,
+    podcertificaterequest_cleaner,
     podgroup_protection,
     replicaset,
     replicationcontroller,
@@ -76,6 +77,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     certificatesigningrequest_cleaner.DESCRIPTOR,
     certificatesigningrequest_signing.DESCRIPTOR,
     kubelet_serving_approving.DESCRIPTOR,
+    podcertificaterequest_cleaner.DESCRIPTOR,
     legacy_serviceaccount_token_cleaner.DESCRIPTOR,
     token_cleaner.DESCRIPTOR,
     clusterrole_aggregation.DESCRIPTOR,
@@ -136,7 +138,6 @@ ELSEWHERE: Mapping[str, str] = {
 """
 
 ABSENT: Mapping[str, str] = {
-    "podcertificaterequest-cleaner-controller": "",
     "resourcepoolstatusrequest-controller": "",
 }
 """Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.

@@ -9,12 +9,13 @@ from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.escalation_admission import GuardedRights
 from ctrlmgr.admission.leader_lease_protection import GuardedLeases
 from ctrlmgr.admission.plugin_registry import new_chain
+from ctrlmgr.admission.signer_protection import GuardedSigners
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import Admission
-from ctrlmgr.engine.features.gates import switch
+from ctrlmgr.engine.features.gates import is_on, switch
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -67,6 +68,8 @@ class Blueprint(NamedTuple):
         chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())
         if self.lease is not None:
             chain = GuardedLeases(chain, self.lease)
+        if is_on("PodCertificateRequest"):
+            chain = GuardedSigners(chain, rights.authorizer)
         return GuardedRights(chain, rights.authorizer, rights.index) if self.guards_rights else chain
 
     def _own(self) -> list[Plugin]:

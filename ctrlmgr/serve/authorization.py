@@ -56,7 +56,7 @@ class ServingAuthorization:
     def __init__(self, settings: AuthorizationSettings, *, clock: Clock) -> None:
         """Create the authorizers that the settings name; raises `SettingsError` if one cannot be created."""
         self.index = RbacIndex()
-        self._graph = NodeGraph()
+        self._graph = NodeGraph(pod_certificates=is_on("PodCertificateRequest"))
         self._clock = clock
         self._policy_file = Path(settings.policy_file).expanduser()
         self._configured: ConfiguredAuthorizers | None = None

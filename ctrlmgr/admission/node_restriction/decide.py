@@ -139,6 +139,55 @@ def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | N
     return "" if is_on(pod, node) else "node requested token bound to a pod scheduled on a different node"
 
 
+def other_node_problem(node: str, spec: Mapping[str, Any]) -> str:
+    """Return an error if a request for a pod's certificate names another node; otherwise ""."""
+    named = spec.get("nodeName") or ""
+    if named == node:
+        return ""
+    return f'PodCertificateRequest.Spec.NodeName="{named}", which is not the requesting node "{node}"'
+
+
+def node_uid_problem(pod: str, spec: Mapping[str, Any], node: Unstructured) -> str:
+    """Return an error if a request for the certificate of `pod` names another uid of the node; otherwise ""."""
+    named, uid = spec.get("nodeUID") or "", _uid(node)
+    if named == uid:
+        return ""
+    where = f'PodCertificateRequest for pod "{pod}"'
+    return f'{where} names node UID "{named}", inconsistent with the running node ("{uid}")'
+
+
+def pod_uid_problem(pod: str, spec: Mapping[str, Any], found: Unstructured) -> str:
+    """Return an error if a request for the certificate of `pod` names another uid of the pod; otherwise ""."""
+    named, uid = spec.get("podUID") or "", _uid(found)
+    if named == uid:
+        return ""
+    where = f'PodCertificateRequest for pod "{pod}"'
+    return f'{where} contains pod UID ("{named}") which differs from running pod "{uid}"'
+
+
+def pod_request_problem(pod: str, spec: Mapping[str, Any], found: Unstructured) -> str:
+    """Return an error if the stored pod is on another node, is a mirror pod or has another account; otherwise ""."""
+    node, account = spec.get("nodeName") or "", spec.get("serviceAccountName") or ""
+    own = (found.get("spec") or {}).get("serviceAccountName") or ""
+    if not is_on(found, node):
+        return f'pod "{pod}" is not running on node "{node}" named in the PodCertificateRequest'
+    if MIRROR in ((found.get("metadata") or {}).get("annotations") or {}):
+        return f'pod "{pod}" is a mirror pod'
+    if account == own:
+        return ""
+    where = f'PodCertificateRequest for pod "{pod}"'
+    return f'{where} contains serviceAccountName ("{account}") that differs from running pod ("{own}")'
+
+
+def account_uid_problem(pod: str, spec: Mapping[str, Any], account: Unstructured) -> str:
+    """Return an error if a request for the certificate of `pod` names another uid of the account; otherwise ""."""
+    named, uid = spec.get("serviceAccountUID") or "", _uid(account)
+    if named == uid:
+        return ""
+    where = f'PodCertificateRequest for pod "{pod}"'
+    return f'{where} names service account UID "{named}", which differs from the running service account ("{uid}")'
+
+
 def mounts_token_for(pod: Unstructured, audience: str) -> bool:
     """Return whether a pod mounts a service account token for an audience."""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
@@ -169,6 +218,10 @@ def claims_of(pod: Unstructured) -> Iterator[str]:
 def is_on(obj: Unstructured, node: str) -> bool:
     """Return whether a pod or a ResourceSlice belongs to a node."""
     return ((obj.get("spec") or {}).get("nodeName") or "") == node
+
+
+def _uid(obj: Unstructured) -> str:
+    return str((obj.get("metadata") or {}).get("uid") or "")
 
 
 def _is_foreign_label(label: str) -> bool:

@@ -22,8 +22,9 @@ from ctrlmgr.authorization import attributes as asked
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.node.node_authorizer import identify
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.errors import NotFound, StatusDetails
+from ctrlmgr.errors import InternalError, NotFound, StatusDetails
 
 ACCOUNTS: Final = Resource("", "serviceaccounts")
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
@@ -32,6 +33,7 @@ CSI_NODES: Final = Resource("storage.k8s.io", "csinodes")
 CSI_DRIVERS: Final = Resource("storage.k8s.io", "csidrivers")
 SLICES: Final = Resource("resource.k8s.io", "resourceslices")
 REQUESTS: Final = Resource("certificates.k8s.io", "certificatesigningrequests")
+POD_REQUESTS: Final = Resource("certificates.k8s.io", "podcertificaterequests")
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 _KUBELET_SIGNERS: Final = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
@@ -58,6 +60,7 @@ class NodeRestriction(Plugin):
             CSI_NODES: _csi_node,
             SLICES: _slice,
             REQUESTS: _request,
+            POD_REQUESTS: _pod_request,
         }
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -173,6 +176,46 @@ def _request(node: str, attributes: Attributes) -> None:
         raise attributes.forbidden("unable to parse csr: PEM block type must be CERTIFICATE REQUEST")
     if subject.common_name != f"{NODE_PREFIX}{node}":
         raise attributes.forbidden(f"can only create a node CSR with CN={NODE_PREFIX}{node}")
+
+
+def _pod_request(node: str, attributes: Attributes) -> None:
+    """Raise an error unless a node requests a certificate for one of its pods."""
+    if not is_on("PodCertificateRequest"):
+        raise attributes.forbidden("PodCertificateRequest feature gate is disabled")
+    if attributes.operation is not Verb.CREATE:
+        raise attributes.forbidden(f"unexpected operation {attributes.operation}")
+    if attributes.subresource:
+        raise attributes.forbidden(f"unexpected subresource {attributes.subresource}")
+    spec = attributes.fields.get("spec") or {}
+    pod = f"{attributes.namespace}/{spec.get('podName') or ''}"
+    _refuse(attributes, decide.other_node_problem(node, spec))
+    _check_uid(decide.node_uid_problem(pod, spec, _named(attributes, NODES, spec, "node", "nodeName")))
+    found = _named(attributes, PODS, spec, "pod", "podName")
+    _check_uid(decide.pod_uid_problem(pod, spec, found))
+    _refuse(attributes, decide.pod_request_problem(pod, spec, found))
+    _check_uid(
+        decide.account_uid_problem(
+            pod, spec, _named(attributes, ACCOUNTS, spec, "service account", "serviceAccountName")
+        )
+    )
+
+
+def _named(attributes: Attributes, resource: Resource, spec: Unstructured, noun: str, field: str) -> Unstructured:
+    """Return a stored object that a request for a pod's certificate names; raises an error if it does not exist."""
+    name: str = spec.get(field) or ""
+    found = _stored(attributes, resource, name, cluster=resource == NODES)
+    if found is None:
+        shown = name if resource == NODES else f"{attributes.namespace}/{name}"
+        kind = noun.replace(" ", "")
+        words = f'while retrieving {noun} "{shown}" named in the PodCertificateRequest: {kind} "{name}" not found'
+        raise InternalError(words)
+    return found
+
+
+def _check_uid(problem: str) -> None:
+    """Raise an error with which the node retries, because the server's state may be older than the node's state."""
+    if problem:
+        raise InternalError(problem)
 
 
 def _existing_pod(attributes: Attributes) -> Unstructured:

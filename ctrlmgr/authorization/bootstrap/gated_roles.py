@@ -61,6 +61,14 @@ GATED_ROLES: Final = (
         ),
     ),
     GatedRole(
+        "PodCertificateRequest",
+        "podcertificaterequestcleaner",
+        Role(
+            controller_role("podcertificaterequestcleaner"),
+            rule("delete get list watch", "certificates.k8s.io", "podcertificaterequests"),
+        ),
+    ),
+    GatedRole(
         "StorageVersionAPI",
         "storage-version-garbage-collector",
         Role(
@@ -88,6 +96,9 @@ _READ, _WRITE = "get list watch", "create delete deletecollection patch update"
 
 GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
     "ClusterTrustBundle": {_NODE: (rule("get list watch", "certificates.k8s.io", "clustertrustbundles"),)},
+    "PodCertificateRequest": {
+        _NODE: (rule("create get list watch", "certificates.k8s.io", "podcertificaterequests"),),
+    },
     "DRADeviceTaintRules": {
         controller_role("device-taint-eviction-controller"): (
             rule("patch update", "resource.k8s.io", "devicetaintrules/status"),

@@ -15,7 +15,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authentication.user_names import NODE_PREFIX, NODES
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Decision, Immediate, RuleListing, Verdict
-from ctrlmgr.authorization.node.node_graph import ATTACHMENTS, PODS, SLICES, NodeGraph
+from ctrlmgr.authorization.node.node_graph import ATTACHMENTS, POD_CERTIFICATES, PODS, SLICES, NodeGraph
 from ctrlmgr.authorization.node.references import ACCOUNT, CLAIM, CONFIG_MAP, RESOURCE_CLAIM, SECRET, Reference
 from ctrlmgr.authorization.rbac.policy_rules import CompiledRule, PolicyRule, first_allowing
 
@@ -55,6 +55,8 @@ class NodeAuthorizer(Immediate):
             ("", "nodes"): _node,
             ("", "pods"): self._pod,
         }
+        if any(POD_CERTIFICATES.plural in rule.resources for rule in rules):
+            self._special[POD_CERTIFICATES.group, POD_CERTIFICATES.plural] = self._pod_certificate
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return whether a node may make the request."""
@@ -131,6 +133,21 @@ class NodeAuthorizer(Immediate):
                 return _because("can only list/watch/deletecollection resourceslices with nodeName field selector")
         verbs = "get, watch, list, create, update, patch, delete, deletecollection"
         return _because(f"only the following verbs are allowed for a ResourceSlice: {verbs}")
+
+    def _pod_certificate(self, node: str, attributes: Attributes) -> Verdict:
+        if attributes.subresource:
+            return _because("nodes may not access the status subresource of PodCertificateRequests")
+        match attributes.verb:
+            case "create":  # NodeRestriction checks that the request belongs to this node
+                return ALLOWED
+            case "get":
+                own = self._graph.is_on(node, POD_CERTIFICATES, Key(attributes.namespace, attributes.name))
+                return _if_related(node, attributes, own)
+            case "list" | "watch":
+                if _selects(attributes, "spec.nodeName", node):
+                    return ALLOWED
+                return _because("can only list/watch podcertificaterequests with nodeName field selector")
+        return _because(f"nodes may not {attributes.verb} podcertificaterequests")
 
     def _pod(self, node: str, attributes: Attributes) -> Verdict:
         match (attributes.subresource, attributes.verb):

@@ -20,7 +20,7 @@ Source: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,7 @@ PODS = Resource("", "pods")
 VOLUMES = Resource("", "persistentvolumes")
 ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
 SLICES = Resource("resource.k8s.io", "resourceslices")
+POD_CERTIFICATES = Resource("certificates.k8s.io", "podcertificaterequests")
 
 _ON_A_NODE = b'"nodeName"'
 """A byte sequence that the JSON of every bound pod contains."""
@@ -73,12 +74,13 @@ def _digests(pod: _Pod, body: bytes) -> _PodDigest:
 class NodeGraph:
     """The graph of the relations from objects to nodes. Only the thread that feeds the graph may use it."""
 
-    resources: Sequence[Resource] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
-    """The resources whose objects the graph needs."""
-
-    def __init__(self) -> None:
-        """Create a graph without objects and nodes."""
-        # the node of each bound pod, volume attachment and resource slice
+    def __init__(self, *, pod_certificates: bool = False) -> None:
+        """Create a graph without objects and nodes; `pod_certificates` adds the certificate requests for pods."""
+        self.resources: tuple[Resource, ...] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
+        """The resources whose objects the graph needs."""
+        if pod_certificates:
+            self.resources += (POD_CERTIFICATES,)
+        # the node of each bound pod, volume attachment, resource slice and pod certificate request
         self._nodes: dict[tuple[Resource, Key], str] = {}
         self._digests: dict[Key, _PodDigest] = {}  # the digest of each bound pod
         self._unread: dict[str, dict[Key, Object]] = {}  # by node, the pods whose references are not decoded yet
@@ -111,7 +113,7 @@ class NodeGraph:
                 self._nodes[resource, key] = node
 
     def is_on(self, node: str, resource: Resource, key: Key) -> bool:
-        """Return whether a pod, an attachment or a slice belongs to a node."""
+        """Return whether a pod, an attachment, a slice or a certificate request belongs to a node."""
         return self._nodes.get((resource, key)) == node
 
     def leads_to(self, node: str, reference: Reference) -> bool:
@@ -187,6 +189,6 @@ class NodeGraph:
 
 
 def _node_of(fields: Unstructured) -> str:
-    """Return the node that an attachment or a slice names."""
+    """Return the node that an attachment, a slice or a certificate request names."""
     node: str = (fields.get("spec") or {}).get("nodeName") or ""
     return node

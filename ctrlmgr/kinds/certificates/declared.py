@@ -6,6 +6,7 @@ from ctrlmgr.engine.managedfields.reset_fields import STATUS, all_but
 from ctrlmgr.kinds.certificates import printers
 from ctrlmgr.kinds.certificates.certificate_signing_request import CertificateSigningRequestStrategy
 from ctrlmgr.kinds.certificates.cluster_trust_bundle import ClusterTrustBundleStrategy
+from ctrlmgr.kinds.certificates.pod_certificate_request import PodCertificateRequestStrategy
 from ctrlmgr.kinds.kind_declaration import Declaration, same_as
 
 _SPEC = ("spec",)
@@ -38,5 +39,12 @@ KINDS = (
         printer=printers.CLUSTER_TRUST_BUNDLE,
         feature_gate=_BUNDLES,
         stored_as=same_as(_BETA, _BUNDLES, _ALPHA),
+    ),
+    Declaration(
+        _BETA,
+        "PodCertificateRequest",
+        strategy=PodCertificateRequestStrategy(),
+        printer=printers.POD_CERTIFICATE_REQUEST,
+        feature_gate="PodCertificateRequest",
     ),
 )
