@@ -291,13 +291,12 @@ def configure_logging(settings: Settings) -> None:
 
 
 @contextmanager
-def opened_log(loaded: Loaded, *, anchor: Path | None = None, decrypts: bool = True) -> Iterator[SQLLog]:
+def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
     """Open the log that the settings name, and close the log at the end of the context.
 
     A missing database is not created. Raises `SettingsError` if the log is in memory, which only its own process can
     read. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
-    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name. If
-    `decrypts` is not set, encrypted objects stay encrypted, even if the settings name their keys.
+    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
@@ -318,7 +317,7 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None, decrypts: bool = T
         random=random.SystemRandom(),
         anchor=anchor,
         sealing=sealing,
-        providers=providers_from(settings.database.encryption_provider_config) if decrypts else None,
+        providers=providers_from(settings.database.encryption_provider_config),
     )
     if isinstance(log, MemoryEventLog):
         raise SettingsError(

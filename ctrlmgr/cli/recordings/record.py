@@ -18,6 +18,8 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Resource
+    from ctrlmgr.eventlog.sqllog import SQLLog
     from ctrlmgr.recording.capture.cluster_client import Cluster, Served
     from ctrlmgr.recording.capture.cluster_recorder import State
     from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
@@ -48,7 +50,7 @@ class _Size(click.ParamType[int]):
 
 
 @click.command(short_help="Record the changes in a cluster, or in a log, into a file.")
-@takes_settings(*LOG)
+@takes_settings(*LOG, "database.encryption_provider_config")
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
@@ -227,12 +229,15 @@ def _export(
 
     names = None if resources in (None, "*") else set((resources or "").split(","))
 
+    def is_named(resource: Resource) -> bool:
+        return names is None or str(resource) in names or resource.plural in names
+
     def is_selected(obj: Object) -> bool:
         resource = obj.resource
-        named = names is None or str(resource) in names or resource.plural in names
-        return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
+        return is_named(resource) and is_api_object(resource) and (not namespace or obj.namespace == namespace)
 
-    with opened_log(loaded, decrypts=False) as log:
+    with opened_log(loaded) as log:
+        _require_keys(log, is_named)
         start = None
         if ending is not None:
             check_log(ending, log, is_selected)
@@ -241,6 +246,18 @@ def _export(
             for change in history(log, is_selected, start=start, opening=ending is None):
                 files.write(change._replace(object=redaction.applied(change.object)))
     _say_done(files)
+
+
+def _require_keys(log: SQLLog, is_named: Callable[[Resource], bool]) -> None:
+    """Raise `SettingsError` if chosen resources are encrypted and no keys are given: ciphertext cannot be replayed."""
+    from ctrlmgr.api.resource import Resource
+
+    resources = {key.resource for key in log.data_keys.all() if not key.is_for_texts} if log.codec is None else set()
+    if encrypted := sorted(each for each in resources if is_named(Resource.parse(each))):
+        raise SettingsError(
+            f"the log contains encrypted objects ({', '.join(encrypted)}); give their keys with "
+            "--encryption-provider-config, or choose other resources with --resources"
+        )
 
 
 def _say_done(files: Files) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection, insert, select, update
 
 from ctrlmgr.eventlog.log_tables import data_key
+
+TEXTS: Final = "texts"
+"""The name of the data keys that encrypt error texts; no resource has this name."""
 
 Opened = Callable[[], AbstractContextManager[Connection]]
 
@@ -29,6 +32,11 @@ class DataKey(NamedTuple):
     wrapped: str
     created_at: int
     wrapped_at: int
+
+    @property
+    def is_for_texts(self) -> bool:
+        """Whether the data key encrypts error texts, and not objects."""
+        return self.resource == TEXTS
 
 
 class DataKeys(Protocol):

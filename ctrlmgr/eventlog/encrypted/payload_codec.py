@@ -35,16 +35,14 @@ from ctrlmgr.encryption.key_ciphers import Identity, KeyCipher, KeyRefused, Rand
 from ctrlmgr.encryption.key_providers import KeyProviders
 from ctrlmgr.encryption.kms.kms_cipher import KmsCipher
 from ctrlmgr.errors import BadRequest, LogCorrupt, LogUnavailable
-from ctrlmgr.eventlog.encrypted.data_keys import DataKey, DataKeys
+from ctrlmgr.eventlog.encrypted.data_keys import TEXTS, DataKey, DataKeys
 from ctrlmgr.eventlog.event import Failure
 from ctrlmgr.eventlog.hash_chain import Place
 from ctrlmgr.eventlog.purged_payload import PayloadHead, payload_head
 
 _PREFIX: Final = "k8s:enc:log:v1:"
 _MARK: Final = b',"encrypted":"k8s:enc:log:v1:'
-_TEXTS: Final = "texts"
-"""The name of the data keys that encrypt error texts; no resource has this name."""
-_TEXT_PLACE: Final = (_TEXTS, "", "")
+_TEXT_PLACE: Final = (TEXTS, "", "")
 _SEED: Final = 32
 _NONCE: Final = 12
 
@@ -115,7 +113,7 @@ class PayloadCodec:
 
     def hidden(self, text: str) -> str:
         """Return an error text to store; the text is encrypted if any resource is, because it may quote an object."""
-        current = self._current_of(_TEXTS) if text else None
+        current = self._current_of(TEXTS) if text else None
         return text if current is None else self._sealed(current, _TEXT_PLACE, text.encode(errors="replace"))
 
     def shown(self, text: str) -> str:
@@ -188,7 +186,7 @@ class PayloadCodec:
         )
 
     def _ciphers(self, resource: str) -> Sequence[KeyCipher]:
-        return self._providers.of_texts() if resource == _TEXTS else self._providers.of(Resource.parse(resource))
+        return self._providers.of_texts() if resource == TEXTS else self._providers.of(Resource.parse(resource))
 
     def _current_of(self, resource: str) -> _Current | None:
         try:
@@ -259,7 +257,7 @@ class PayloadCodec:
         self.check()
         for resource in self._providers.named():
             self._current_of(str(resource))
-        self._current_of(_TEXTS)
+        self._current_of(TEXTS)
 
     def rotate(self) -> Iterator[tuple[DataKey, str]]:
         """Encrypt each data key with the first cipher of its resource; yield each key before and its new prefix.

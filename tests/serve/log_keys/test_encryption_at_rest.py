@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import signal
 import subprocess
@@ -17,11 +18,24 @@ import pytest
 from click.testing import CliRunner
 
 from ctrlmgr.cli import ctrlmgr
+from ctrlmgr.errors import SettingsError
 from tests.e2e.serving import Server, until
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 VISIBLE = "visiblevisible"
+GROUP = "widgets.example.com"
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION = {
+    "metadata": {"name": GROUP},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}],
+    },
+}
 
 
 def configuration(folder: Path, *keys: str, name: str = "keys.yaml") -> Path:
@@ -29,8 +43,8 @@ def configuration(folder: Path, *keys: str, name: str = "keys.yaml") -> Path:
     listed = ", ".join(f"{{name: {key}, secret: {b64encode(key.encode().ljust(32)).decode()}}}" for key in keys)
     file = folder / name
     file.write_text(
-        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n- resources: [secrets]\n"
-        f"  providers:\n  - aesgcm: {{keys: [{listed}]}}\n  - identity: {{}}\n",
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n"
+        f"- resources: [secrets, {GROUP}]\n  providers:\n  - aesgcm: {{keys: [{listed}]}}\n  - identity: {{}}\n",
         encoding="utf-8",
     )
     return file
@@ -102,6 +116,22 @@ def write_secrets(server: Server, chance: random.Random) -> list[str]:
     return values
 
 
+def write_widgets(server: Server, chance: random.Random) -> list[str]:
+    """Write objects of a custom kind; return the values."""
+    values = [chance.randbytes(32).hex() for _ in range(4)]
+    server.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+    until(lambda: server.request("GET", WIDGETS)[0] == 200)
+    kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    server.create(WIDGETS, {**kind, "metadata": {"name": "w"}, "spec": {"value": values[0]}})
+    assert server.request("PATCH", f"{WIDGETS}/w", {"spec": {"value": values[1]}})[0] == 200
+    applied = {**kind, "metadata": {"name": "v"}, "spec": {"value": values[2]}}
+    path = f"{WIDGETS}/v?fieldManager=tests"
+    assert server.request("PATCH", path, applied, media_type="application/apply-patch+yaml")[0] == 201
+    assert server.request("DELETE", f"{WIDGETS}/w")[0] == 200
+    server.create(WIDGETS, {**kind, "metadata": {"name": "last"}, "spec": {"value": values[3]}})
+    return values
+
+
 def files(folder: Path) -> Mapping[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
@@ -111,7 +141,8 @@ def test_no_byte_of_a_secret_lies_in_any_file(seed: int, folder: Path) -> None:
     keys = configuration(folder, "key1")
     flags = ("--encryption-provider-config", str(keys), "--audit-policy-file", str(policy(folder)))
     with serving(folder, *flags, "--audit-log-path", str(folder / "audit.log"), "--log-level", "debug") as server:
-        values = write_secrets(server, random.Random(seed))
+        chance = random.Random(seed)
+        values = [*write_secrets(server, chance), *write_widgets(server, chance)]
         server.create("/api/v1/namespaces/default/configmaps", {**body("open", ""), "data": {"value": VISIBLE}})
         until(lambda: VISIBLE.encode() in (folder / "audit.log").read_bytes())
         command(
@@ -119,8 +150,9 @@ def test_no_byte_of_a_secret_lies_in_any_file(seed: int, folder: Path) -> None:
         )
         command(folder, "backup", str(folder / "backup.db"))
         command(folder, "copy", f"sqlite:///{folder}/data/ctrlmgr.db", f"sqlite:///{folder}/copy.db")
-        record = ("record", "--database", f"sqlite:///{folder}/data/ctrlmgr.db", "--no-redact", "--output")
-        command(folder, *record, str(folder / "recording.jsonl"))
+        record = ("record", "--database", f"sqlite:///{folder}/data/ctrlmgr.db", "--output")
+        chosen = ("--resources", "secrets,configmaps", "--encryption-provider-config", str(keys))
+        command(folder, *record, str(folder / "recording.jsonl"), *chosen)
         assert "ok: " in command(folder, "verify")
         server.kill()
     found = files(folder)
@@ -131,6 +163,43 @@ def test_no_byte_of_a_secret_lies_in_any_file(seed: int, folder: Path) -> None:
     for value in values:
         for form in forms(value):
             assert [name for name, content in found.items() if form in content] == []
+
+
+def test_callers_with_the_keys_read_plain_objects(folder: Path) -> None:
+    keys = ("--encryption-provider-config", str(configuration(folder, "key1")))
+    log = ("--database", f"sqlite:///{folder}/data/ctrlmgr.db")
+    with serving(folder, *keys) as server:
+        server.create(SECRETS, body("a", VISIBLE))
+        widget, *_, last = write_widgets(server, random.Random(2))
+        shown = b64encode(VISIBLE.encode()).decode()
+        assert server.request("GET", f"{SECRETS}/a")[1]["data"]["password"] == shown
+        code, page = server.request("GET", f"/ui/api/object?resource={GROUP}&namespace=default&name=last")
+        assert code == 200
+        assert last in json.dumps(page)
+        query = ("sql", "-c", "SELECT body FROM event", "--output", "json")
+        found = command(folder, *query, *keys, *log)
+        assert shown in found
+        assert widget in found
+        assert shown not in command(folder, *query, *log)
+        assert widget in command(folder, "history", GROUP, "w", "--output", "json", *keys, *log)
+
+
+def test_a_recording_of_an_encrypted_log_needs_its_keys(folder: Path) -> None:
+    keys = ("--encryption-provider-config", str(configuration(folder, "key1")))
+    record = ("record", "--database", f"sqlite:///{folder}/data/ctrlmgr.db", "--output")
+    with serving(folder, *keys) as server:
+        server.create(SECRETS, body("a", VISIBLE))
+    with pytest.raises(
+        SettingsError, match=rf"contains encrypted objects \(secrets, {GROUP}\); give their keys with --"
+    ):
+        CliRunner().invoke(ctrlmgr, [*record, str(folder / "refused.jsonl")], catch_exceptions=False)
+    assert not (folder / "refused.jsonl").exists()
+    command(folder, *record, str(folder / "others.jsonl"), "--resources", "namespaces")
+    command(folder, *record, str(folder / "masked.jsonl"), *keys)
+    command(folder, *record, str(folder / "plain.jsonl"), "--no-redact", *keys)
+    shown = b64encode(VISIBLE.encode())
+    recordings = {name: shown in content for name, content in files(folder).items() if name.endswith(".jsonl")}
+    assert recordings == {"others.jsonl": False, "masked.jsonl": False, "plain.jsonl": True}
 
 
 def test_a_rotation_killed_under_load_loses_nothing(folder: Path) -> None:
