@@ -205,7 +205,7 @@ class Strategy:
         """
 
     def default_status(self, obj: Unstructured) -> None:
-        """Set the defaults for a patch of the status, whose spec is the stored spec.
+        """Set the defaults of an object of which a patch has changed only the status.
 
         A kind may set more defaults for a patch of the status than for other writes.
         """

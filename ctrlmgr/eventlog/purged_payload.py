@@ -2,7 +2,7 @@
 
 Guarantees: a payload counts as purged only if its bytes are exactly as this module writes them, so the payload cannot
 contain other data. A client may create an object whose JSON has the form of a purged payload. Verification does not
-take its event for a purged event, because it checks the digest of each event first.
+treat the event of such an object as a purged event, because it checks the digest of each event first.
 """
 
 from __future__ import annotations

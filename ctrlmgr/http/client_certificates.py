@@ -6,9 +6,10 @@ Guarantees:
   401 response. The handshake proves that the client has the certificate's key.
 - This module does not determine the user of the certificate; see `authn.client_certificate_authenticator`.
 
-Python's `ssl` module can only request no certificate, or fail the handshake if the certificate is not trusted.
-Therefore this module sets OpenSSL's callback for the verification (`SSL_CTX_set_cert_verify_callback`). If OpenSSL's
-library cannot be found in the interpreter, the handshake verifies certificates with the loaded authorities.
+Python's `ssl` module has only two modes: it requests no certificate, or a handshake fails if the client's certificate
+is not trusted. Therefore this module sets OpenSSL's callback for the verification (`SSL_CTX_set_cert_verify_callback`).
+If OpenSSL's library cannot be found in the interpreter, the handshake verifies certificates with the loaded
+authorities.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def switching_protocols(headers: Sequence[Header]) -> bytes:
 
 
 def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    """Return the head of a response without its last line.
+    """Return the head of a response without the empty line that ends the head.
 
     The whole head except the date, which changes every second, is cached.
     """

@@ -156,7 +156,7 @@ def _requested_amounts(fields: Fields) -> dict[str, str]:
 
 @memoized(entries=1024, longest=2048)
 def _use_of(encoded: bytes) -> dict[str, str]:
-    """Return the amounts that pods with these resource fields use.
+    """Return the amounts that a pod uses, computed from its resource fields.
 
     The result is memoized, because pods of one template have equal fields.
     """

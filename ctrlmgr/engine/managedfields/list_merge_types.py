@@ -98,7 +98,7 @@ class ItemList(MergeType):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set, extended by the declared fields of items that contain fields of the set."""
+        """Return the set; for each path in an item, also add the declared fields on the way to this path."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def reconciled(self, fields: FieldSet) -> FieldSet:

@@ -206,7 +206,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set, extended by the declared fields that contain other paths of the set."""
+        """Return the set; for each path in it, also add the declared fields on the way to this path."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None

@@ -78,7 +78,7 @@ class MergeType(ABC):
         """Yield the type errors of an applied value, with Kubernetes' messages; `path` is the value's path."""
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return the set with all declared fields that contain its paths (smd's EnsureNamedFieldsAreMembers)."""
+        """Return the set with the declared fields on the way to each path (smd's EnsureNamedFieldsAreMembers)."""
         return fields
 
     def reconciled(self, fields: FieldSet) -> FieldSet:

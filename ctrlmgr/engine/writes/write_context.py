@@ -188,7 +188,7 @@ class Bodies:
     """The body of a request; it is decoded again for each attempt, because an attempt changes the decoded object."""
 
     def __init__(self, request: Request, body: Body) -> None:
-        """Create the body for the attempts of `request`."""
+        """Create an instance for the body of `request`."""
         request.sent = body
         self._request = request
         self._body = body

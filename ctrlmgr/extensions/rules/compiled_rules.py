@@ -185,7 +185,7 @@ def _rules(place: Place) -> Iterator[tuple[Place, Rule]]:
 def _times(count: int | None, raw: Raw) -> int | None:
     """Return the maximum number of values that nested schemas may have in an object.
 
-    The argument `count` is the maximum number for the containing schema (`extractMaxElements`).
+    The argument `count` is the maximum number of values of the containing schema (`extractMaxElements`).
     """
     kind = raw.get("type")
     if kind == "array":

@@ -2,8 +2,8 @@
 
 Guarantees:
 
-- Event handlers run on one thread, as in a control plane with its own log. Each store contains the server's last known
-  state of its resource.
+- Event handlers run on one thread, as in `ctrlmgr serve`. Each store contains the server's last known state of its
+  resource.
 - Resources are followed independently of each other. Therefore two stores may contain states of different points in
   time, as in client-go.
 - The property `revision` reaches the revision of a write of this process only when the cache contains the write.

@@ -246,7 +246,7 @@ class Channel:
             self.send_waiting()
 
     def finished(self, *, keep_alive: bool) -> None:
-        """End the response after the data that waits for the flow-control window."""
+        """End the response; data that waits for the flow-control window is sent first."""
         self._ends = True
         if not self._waiting:
             self._end()

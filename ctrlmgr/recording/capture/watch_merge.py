@@ -80,7 +80,10 @@ class Merger:
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
     def begin(self, resource: Resource, revision: Revision) -> None:
-        """Expect changes of another resource, which has no objects at `revision`; 0 if a list precedes the changes."""
+        """Expect changes of another resource.
+
+        `revision` is a revision at which the resource had no objects; if it is 0, a list of the objects must follow.
+        """
         stream = self._streams[resource] = _Stream()
         stream.progress = revision or None
 

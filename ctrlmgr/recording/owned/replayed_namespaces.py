@@ -83,7 +83,7 @@ class OwnedNamespaces:
         self.held: dict[str, Sequence[Object]] = {}
         """For each namespace name, the first objects that stand in for objects missing from the recording."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
-        """The first stand-ins of each namespace that an earlier replay of this recording needed."""
+        """The stand-ins that an earlier replay of this recording added first to each namespace."""
         self._is_prompt = False  # whether our controller acts when the recorded controller did, and not only at the end
         self._changed: set[Key] = set()
 

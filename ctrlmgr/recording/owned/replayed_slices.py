@@ -120,7 +120,7 @@ class OwnedSlices:
         return self._changed if self._shown else ()
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return the endpoints of a Service's slices on both sides."""
+        """Return the recorded endpoints of a Service, and the endpoints in the replay's log."""
         ours = self._lister.by_index(_BY_SERVICE, str(subject))
         return said(self._recorded.of(subject)), said(ours)
 
