@@ -97,7 +97,7 @@ API_ONLY: Final = "api-only"
 CONTROLLERS_ONLY: Final = "controllers-only"
 
 _STANDSTILL: Final = 10.0
-"""Seconds without a turn of the event loop after which the event loop counts as stuck."""
+"""If the event loop completes no turn for this number of seconds, it counts as stuck."""
 
 
 class Application(ServingProcess):
@@ -276,7 +276,7 @@ class Application(ServingProcess):
         return all(check.problem() is None for check in self._ready)
 
     def _is_published(self) -> bool:
-        """Return whether clients can find this server's address and, if it leads, the objects of the leader."""
+        """Return whether this server's address and, in the leader, the leader's objects are published for clients."""
         leads = self._election is None or self._election.is_leading()
         published = self._bootstrap.is_published() and (not leads or all(each.is_published() for each in self._metrics))
         return self._role == CONTROLLERS_ONLY or published
@@ -327,7 +327,7 @@ class Application(ServingProcess):
         ]
 
     def _booted(self) -> list[Check]:
-        """Return the checks of the start that belong to no hook."""
+        """Return the checks of `/readyz` for steps of the start that have no hook."""
         return [] if self._role == CONTROLLERS_ONLY else [Check(CHECK, self._registration.problem)]
 
     def _elected(self) -> list[Check]:
@@ -336,7 +336,7 @@ class Application(ServingProcess):
     def _runs(self, controller: MonitoredController) -> str | None:
         """Return a description of the problem if a controller does not run as it should.
 
-        In a process that is not the leader, a controller that does not run is no problem.
+        In a process that is not the leader, controllers do not run, which is no problem.
         """
         return controller.problem() if self._election is None or self._election.is_leading() else None
 
@@ -384,7 +384,7 @@ def _backend(
 
 
 def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]:
-    """Yield the metrics server of simulated nodes, if there are such nodes; only then is its code imported."""
+    """Yield the metrics server of simulated nodes, if there are such nodes; import its code only in this case."""
     if parts.settings.of(simulated_nodes.Options).nodes:
         from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics
 
@@ -436,7 +436,7 @@ def _parts(
 
 
 def _noted(settings: Settings) -> dict[str, str]:
-    """Return the path at which commands find the log of a kubeconfig's server, if the log is a file.
+    """Return the entries of a kubeconfig with which commands find this server's log: the database and the directory.
 
     If `server.identity_dir` is set, the kubeconfigs of all processes are equal, so they do not name one process's
     directory.
@@ -476,6 +476,6 @@ def _shutdown_seconds(server: ServerSettings) -> float:
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
-    """Return the settings as `/configz` shows them, with passwords masked."""
+    """Return the settings in the form that `/configz` shows, with passwords masked."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}

@@ -73,8 +73,8 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:
     """Raise `SettingsError` for a kind if only a webhook can convert its stored objects to the app's version.
 
-    The stored version matters because caches contain objects in it. Without a webhook, all versions of an object have
-    the same fields, and the app's class reads the fields that it declares.
+    The stored version matters because caches contain objects in this version. Without a webhook, all versions of an
+    object have the same fields, and the app's class reads the fields that it declares.
     """
     stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
     if stored is None:
@@ -113,7 +113,7 @@ class Definitions:
     def run(self, stop: threading.Event) -> None:
         """Install the CustomResourceDefinitions.
 
-        Raises `SettingsError` if one is refused, and retries after transient errors.
+        Raises `SettingsError` if a CustomResourceDefinition is refused, and retries after transient errors.
         """
         pause = threading.Condition()
         while not stop.is_set():

@@ -163,7 +163,7 @@ class ServingAuthentication:
     def _take(self, configuration: Configuration) -> None:
         """Apply the anonymous access of an authentication configuration.
 
-        If it defines none, apply that of the settings.
+        If the configuration does not define anonymous access, apply the access that the settings define.
         """
         if configuration.anonymous is None:
             self._anonymous.admit(enabled=self._admits_anonymous)

@@ -103,7 +103,7 @@ class ServingAuthorization:
     def _generation(self) -> object | None:
         """Return a value that changes when the rules change.
 
-        None if the decision of a webhook may change at any time.
+        The result is None if a webhook decides, because its decisions may change at any time.
         """
         configured = self._configured.asked if self._configured is not None else self._named
         if any(each.webhook is not None for each in configured):
@@ -113,7 +113,7 @@ class ServingAuthorization:
     def _made(self, configured: Sequence[ConfiguredAuthorizer]) -> Authorizer:
         """Return an authorizer that checks the fixed rules and then calls these authorizers.
 
-        Raises `SettingsError` if one cannot be created.
+        Raises `SettingsError` if an authorizer cannot be created.
         """
         return Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in configured)]

@@ -50,8 +50,9 @@ _AT_ONCE = 16
 
 _API_SERVER: Final = "kube-apiserver"
 _COMPONENT: Final = "system:kube-"
-"""The prefix of components' user names. The part after `system:` is the program's name, which Kubernetes uses as the
-field manager.
+"""The prefix of components' user names.
+
+The part after `system:` is the program's name, which Kubernetes uses as the field manager.
 """
 
 
@@ -71,8 +72,9 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """The engine that executes the writes of controllers. The engine of controllers decides on the caches that the
-    controllers read.
+    """The engine that executes the writes of controllers.
+
+    The engine of controllers decides on the caches that the controllers read.
     """
     run: Runner
     broadcaster: EventBroadcaster
@@ -81,7 +83,7 @@ class Parts(NamedTuple):
     identity: Identity
     """The keys with which the controllers for tokens and certificates sign."""
     fencing: Fencing | None
-    """The fence of every controller's write; None if no other process can lead."""
+    """The fence of every controller's write; None if no other process can become the leader."""
     rights: Callable[[User], Rights]
     """A function that returns the permissions of a user."""
     scheduler_plugins: SchedulerPlugins = SchedulerPlugins()
@@ -210,7 +212,7 @@ def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Ite
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
-    """Return the CA certificate to publish (PEM): the one in the settings, otherwise `own`.
+    """Return the CA certificate to publish (PEM): the file in the settings or, if none is set, `own`.
 
     Raises `SettingsError` if the file cannot be read.
     """
@@ -226,7 +228,7 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
     """Yield the controllers with their start delays.
 
-    Each starts `interval` seconds after the previous controller, plus a jitter. The delays are those of
+    Each controller starts `interval` seconds, plus a jitter, after the previous controller. The delays are those of
     kube-controller-manager's `--controller-start-interval`; with the jitter, a delay is at most twice the interval.
     """
     start_after = 0.0
