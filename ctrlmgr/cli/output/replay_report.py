@@ -41,14 +41,22 @@ _DEPARTED = {
 }
 
 
-def write(report: Report, output: str, fault: RecordingError | None, compared: Comparison | None = None) -> None:
+def write(
+    report: Report,
+    output: str,
+    fault: RecordingError | None,
+    compared: Comparison | None = None,
+    *,
+    not_replayed: Sequence[str] = (),
+) -> None:
     """Print `report` in the format `output`.
 
     `fault` is the error that ended the replay of the recording early; None if there was no error. `compared` is the
-    result of the comparison with another version's replay.
+    result of the comparison with another version's replay. `not_replayed` are the names of the enabled controllers that
+    no replay runs.
     """
     if output != "table":
-        fields = {**report.as_json(), "recordingError": _fields(fault)}
+        fields = {**report.as_json(), "notReplayed": [*not_replayed], "recordingError": _fields(fault)}
         if compared is not None:
             fields["against"] = compared.as_json()
         _write_document(fields, output)
@@ -56,6 +64,8 @@ def write(report: Report, output: str, fault: RecordingError | None, compared: C
     _write_some(report.divergences, _divergence, "divergences", output="json")
     for name, value in _summary(report):
         click.echo(f"{name:<12} {value}")
+    if not_replayed:
+        click.echo(f"{'skipped':<12} controllers that have no replay; -o json prints their names")
     if compared is not None:
         _write_comparison(compared)
 

@@ -110,7 +110,7 @@ def replay(
         except Interrupted:
             click.echo(_where(recording, reader.line, database, kept=is_kept), err=True)
             return ExitCode.INTERRUPTED
-    replay_report.write(report, output, fault, compared)
+    replay_report.write(report, output, fault, compared, not_replayed=_without_replay(loaded.settings))
     if fault:
         kept = f"and are in {database} up to revision {report.revision}" if database != MEMORY and report.events else ""
         return replay_report.complain(fault, report, kept)
@@ -132,6 +132,15 @@ def _maker(settings: Settings) -> ReplayMaker:
     controllers |= apps.builders
     judges = [each.name for each in chosen.descriptors if each.name in JUDGED]
     return partial(Replay, controllers=controllers, shares=apps.shares, judges=judges)
+
+
+def _without_replay(settings: Settings) -> list[str]:
+    """Return the names of the enabled controllers that no replay runs, in alphabetical order."""
+    from ctrlmgr.controllers import registry
+    from ctrlmgr.recording.replayer import JUDGED
+
+    chosen = registry.enabled(settings.controllers.enabled).descriptors
+    return sorted(each.name for each in chosen if not each.replays and each.name not in JUDGED)
 
 
 def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:

@@ -26,7 +26,8 @@ def test_an_equal_replay_exits_with_0(run: Run) -> None:
     assert finished.code == 0
     assert finished.err == ""
     summary = dict(line.split(None, 1) for line in finished.out.splitlines())
-    assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "unjudged", "head"]
+    fields = "recording events controllers checkpoints divergences unjudged head skipped"
+    assert list(summary) == fields.split()
     assert summary["divergences"] == "0"
     assert summary["checkpoints"] == "27, 288 objects compared"
 
@@ -56,6 +57,7 @@ def test_json_is_one_complete_document(run: Run, diverging: Path) -> None:
         "decisionsCompared",
         "divergences",
         "unjudged",
+        "notReplayed",
         "revision",
         "hash",
         "seconds",
@@ -67,6 +69,18 @@ def test_json_is_one_complete_document(run: Run, diverging: Path) -> None:
     assert (divergence["verdict"], divergence["checkpoint"], divergence["checkpoints"]) == ("differs", "first", 2)
     assert (divergence["resource"], divergence["namespace"], divergence["name"]) == ("endpoints", "shop", "s")
     assert {"path", "recorded", "ours"} == set(divergence["differences"][0])
+
+
+def test_the_report_names_the_controllers_without_replay(run: Run, diverging: Path) -> None:
+    arguments = (
+        "--controllers",
+        "endpoints,attachdetach,resourceclaim-controller,horizontal-pod-autoscaler-controller",
+    )
+    report = json.loads(run("replay", str(diverging), "-o", "json", *arguments).out)
+    assert report["notReplayed"] == ["persistentvolume-attach-detach-controller", "resourceclaim-controller"]
+    line = "skipped      controllers that have no replay; -o json prints their names"
+    assert line in run("replay", str(diverging), *arguments).out.splitlines()
+    assert line not in run("replay", str(diverging), "--controllers", "endpoints").out.splitlines()
 
 
 def test_a_damaged_recording_exits_with_4_and_keeps_the_readable_part(run: Run, tmp_path: Path) -> None:
