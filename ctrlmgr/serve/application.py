@@ -75,6 +75,8 @@ from ctrlmgr.serve.request_limits import new_limiting
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of, identity_runnables
 from ctrlmgr.serve.simulation.simulated_runtime import simulated_runtime, with_nodes
+from ctrlmgr.serve.storage_versions import HOOK as STORAGE_VERSIONS
+from ctrlmgr.serve.storage_versions import storage_version_barrier, storage_version_publisher
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
@@ -170,6 +172,7 @@ class Application(ServingProcess):
         self._clock = clock
         self._call = backend.call
         audit_log = AuditLog(settings, clock=clock, hides=encrypted_resources(event_log))
+        self._barrier = storage_version_barrier(served)
         self.server = front.server(
             backend,
             pages,
@@ -180,6 +183,7 @@ class Application(ServingProcess):
             auditing=audit_log.step,
             limits=limiting.limits,
             aggregator=aggregator,
+            barrier=self._barrier,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -237,6 +241,9 @@ class Application(ServingProcess):
             hooks.add_post_start("bootstrap-controller", *self._bootstrap.runnables)
             for name, runnable in identity_runnables(parts):
                 hooks.add_post_start(name, runnable)
+            if (barrier := self._barrier) is not None:
+                versions = storage_version_publisher(parts, barrier)
+                hooks.add_post_start(STORAGE_VERSIONS, versions, is_finished=lambda: barrier.is_complete)
             hooks.add_post_start(roles.name, roles)
             hooks.add_post_start(classes.name, classes)
             hooks.add_post_start(HOOK, *parts.flow_control(flows), is_finished=flows.has_synced)

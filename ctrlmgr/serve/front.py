@@ -38,6 +38,7 @@ from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.filters.in_flight_limits import InFlightLimits
 from ctrlmgr.server.filters.outer_filters import OuterFilters
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
+from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.request_chain import ChainBackend, Limits
 from ctrlmgr.settings import Settings
 
@@ -116,12 +117,13 @@ class Front:
         auditing: Auditing | None = None,
         limits: Limits | None = None,
         aggregator: Aggregator | None = None,
+        barrier: StorageVersionBarrier | None = None,
     ) -> HttpServer:
         """Return the HTTP server of `backend`; it also reloads certificates and tokens, and calls `housekeeping`.
 
         The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
-        concurrent reads and writes. After it was stopped, the server serves for `delay` more seconds. Raises
-        `SettingsError` if the address is in use.
+        concurrent reads and writes. `barrier` refuses writes until StorageVersions are published. After it was stopped,
+        the server serves for `delay` more seconds. Raises `SettingsError` if the address is in use.
         """
         filters = OuterFilters(self._settings, random=self._random)
         app = App(
@@ -136,6 +138,7 @@ class Front:
             auditing=auditing,
             ends_watches=self._ends_watches,
             aggregator=aggregator,
+            barrier=barrier,
             filters=filters if filters.is_active else None,
             deadlines=RequestDeadlines(self._settings.request_timeout),
             logs_requests=self._logs_requests,

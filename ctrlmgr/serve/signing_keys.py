@@ -9,6 +9,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.controllers.apiserver_identity.controller import Server, new_identity_publisher, new_lease_collector
+from ctrlmgr.controllers.apiserver_identity.identity_lease import identity_of_server
 from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS
 from ctrlmgr.controllers.cluster_authentication.controller import new_cluster_authentication_publisher
 from ctrlmgr.controllers.issuer_dependencies import Identity
@@ -48,9 +49,18 @@ def cluster_authentication(parts: Parts, front: Front) -> Controller:
 def identity_runnables(parts: Parts) -> Iterator[tuple[str, Runnable]]:
     """Yield the hooks of identity Leases with their names; nothing if the gate `APIServerIdentity` is off."""
     if is_on("APIServerIdentity"):
-        server = Server(socket.gethostname(), parts.settings.server.address[1])
+        server = _server(parts)
         client, log = parts.apiserver_client(), parts.event_log
         publisher = new_identity_publisher(server, client, log, clock=parts.clock, random=parts.random)
         yield "start-kube-apiserver-identity-lease-controller", publisher
         collector = new_lease_collector(client, log, clock=parts.clock, random=parts.random)
         yield "start-kube-apiserver-identity-lease-garbage-collector", collector
+
+
+def server_identity(parts: Parts) -> str:
+    """Return the identity of this process, which is the name of its Lease."""
+    return identity_of_server(*_server(parts))
+
+
+def _server(parts: Parts) -> Server:
+    return Server(socket.gethostname(), parts.settings.server.address[1])

@@ -30,6 +30,7 @@ from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.filters.request_log import log_request
 from ctrlmgr.server.filters.request_spans import end_request_span
+from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
@@ -68,6 +69,7 @@ class App:
         deadlines: RequestDeadlines | None = None,
         watch_grace: float = 0.0,
         logs_requests: bool = False,
+        barrier: StorageVersionBarrier | None = None,
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
@@ -78,7 +80,7 @@ class App:
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
         authentication. `deadlines` limits the time of requests, by default to a minute. When the server stops, watches
         end evenly within `watch_grace` seconds, or at once if it is 0. `logs_requests` says whether a log line is
-        written for each request.
+        written for each request. `barrier` refuses writes until StorageVersions are published.
         """
         self._filters = filters
         self._watch_grace = watch_grace
@@ -105,6 +107,7 @@ class App:
             ends_watches=ends_watches,
             aggregator=aggregator,
             deadlines=self._deadlines,
+            barrier=barrier,
         )
 
     async def __call__(self, exchange: Exchange) -> None:

@@ -57,6 +57,7 @@ from ctrlmgr.server.filters.in_flight_limits import Seat
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines, answer_in_time
 from ctrlmgr.server.filters.request_spans import begin_request_span
 from ctrlmgr.server.filters.running_requests import RunningRequests
+from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import NO_SNIFFING, Response, refused, text, warnings
 from ctrlmgr.server.request import Request
@@ -139,14 +140,16 @@ class Chain:
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
         deadlines: RequestDeadlines,
+        barrier: StorageVersionBarrier | None = None,
     ) -> None:
         """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
         `auditing` records the audit events of requests. `aggregator` handles requests for versions that extension
         servers serve. If `ends_watches` is set, a watch ends when its user loses the permission to start it.
-        `deadlines` limits the time of requests.
+        `deadlines` limits the time of requests. `barrier` refuses writes until StorageVersions are published.
         """
         self._deadlines = deadlines
+        self._barrier = barrier
         self.running = RunningRequests()
         """The requests that are not long-running, for which a stopping server may wait."""
         self.refuses_watches = False
@@ -259,6 +262,8 @@ class Chain:
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Handle a request that is authorized."""
+        if self._barrier is not None:
+            self._barrier.check(request.user, attributes)
         endpoint, path, target = place.endpoint, place.location.resource, place.target
         remote = self._aggregator.find(place.location) if self._aggregator is not None else None
         if self._aggregator is not None and remote is not None:

@@ -38,11 +38,16 @@ def without_servers(storage_version: Object, gone: Iterable[str], now: str) -> d
 
     The common version and its condition are those of the remaining entries.
     """
-    fields, names = storage_version.to_dict(), frozenset(gone)
-    status = dict(fields.get("status") or {})
-    kept = [each for each in status.get("storageVersions") or () if each.get("apiServerID") not in names]
-    status["storageVersions"] = kept
-    common = common_version(kept)
+    names = frozenset(gone)
+    entries = (storage_version.to_dict().get("status") or {}).get("storageVersions") or ()
+    return with_entries(storage_version, [each for each in entries if each.get("apiServerID") not in names], now)
+
+
+def with_entries(storage_version: Object, entries: list[dict[str, Any]], now: str) -> dict[str, Any]:
+    """Return the fields of a StorageVersion with other entries, and with their common version and its condition."""
+    fields = storage_version.to_dict()
+    status = {**(fields.get("status") or {}), "storageVersions": entries}
+    common = common_version(entries)
     before = status.pop("commonEncodingVersion", None)
     condition = _condition(fields["metadata"].get("generation"), is_equal=common is not None, now=now)
     changed = None not in (before, common) and before != common

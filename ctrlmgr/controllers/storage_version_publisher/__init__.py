@@ -1,0 +1,1 @@
+"""Publishes in which versions this server encodes and decodes each resource, as StorageVersions."""
