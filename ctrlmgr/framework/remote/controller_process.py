@@ -343,7 +343,6 @@ class RemoteProcess:
             second = self._elector(access, self.lease._replace(name=migration.lease), clock, random)
             migrated = [self._migrated([each for each in running if migration.migrates(each.name)], settings, second)]
             running = [each for each in running if migration.is_main(each.name)]
-            log.info("migrating leader", lease=migration.lease, main=[each.name for each in running])
         controllers = [each.build(parts, settings.of(each.options)) for each in running]
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
@@ -427,12 +426,10 @@ class RemoteProcess:
         runnables = [*self._registrations(), *controllers, *inner]
         return runnables if elector is None else [self._election(elector, runnables, controllers)]
 
-    def _migrated(
-        self, descriptors: Iterable[ControllerDescriptor[Any]], settings: Settings, elector: Elector
-    ) -> Election:
+    def _migrated(self, moved: Iterable[ControllerDescriptor[Any]], settings: Settings, elector: Elector) -> Election:
         """Return the election in which the controllers run that migrate; their writes need its Lease."""
         parts = self._parts._replace(fencing=elector.fence)
-        controllers = [each.build(parts, settings.of(each.options)) for each in descriptors]
+        controllers = [each.build(parts, settings.of(each.options)) for each in moved]
         return self._election(elector, controllers, controllers)
 
     def _election(self, elector: Elector, runnables: Sequence[Runnable], controllers: Sequence[Controller]) -> Election:
