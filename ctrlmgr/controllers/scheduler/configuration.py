@@ -24,7 +24,10 @@ from ctrlmgr.controllers.scheduler.extender_configuration import (
 )
 from ctrlmgr.controllers.scheduler.plugin_arguments import ARGUMENTS
 from ctrlmgr.controllers.scheduler.profile_plugins import Plugins, resolved
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
+from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
 from ctrlmgr.scheduling.profile import DEFAULT, PREEMPTION, Profile
 from ctrlmgr.settings.configuration_files import Document, read_document
 
@@ -67,6 +70,22 @@ class Configuration:
     """The shortest and the longest time that a pod waits after a failed attempt, in seconds."""
     extenders: tuple[ExtenderSettings, ...] = ()
     """The extenders, the ignorable ones last."""
+
+
+def configured(file: str, scheduler_name: str, plugins: SchedulerPlugins) -> Configuration:
+    """Return the configuration in a file, or that of one scheduler if `file` is "", with the plugins of apps.
+
+    Raises `SettingsError`.
+    """
+    found = read_configuration(File(file).expanduser()) if file else Configuration((Profile(scheduler_name),))
+    return replace(found, profiles=tuple(_gated(each).with_plugins(plugins) for each in found.profiles))
+
+
+def _gated(profile: Profile) -> Profile:
+    """Return a profile without the plugin whose feature gate is off."""
+    if is_on(FEATURES):
+        return profile
+    return replace(profile, filters=profile.filters - {FEATURES})
 
 
 def read_configuration(file: File) -> Configuration:

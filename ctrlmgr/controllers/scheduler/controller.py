@@ -16,11 +16,11 @@ schedule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from threading import Lock
+from time import perf_counter
 from typing import Final
 
 import structlog
@@ -33,16 +33,17 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import claim_reference, index_by_possible_claims
-from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
+from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options, scheduler_metrics
 from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
 from ctrlmgr.controllers.scheduler.awaiting_pods import AwaitingPod, AwaitingPods
 from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
-from ctrlmgr.controllers.scheduler.configuration import Configuration, read_configuration
+from ctrlmgr.controllers.scheduler.configuration import Configuration, configured
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.extender_calls import Extenders
 from ctrlmgr.controllers.scheduler.group_cycle import GroupCycle
 from ctrlmgr.controllers.scheduler.pod_groups import WORKLOADS, PodGroups
 from ctrlmgr.controllers.scheduler.preemption_writes import scheduler_of
+from ctrlmgr.controllers.scheduler.queueing_hints import ClusterEvent, Happening
 from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import POD_GROUPS, SchedulerCache
@@ -55,9 +56,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.awaited_volumes import AwaitedVolumes, progress
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision, decide
-from ctrlmgr.scheduling.declared_features import PLUGIN as FEATURES
 from ctrlmgr.scheduling.extenders import Extender, ExtenderError
-from ctrlmgr.scheduling.profile import Profile
 from ctrlmgr.scheduling.structured.tainting_rules import DEVICE_TAINT_RULES
 from ctrlmgr.scheduling.structured.tainting_rules import GATE as RULES_GATE
 
@@ -132,6 +131,14 @@ class Scheduler:
                 self.world.note(Change(EventType.ADDED, None, obj, obj.revision))
         yield _CHANGES
 
+    def pending(self) -> Mapping[tuple[str, ...], int]:
+        """Return the number of pods of each queue."""
+        return self.waiting.counts(self._clock.monotonic())
+
+    def refusing(self) -> Mapping[tuple[str, ...], int]:
+        """Return the number of pods that each plugin refused."""
+        return self.waiting.refusing()
+
     def _queue(self) -> Waiting:
         return Waiting(float(self._configuration.first_backoff), float(self._configuration.longest_backoff))
 
@@ -157,7 +164,7 @@ class Scheduler:
                     return Result(requeue_after=seconds)
                 if self.waiting.must_wait(key, now):
                     return Result(requeue_after=0.0)
-                decided = self._decide(self.waiting.take(key), client)
+                decided = self._decide(self.waiting.take(key, now), client)
         if isinstance(decided, Binding):
             decided = self._bind(decided, client)
         return Result(requeue_after=decided) if decided is not None else None
@@ -175,8 +182,11 @@ class Scheduler:
             if seen.change is not None:
                 self._note(seen.change, now)
             if seen.happening is not None:
-                for key, seconds in self.waiting.happened(seen.happening, now):
-                    self.wake(key, seconds, (seen.revision,))
+                self._wake_after(seen.happening, (seen.revision,))
+
+    def _wake_after(self, happening: Happening, revisions: tuple[Revision, ...] = ()) -> None:
+        for key, seconds in self.waiting.happened(happening, self._clock.monotonic()):
+            self.wake(key, seconds, revisions)
 
     def _note(self, change: Change, now: float) -> None:
         """Process a change of a claim, a volume, or an object that describes devices."""
@@ -226,7 +236,7 @@ class Scheduler:
         if decision.best:
             return self._reserve(entry, pod, self._random.choice(decision.best))
         try:
-            self._refusals.write(pod, decision, self.world.cluster, client)
+            self._refusals.write(entry, pod, decision, self.world.cluster, client)
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
             raise
@@ -242,7 +252,7 @@ class Scheduler:
             if key == entry.pod.key or other is None or key not in self.waiting.entries or key in self._awaited:
                 continue
             if other.uid == self.waiting.entries[key].pod.uid:
-                members.append((self.waiting.take(key), other))
+                members.append((self.waiting.take(key, entry.taken_at), other))
         members.sort(key=lambda each: each[0].order)
         found = {each.entry.pod.key: each for each in self._group_cycle.run(group, members, client)}
         now = self._clock.monotonic()
@@ -258,8 +268,10 @@ class Scheduler:
         return own
 
     def _decision_of(self, entry: Entry, pod: Object, client: EngineClient) -> Decision:
+        began = perf_counter()
         decision = self.decision(entry.pod, self._extenders.of(pod, client))
         self._start = decision.next_start
+        scheduler_metrics.ALGORITHM_SECONDS.observe(perf_counter() - began)
         return decision
 
     def _reserve(self, entry: Entry, pod: Object, node: str) -> Binding:
@@ -290,7 +302,7 @@ class Scheduler:
         self._withdraw(awaited.binding, client)
         plugins = frozenset(["VolumeBinding"])
         decision = Decision(message=found.problem, plugins=plugins, reason=FAILED)
-        self._refusals.write(awaited.binding.pod, decision, self.world.cluster, client)
+        self._refusals.write(entry, awaited.binding.pod, decision, self.world.cluster, client)
         return self.waiting.retry(entry, self._clock.monotonic())
 
     def decision(self, pod: PodInfo, extenders: Sequence[Extender] = ()) -> Decision:
@@ -333,7 +345,7 @@ class Scheduler:
             with self._deciding:
                 self._withdraw(binding, client)
                 decision = Decision(message=str(error), reason=FAILED)
-                self._refusals.write(pod, decision, self.world.cluster, client)
+                self._refusals.write(entry, pod, decision, self.world.cluster, client)
                 return self.waiting.retry(entry, self._clock.monotonic())
         except CtrlmgrError as error:
             with self._deciding:
@@ -345,6 +357,9 @@ class Scheduler:
         if binding.has_reservations:
             with self._deciding:
                 self._bindings.forget(binding)
+        now = self._clock.monotonic()
+        scheduler_metrics.count_attempt(scheduler_metrics.SCHEDULED, scheduler_of(pod), now - entry.taken_at)
+        scheduler_metrics.count_scheduled(entry.attempts, now - entry.since)
         message = f"Successfully assigned {pod.key} to {node}"
         self._recorders[scheduler_of(pod)].event(pod, NORMAL, "Scheduled", message, action="Binding")
         return None
@@ -352,13 +367,7 @@ class Scheduler:
     def _withdraw(self, binding: Binding, client: EngineClient) -> None:
         self.world.withdraw(binding.entry.pod.key)
         self._bindings.release(binding, client)
-
-
-def _gated(profile: Profile) -> Profile:
-    """Return a profile without the plugin whose feature gate is off."""
-    if is_on(FEATURES):
-        return profile
-    return replace(profile, filters=profile.filters - {FEATURES})
+        self._wake_after(Happening(ClusterEvent.POD_GONE, old_pod=binding.entry.pod))
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
@@ -369,12 +378,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     groups = (POD_GROUPS,) if is_on(WORKLOADS) else ()
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices, *groups)]
     index_by_possible_claims(informers.informer(VOLUMES))
-    configuration = (
-        read_configuration(Path(options.scheduler_config).expanduser())
-        if options.scheduler_config
-        else Configuration((Profile(options.scheduler_name),))
-    )
-    profiles = tuple(_gated(each).with_plugins(context.scheduler_plugins) for each in configuration.profiles)
+    configuration = configured(options.scheduler_config, options.scheduler_name, context.scheduler_plugins)
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         informers.informer(NODES).lister,
@@ -382,11 +386,14 @@ def build(context: ControllerContext, options: Options) -> Controller:
         [each.lister for each in watched],
         DecisionInputs(lambda resource: informers.informer(resource).lister),
         lambda name: context.recorder(replace(DESCRIPTOR, component=name)),
-        replace(configuration, profiles=profiles),
+        configuration,
         clock=context.clock,
         random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
     watches = [Watch(each, scheduler.keys) for each in watched]
     controller = assemble(DESCRIPTOR, context, scheduler, watches, workers=_WORKERS)
     scheduler.wake = controller.queue.add_after
+    scheduler_metrics.PENDING_PODS.add(scheduler.pending)
+    scheduler_metrics.UNSCHEDULABLE_PODS.add(scheduler.refusing)
+    scheduler_metrics.CACHE_SIZE.add(scheduler.world.sizes)
     return controller

@@ -17,6 +17,7 @@ from typing import Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.scheduler import scheduler_metrics
 from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.pod_groups import PREEMPTING, UNSCHEDULABLE, GroupError, PodGroups
 from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
@@ -79,11 +80,13 @@ class GroupCycle:
         if not is_permitted or preempts:
             self._revert(placed, client)
         bound = placed if is_permitted and not preempts else []
-        self._tell_group(key, error, preempts=preempts, is_bound=bool(bound), client=client)
-        for at, (_, pod) in enumerate(members):
+        profile = members[0][0].pod.view.spec.scheduler_name
+        self._tell_group(key, profile, error, preempts=preempts, is_bound=bool(bound), client=client)
+        for at, (entry, pod) in enumerate(members):
             attempt = attempts[at] if at < len(attempts) else None
             if attempt is None or attempt not in bound:
-                self._refusals.write(pod, _refusal(attempt, error, preempts=preempts), self._cache.cluster, client)
+                refusal = _refusal(attempt, error, preempts=preempts)
+                self._refusals.write(entry, pod, refusal, self._cache.cluster, client)
         return [each.binding for each in bound if each.binding is not None]
 
     def _attempts(self, members: Sequence[tuple[Entry, Object]], client: EngineClient) -> list[_Attempt]:
@@ -126,12 +129,16 @@ class GroupCycle:
                 for victim in each.decision.preemption.candidate.victims:
                     self._cache.cluster.nodes[each.node].add(victim)
 
-    def _tell_group(self, key: Key, error: str, *, preempts: bool, is_bound: bool, client: EngineClient) -> None:
+    def _tell_group(
+        self, key: Key, profile: str, error: str, *, preempts: bool, is_bound: bool, client: EngineClient
+    ) -> None:
         reason, message = ("SchedulerError", error) if error else ("Unschedulable", UNSCHEDULABLE)
+        result = scheduler_metrics.ERROR if error else scheduler_metrics.UNSCHEDULABLE
         if is_bound:
-            reason, message = "Scheduled", ""
+            reason, message, result = "Scheduled", "", scheduler_metrics.SCHEDULED
         elif preempts:
             message = PREEMPTING
+        scheduler_metrics.GROUP_ATTEMPTS.labels(result, profile).inc()
         self._groups.write_condition(key, is_true=is_bound, reason=reason, message=message, client=client)
 
 

@@ -74,8 +74,8 @@ class PodGroups:
             return ""
         group = self._get(key)
         if group is None:
-            return f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
-        return FEW_PODS if len(self._cache.members.get(key, ())) < _minimum(group) else ""
+            return no_group(key)
+        return FEW_PODS if len(self._cache.members.get(key, ())) < minimum(group) else ""
 
     def permit(self, pod: PodInfo) -> str:
         """Return why a pod that has a node cannot be bound yet; "" if it can be bound; raises `GroupError`."""
@@ -86,7 +86,7 @@ class PodGroups:
         if group is None:
             problem = f'podgroup.scheduling.k8s.io "{key.name}" not found'
             raise GroupError(f"failed to get podGroup {key}: {problem}")
-        return FEW_SCHEDULED if self._cache.placed_members(key) < _minimum(group) else ""
+        return FEW_SCHEDULED if self._cache.placed_members(key) < minimum(group) else ""
 
     def write_condition(self, key: Key, *, is_true: bool, reason: str, message: str, client: EngineClient) -> None:
         """Write the condition PodGroupScheduled, unless the group was scheduled before; a failed write is not retried.
@@ -121,7 +121,12 @@ class PodGroups:
         return self._groups.get(key) if self._groups is not None else None
 
 
-def _minimum(group: Object) -> int:
+def no_group(key: Key) -> str:
+    """Return why a pod of a group that does not exist is not queued."""
+    return f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
+
+
+def minimum(group: Object) -> int:
     """Return the number of pods that a group needs; 0 if its pods are independent of each other."""
     gang = group.view(_PodGroup).spec.scheduling_policy.gang
     return 0 if gang is None else gang.min_count

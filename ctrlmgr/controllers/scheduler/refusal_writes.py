@@ -11,14 +11,16 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.scheduler import scheduler_metrics
 from ctrlmgr.controllers.scheduler.preemption_writes import PreemptionWrites, scheduler_of
 from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
+from ctrlmgr.controllers.scheduler.scheduling_queue import Entry
 from ctrlmgr.controllers.workloads.status_conditions import condition_of
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Lister
 from ctrlmgr.kinds.core.core_event import NOTE_LENGTH
 from ctrlmgr.scheduling.cluster_model import Cluster, PodInfo
-from ctrlmgr.scheduling.cycle import Decision
+from ctrlmgr.scheduling.cycle import FAILED, Decision
 
 log = structlog.get_logger(__name__)
 
@@ -36,11 +38,12 @@ class RefusalWrites:
         self._recorders = recorders
         self._clock = clock
 
-    def write(self, pod: Object, decision: Decision, cluster: Cluster, client: EngineClient) -> None:
+    def write(self, entry: Entry, pod: Object, decision: Decision, cluster: Cluster, client: EngineClient) -> None:
         """Preempt pods for a pod or deallocate its claim, as decided, and write the reason to the pod and an Event.
 
         Raises the errors of `client` if a write fails.
         """
+        self._count(entry, decision)
         candidate = decision.preemption.candidate if decision.preemption is not None else None
         if candidate is not None:
             self._victims.make_room(candidate, pod, cluster, client)
@@ -53,6 +56,15 @@ class RefusalWrites:
             pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling"
         )
         self._tell_status(pod, decision, client)
+
+    def _count(self, entry: Entry, decision: Decision) -> None:
+        result = scheduler_metrics.ERROR if decision.reason == FAILED else scheduler_metrics.UNSCHEDULABLE
+        seconds = self._clock.monotonic() - entry.taken_at
+        scheduler_metrics.count_attempt(result, entry.pod.view.spec.scheduler_name, seconds)
+        if decision.preemption is not None:
+            scheduler_metrics.PREEMPTIONS.inc()
+            if decision.preemption.candidate is not None:
+                scheduler_metrics.VICTIMS.observe(len(decision.preemption.candidate.victims))
 
     def _tell_status(self, pod: Object, decision: Decision, client: EngineClient) -> None:
         fields = pod.to_dict()

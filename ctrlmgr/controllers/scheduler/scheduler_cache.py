@@ -8,14 +8,14 @@ scheduler has chosen the node, before the caches contain its binding, unless the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
-from ctrlmgr.controllers.scheduler.attached_volumes import CSI_NODES, VOLUME_ATTACHMENTS
+from ctrlmgr.controllers.scheduler.attached_volumes import VOLUME_ATTACHMENTS
+from ctrlmgr.controllers.scheduler.queueing_hints import ClusterEvent, Happening
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
-from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent
 from ctrlmgr.informer import Change
 from ctrlmgr.scheduling.cluster_model import ENDED, Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.scheduling_view import PodView, decode_node
@@ -34,7 +34,7 @@ class PodPlacement(NamedTuple):
 class ChangeEffect(NamedTuple):
     """The effect of a change: the kind of event, and the unscheduled pod that the change affects, if any."""
 
-    happening: ClusterEvent | None = None
+    happening: Happening | None = None
     waiting: PodInfo | None = None
     gone: Key | None = None
     """The key of a pod that no longer waits to be scheduled."""
@@ -93,13 +93,18 @@ class SchedulerCache:
                 joined = change.object.key
                 seen = _NOTHING
             elif resource.group == RESOURCE_CLAIMS.group:
-                seen = ChangeEffect(ClusterEvent.DEVICES, change=change)
+                seen = _devices(change)
             else:
                 seen = _storage(change)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
             if joined is not None:
                 yield ChangeEffect(group=joined, revision=change.revision)
+
+    def sizes(self) -> Mapping[tuple[str, ...], int]:
+        """Return the number of nodes, pods on nodes, and pods that are being bound."""
+        assumed = sum(each.assumed for each in [*self._places.values()])
+        return {("nodes",): len(self.cluster.nodes), ("pods",): len(self._places), ("assumed_pods",): assumed}
 
     def placed_members(self, group: Key) -> int:
         """Return how many pods of a PodGroup have a node, or are being bound to one."""
@@ -138,8 +143,9 @@ class SchedulerCache:
         pod = PodInfo.of(change.new) if change.new is not None else None
         if pod is None or pod.has_ended:
             self.cluster.drop_nomination(key)
-            was_there = self._take(key) is not None
-            return ChangeEffect(ClusterEvent.POD_GONE if was_there else None, gone=key)
+            place = self._take(key)
+            happening = None if place is None else Happening(ClusterEvent.POD_GONE, old_pod=place.pod)
+            return ChangeEffect(happening, gone=key)
         if pod.node_name:
             return self._placed(pod)
         place = self._places.get(key)
@@ -162,10 +168,11 @@ class SchedulerCache:
         before = self._take(pod.key)
         self._put(PodPlacement(pod.node_name, pod))
         self.cluster.drop_nomination(pod.key)
-        if before is None or before.pod.labels != pod.labels:
-            return ChangeEffect(ClusterEvent.POD_PLACED, gone=pod.key)
-        if before.pod.requests != pod.requests:
-            return ChangeEffect(ClusterEvent.POD_GONE, gone=pod.key)  # After a resize, the pod may need less.
+        if before is None or before.assumed:
+            return ChangeEffect(Happening(ClusterEvent.POD_PLACED, pod), gone=pod.key)
+        # After a resize, the pod may need less.
+        if before.pod.labels != pod.labels or before.pod.requests != pod.requests:
+            return ChangeEffect(Happening(ClusterEvent.POD_CHANGED, pod, before.pod), gone=pod.key)
         return ChangeEffect(gone=pod.key)
 
     def _put(self, place: PodPlacement) -> None:
@@ -195,6 +202,7 @@ class SchedulerCache:
             if before is not None:
                 self.cluster.drop(name)
                 self._elsewhere[name] = dict(before.pods)
+                return ChangeEffect(Happening(ClusterEvent.NODE_GONE, old_node=before))
             return _NOTHING
         if before is not None and change.old is not None and _same(change.old, change.new):
             return _NOTHING
@@ -205,7 +213,8 @@ class SchedulerCache:
             for pod in self._elsewhere.pop(name, {}).values():
                 node.add(pod)
         self.cluster.put(node)
-        return ChangeEffect(ClusterEvent.NODE_ADDED if before is None else ClusterEvent.NODE_CHANGED)
+        event = ClusterEvent.NODE_ADDED if before is None else ClusterEvent.NODE_CHANGED
+        return ChangeEffect(Happening(event, node=node, old_node=before))
 
     def _namespace(self, change: Change) -> ChangeEffect:
         if change.new is None:
@@ -215,12 +224,29 @@ class SchedulerCache:
         return _NOTHING
 
 
+_STORAGE: Final = {
+    Resource("", "persistentvolumes"): ClusterEvent.VOLUME,
+    Resource("", "persistentvolumeclaims"): ClusterEvent.VOLUME_CLAIM,
+    Resource("storage.k8s.io", "storageclasses"): ClusterEvent.CLASS,
+}
+
+
 def _storage(change: Change) -> ChangeEffect:
     """Return the effect of a change of a volume, a claim, a class, a CSINode or a VolumeAttachment."""
     resource = change.object.resource
-    if resource == VOLUME_ATTACHMENTS:
-        return ChangeEffect(ClusterEvent.VOLUME_LIMIT, change=change) if change.new is None else _NOTHING
-    return ChangeEffect(ClusterEvent.VOLUME_LIMIT if resource == CSI_NODES else ClusterEvent.VOLUME, change=change)
+    if resource == VOLUME_ATTACHMENTS and change.new is not None:
+        return _NOTHING
+    return _effect(_STORAGE.get(resource, ClusterEvent.VOLUME_LIMIT), change)
+
+
+def _devices(change: Change) -> ChangeEffect:
+    """Return the effect of a change of a resource claim, or of an object that describes devices."""
+    is_claim = change.object.resource == RESOURCE_CLAIMS
+    return _effect(ClusterEvent.DEVICE_CLAIM if is_claim else ClusterEvent.DEVICES, change)
+
+
+def _effect(event: ClusterEvent, change: Change) -> ChangeEffect:
+    return ChangeEffect(Happening(event, object=change.object, old_object=change.old), change=change)
 
 
 def _revision(change: Change) -> int:

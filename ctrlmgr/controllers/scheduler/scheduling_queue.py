@@ -5,8 +5,8 @@ Guarantees, those of kube-scheduler's queue:
 - Pods are sorted by priority, then by the time when they were added.
 - A pod that fits on no node waits for an event that concerns the plugin that refused it, but for at most five minutes.
   A pod is retried only after its backoff, which is one second and doubles with each failure up to ten seconds.
-- Events that occur during the decision about a pod count for that pod, too, so no change is missed between two
-  attempts.
+- An event that was processed before the decision about a pod is part of the state of that decision; the other events
+  are processed after it, so no change is missed between two attempts.
 - A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
 In this module, seconds are read from a monotonic clock.
@@ -14,53 +14,25 @@ In this module, seconds are read from a monotonic clock.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from heapq import heappop, heappush
+from time import perf_counter
 from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
+from ctrlmgr.controllers.scheduler import scheduler_metrics
+from ctrlmgr.controllers.scheduler.queueing_hints import ClusterEvent, Happening, hint_of
 from ctrlmgr.scheduling.cluster_model import PodInfo
 
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+UNSCHEDULABLE: Final = "unschedulable"
+GATED: Final = "gated"
 PATIENCE: Final = 300.0
 """The number of seconds after which a pod is tried again even if there was no event."""
-
-
-class ClusterEvent(Enum):
-    """An event after which a pod may fit on a node although it fitted on no node before."""
-
-    NODE_ADDED = "a node was added"
-    NODE_CHANGED = "a node changed"
-    POD_PLACED = "a pod was bound to a node, or its labels changed"
-    POD_GONE = "a pod on a node was deleted or finished"
-    VOLUME = "a volume or a volume claim changed"
-    VOLUME_LIMIT = "a CSINode changed, or a VolumeAttachment was deleted"
-    DEVICES = "a resource claim or a device class changed"
-
-
-_NODES: Final = frozenset([ClusterEvent.NODE_ADDED, ClusterEvent.NODE_CHANGED])
-_BESIDE: Final = _NODES | {ClusterEvent.POD_PLACED, ClusterEvent.POD_GONE}
-HINTS: Final[Mapping[str, frozenset[ClusterEvent]]] = {
-    "NodeUnschedulable": _NODES,
-    "NodeName": _NODES,
-    "TaintToleration": _NODES,
-    "NodeAffinity": _NODES,
-    "NodePorts": _NODES | {ClusterEvent.POD_GONE},
-    "NodeResourcesFit": _NODES | {ClusterEvent.POD_GONE},
-    "VolumeRestrictions": _NODES | {ClusterEvent.POD_GONE, ClusterEvent.VOLUME},
-    "NodeVolumeLimits": frozenset([ClusterEvent.VOLUME_LIMIT, ClusterEvent.POD_GONE, ClusterEvent.VOLUME]),
-    "VolumeBinding": _NODES | {ClusterEvent.VOLUME},
-    "VolumeZone": _NODES | {ClusterEvent.VOLUME},
-    "PodTopologySpread": _BESIDE,
-    "InterPodAffinity": _BESIDE,
-    "DynamicResources": _NODES | {ClusterEvent.DEVICES},
-    "NodeDeclaredFeatures": _NODES,
-}
-"""The events after which each plugin may accept a pod that it refused. If no plugin refused a pod, all events concern
-the pod.
-"""
 
 
 @dataclass
@@ -75,6 +47,8 @@ class Entry:
     """The time when the pod's backoff is over."""
     patience_ends: float = 0.0
     """The time when the pod is tried again even if there was no event."""
+    taken_at: float = 0.0
+    """The time when the last attempt began."""
     is_active: bool = True
     """Whether the pod should be tried as soon as its backoff is over."""
 
@@ -95,8 +69,6 @@ class Waiting:
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
     # Entries that wait for an event. Only these are checked when an event occurs, however many other pods wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
-    # The events since the pod that is being decided was taken from the queue.
-    _meanwhile: set[ClusterEvent] = field(default_factory=set)
 
     def backoff(self, attempts: int) -> float:
         """Return the backoff of a pod, in seconds, after this number of attempts."""
@@ -114,12 +86,12 @@ class Waiting:
         self.gated.pop(pod.key, None)
         entry = self.entries.get(pod.key)
         if entry is None or entry.pod.uid != pod.uid:
-            self._put(Entry(pod, now))
+            self._put(Entry(pod, now), scheduler_metrics.POD_ADDED)
             return True
         before, entry.pod = entry.pod, pod
         if before.view.spec == pod.view.spec and before.labels == pod.labels:
             return False
-        self._activate(entry)
+        self._activate(entry, scheduler_metrics.POD_UPDATED, now)
         return True
 
     def forget(self, key: Key) -> None:
@@ -154,16 +126,16 @@ class Waiting:
         if not entry.is_active:
             if entry.patience_ends > now:
                 return entry.patience_ends - now
-            self._activate(entry)
+            self._activate(entry, scheduler_metrics.TIMEOUT, now)
         return max(entry.not_before - now, 0.0)
 
-    def take(self, key: Key) -> Entry:
+    def take(self, key: Key, now: float) -> Entry:
         """Return the entry of a pod for which a decision is made now."""
         entry = self.entries[key]
         entry.is_active = False
         self._parked[key] = entry
         entry.attempts += 1
-        self._meanwhile.clear()
+        entry.taken_at = now
         return entry
 
     def failed(self, entry: Entry, refused_by: frozenset[str], now: float) -> float:
@@ -171,9 +143,7 @@ class Waiting:
         entry.refused_by = refused_by
         entry.not_before = now + self.backoff(entry.attempts)
         entry.patience_ends = now + PATIENCE
-        if any(concerns(each, refused_by) for each in self._meanwhile):
-            self._activate(entry)
-            return entry.not_before - now
+        scheduler_metrics.INCOMING_PODS.labels(UNSCHEDULABLE, scheduler_metrics.FAILED_ATTEMPT).inc()
         return PATIENCE
 
     def await_volumes(self, entry: Entry, seconds: float, now: float) -> float:
@@ -191,7 +161,7 @@ class Waiting:
         entry = self.entries.get(key)
         if entry is not None and not entry.is_active:
             entry.not_before = now
-            self._activate(entry)
+            self._activate(entry, ClusterEvent.VOLUME_CLAIM.value, now)
 
     def gated_by(self, claim: Object) -> list[PodInfo]:
         """Return the pods that are not queued and that may lack this resource claim."""
@@ -205,30 +175,59 @@ class Waiting:
     def retry(self, entry: Entry, now: float) -> float:
         """Queue a pod again after an error; return the seconds until its next attempt."""
         entry.not_before = now + self.backoff(entry.attempts)
-        self._put(entry)
+        self.entries[entry.pod.key] = entry
+        self._activate(entry, scheduler_metrics.FAILED_ATTEMPT, now)
         return entry.not_before - now
 
-    def happened(self, happening: ClusterEvent, now: float) -> Iterator[tuple[Key, float]]:
-        """Yield the pods that an event concerns, with the seconds until each may be tried."""
-        self._meanwhile.add(happening)
+    def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:
+        """Yield the pods that an event may make schedulable, with the seconds until each may be tried."""
         for key, entry in [*self._parked.items()]:
-            if concerns(happening, entry.refused_by):
-                self._activate(entry)
+            if concerns(happening, entry):
+                self._activate(entry, happening.event.value, now)
                 yield key, max(entry.not_before - now, 0.0)
 
-    def _put(self, entry: Entry) -> None:
-        self.entries[entry.pod.key] = entry
-        self._activate(entry)
+    def counts(self, now: float) -> Mapping[tuple[str, ...], int]:
+        """Return the number of pods of each queue: `active`, `backoff`, `unschedulable` and `gated`."""
+        found = Counter(_queue_of(each, now) for each in [*self.entries.values()])
+        found[GATED] = len(self.gated)
+        return {(queue,): found[queue] for queue in (ACTIVE, BACKOFF, UNSCHEDULABLE, GATED)}
 
-    def _activate(self, entry: Entry) -> None:
+    def refusing(self) -> Mapping[tuple[str, ...], int]:
+        """Return the number of pods that each plugin refused, by the plugin and the pods' scheduler."""
+        parked = [*self._parked.values()]
+        return Counter((name, each.pod.view.spec.scheduler_name) for each in parked for name in each.refused_by)
+
+    def _put(self, entry: Entry, event: str) -> None:
+        self.entries[entry.pod.key] = entry
+        self._activate(entry, event, entry.since)
+
+    def _activate(self, entry: Entry, event: str, now: float) -> None:
         entry.is_active = True
         self._parked.pop(entry.pod.key, None)
         heappush(self._ready, entry.order)
+        scheduler_metrics.INCOMING_PODS.labels(_queue_of(entry, now), event).inc()
 
 
-def concerns(happening: ClusterEvent, refused_by: frozenset[str]) -> bool:
-    """Return whether an event concerns a pod that the given plugins refused.
+def _queue_of(entry: Entry, now: float) -> str:
+    if not entry.is_active:
+        return UNSCHEDULABLE
+    return ACTIVE if entry.not_before <= now else BACKOFF
 
-    If no plugins are given, every event concerns the pod.
+
+def concerns(happening: Happening, entry: Entry) -> bool:
+    """Return whether an event may make a pod schedulable.
+
+    If no plugin refused the pod, every event may.
     """
-    return not refused_by or any(happening in HINTS.get(plugin, frozenset(ClusterEvent)) for plugin in refused_by)
+    return not entry.refused_by or any(_helps(plugin, happening, entry.pod) for plugin in entry.refused_by)
+
+
+def _helps(plugin: str, happening: Happening, pod: PodInfo) -> bool:
+    hint = hint_of(plugin, happening.event)
+    if hint is None:
+        return False
+    began = perf_counter()
+    helps = hint(pod, happening)
+    labels = (plugin, happening.event.value, "Queue" if helps else "QueueSkip")
+    scheduler_metrics.HINT_SECONDS.labels(*labels).observe(perf_counter() - began)
+    return helps
