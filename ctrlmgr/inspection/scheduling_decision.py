@@ -7,20 +7,29 @@ that profile. If the state before the decision was compacted, `Expired` is raise
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource, Revision
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR
 from ctrlmgr.controllers.scheduler.decision_inputs import VOLUMES, DecisionInputs
+from ctrlmgr.controllers.scheduler.pod_groups import FEW_PODS, minimum, no_group
+from ctrlmgr.controllers.scheduler.scheduler_cache import POD_GROUPS
+from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Lister, Store
 from ctrlmgr.inspection import historical_state
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
+from ctrlmgr.scheduling.dynamic_resources import PLUGIN as DYNAMIC
+from ctrlmgr.scheduling.dynamic_resources import Devices
+from ctrlmgr.scheduling.profile import DEFAULT
 
 _WIDEST: Final = 40
+_MOST_NODES, _MOST_DEVICES = 10, 8
+"""The maximum number of nodes whose devices are explained, and of devices of each node."""
+_UNKNOWN: Final = "an extender, a plugin of an app, a profile or a gang, which the log does not contain"
 
 
 class Placement(NamedTuple):
@@ -30,6 +39,10 @@ class Placement(NamedTuple):
     key: Key
     node: str
     decision: Decision
+    devices: Mapping[str, Sequence[str]] = {}
+    """For each node that lacks devices for the pod, why each device was not allocated."""
+    notes: Sequence[str] = ()
+    """How the decision that was written differs from the repeated decision."""
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
@@ -45,11 +58,65 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
     pod = PodInfo.of(last.before or last.object)
     if pod.node_name:
         return None  # the scheduler wrote to this pod to preempt it, which is not a decision about the pod's node
-    node = PodInfo.of(last.object).node_name
-    return Placement(last.revision, key, node, _decided(database, pod, last.revision - 1))
+    after = PodInfo.of(last.object)
+    around = _inputs(database, last.revision - 1)
+    cluster = _cluster(database, last.revision - 1)
+    decision = _decided(pod, cluster, around)
+    found = _device_reasons(decision, cluster, around.devices.of(pod))
+    return Placement(last.revision, key, after.node_name, decision, found, [*_notes(after, decision)])
 
 
-def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
+def waiting(database: Database, key: Key, *, until: Revision) -> str:
+    """Return why the scheduler has not queued a pod, "" if it has queued it or does not know the pod."""
+    changes = historical_state.history(database, PODS, key, until=until)
+    if not changes or changes[-1].type is EventType.DELETED:
+        return ""
+    pod = PodInfo.of(changes[-1].object)
+    if pod.node_name or pod.has_ended or pod.is_terminating:
+        return ""
+    if gates := pod.view.spec.scheduling_gates:
+        return f"it has scheduling gates: {', '.join(each.name for each in gates)}"
+    if lacks := _inputs(database, until).devices.missing(pod) or _incomplete(database, pod, until):
+        return lacks
+    name = pod.view.spec.scheduler_name
+    return "" if name in ("", DEFAULT.scheduler_name) else f"it names the scheduler {name}, which did not write to it"
+
+
+def _incomplete(database: Database, pod: PodInfo, at: Revision) -> str:
+    """Return what the pod's gang lacks; "" if the pod belongs to no gang."""
+    if pod.group is None:
+        return ""
+    groups = historical_state.objects(database, POD_GROUPS, at=at)
+    group = next((each for each in groups if each.key == pod.group), None)
+    if group is None:
+        return no_group(pod.group)
+    members = (PodInfo.of(each) for each in historical_state.objects(database, PODS, at=at))
+    count = sum(each.group == pod.group and not each.has_ended for each in members)
+    least = minimum(group)
+    return f"{FEW_PODS}: {count} of {least} pods exist" if count < least else ""
+
+
+def _notes(pod: PodInfo, decision: Decision) -> Iterator[str]:
+    """Yield how the decision that was written differs from the repeated decision."""
+    name = pod.view.spec.scheduler_name
+    if name not in ("", DEFAULT.scheduler_name):
+        yield f"the profile {name} decided; the lines above show the decision of the default profile"
+    conditions = pod.view.status.conditions or ()
+    message = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    if decision.best and not pod.node_name and message:
+        yield f"the scheduler refused the pod because of {_UNKNOWN}: {message}"
+    if pod.node_name in decision.refusals:
+        yield f"the scheduler chose {pod.node_name} because of {_UNKNOWN}"
+
+
+def _device_reasons(decision: Decision, cluster: Cluster, devices: Devices) -> dict[str, list[str]]:
+    if devices.allocating is None:
+        return {}
+    names = sorted(name for name, each in decision.refusals.items() if each.plugin == DYNAMIC)
+    return {name: devices.allocating.reasons(name, cluster.nodes[name].labels) for name in names[:_MOST_NODES]}
+
+
+def _inputs(database: Database, at: Revision) -> DecisionInputs:
     def listing(resource: Resource) -> Lister:
         store = Store()
         store.replace(historical_state.objects(database, resource, at=at))
@@ -57,7 +124,10 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
             index_by_possible_claims(store)
         return store
 
-    around = DecisionInputs(listing)
+    return DecisionInputs(listing)
+
+
+def _cluster(database: Database, at: Revision) -> Cluster:
     cluster = Cluster(NodeInfo.of(each) for each in historical_state.objects(database, NODES, at=at))
     cluster.namespaces = {each.name: each.labels for each in historical_state.objects(database, NAMESPACES, at=at)}
     for each in historical_state.objects(database, PODS, at=at):
@@ -68,6 +138,10 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
             cluster.nodes[other.node_name].add(other)
         elif other.nominated and not other.node_name:
             cluster.nominate(other, other.nominated)
+    return cluster
+
+
+def _decided(pod: PodInfo, cluster: Cluster, around: DecisionInputs) -> Decision:
     return decide(
         pod,
         cluster,
@@ -97,8 +171,13 @@ def lines(placement: Placement) -> Iterator[str]:
         yield f"  {name:{width}}  {sums[name]:4}  {parts}{chosen}"
     for name, refusal in sorted(decision.refusals.items()):
         yield f"  {name:{width}}  rejected by {refusal.plugin}: {', '.join(refusal.reasons)}"
+        reasons = placement.devices.get(name, ())
+        yield from (f"    {each}" for each in reasons[:_MOST_DEVICES])
+        if len(reasons) > _MOST_DEVICES:
+            yield f"    … and {len(reasons) - _MOST_DEVICES} more devices"
     if decision.message:
         yield f"  {decision.message}"
+    yield from (f"  {each}" for each in placement.notes)
     if decision.preemption is not None and decision.preemption.candidate is not None:
         candidate = decision.preemption.candidate
         victims = ", ".join(str(each.key) for each in candidate.victims)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.structured.allocator import Claim, InvalidPoolsError, Solution, UsedDevices, allocate
+from ctrlmgr.scheduling.structured.device_reasons import device_reasons
 from ctrlmgr.scheduling.structured.pools import Fields, NodePlace, Slice, gather
 
 PLUGIN: Final = "DynamicResources"
@@ -62,6 +63,11 @@ class Allocating:
         if name not in self._found:
             self._found[name] = self._search(NodePlace(name, labels))
         return self._found[name]
+
+    def reasons(self, name: str, labels: Mapping[str, str]) -> list[str]:
+        """Return for each device of a node, and each request, why the device was not allocated."""
+        pools = gather(NodePlace(name, labels), self.slices.of(name))
+        return [*device_reasons(pools, self.claims, self.classes, self.taken)]
 
     def _search(self, node: NodePlace) -> Solution | str:
         try:

@@ -86,9 +86,10 @@ def why(
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
         failing = failures_of(failures(database), named, key) if at is None and not effects else []
-        placed = None
+        placed, waits = None, ""
         if named.resource == PODS and not effects and output == "tree":
             placed = scheduling_decision.of(database, key, until=revision)
+            waits = scheduling_decision.waiting(database, key, until=revision) if placed is None else ""
     if output != "tree":
         told = {"failures": as_json(failing)} if failing else {}
         change_lines.write_document({**causes.as_json(tree), **told}, output)
@@ -97,6 +98,8 @@ def why(
         click.echo(line)
     for line in scheduling_decision.lines(placed) if placed is not None else ():
         click.echo(line)
+    if waits:
+        click.echo(f"the scheduler has not queued the pod: {waits}")
     for failure in failing:
         click.echo(failure_lines.line(failure))
 
