@@ -6,7 +6,7 @@ hint for a kind of event, such as a plugin of an app, is asked again after every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ from ctrlmgr.controllers.scheduler.claim_allocations import ClaimFields
 from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import selects
 from ctrlmgr.scheduling.resource_amounts import PODS, shortages
-from ctrlmgr.scheduling.scheduling_view import SpreadConstraint
+from ctrlmgr.scheduling.scheduling_view import AffinityTerm, SpreadConstraint
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 
 
@@ -185,6 +185,17 @@ def _changes_topology(pod: PodInfo, happening: Happening) -> bool:
     return now != before
 
 
+def _changes_neighbours(pod: PodInfo, happening: Happening) -> bool:
+    """Return whether a term of the pod selects the pod of the event, or the other way round, in any namespace."""
+    own = (*(pod.affinity.required or ()), *pod.required_anti_affinity)
+    states = [each for each in (happening.pod, happening.old_pod) if each is not None]
+    return any(_selects(own, each) or _selects(each.required_anti_affinity, pod) for each in states)
+
+
+def _selects(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
+    return any(each.label_selector is not None and each.label_selector.matches(pod.labels) for each in terms)
+
+
 def _labels(node: NodeInfo | None, keys: set[str]) -> dict[str, str]:
     return {key: node.labels[key] for key in keys if key in node.labels} if node is not None else {}
 
@@ -218,7 +229,7 @@ HINTS: Final[Mapping[str, _Hints]] = {
     "PodTopologySpread": _nodes(
         _changes_domains, {ClusterEvent.NODE_GONE: _changes_domains, **dict.fromkeys(_POD_EVENTS, _changes_spread)}
     ),
-    "InterPodAffinity": _nodes(_changes_topology, dict.fromkeys(_POD_EVENTS, _always)),
+    "InterPodAffinity": _nodes(_changes_topology, dict.fromkeys(_POD_EVENTS, _changes_neighbours)),
     "DynamicResources": _nodes(
         _always, {ClusterEvent.DEVICES: _always, ClusterEvent.DEVICE_CLAIM: _changes_device_claim}
     ),

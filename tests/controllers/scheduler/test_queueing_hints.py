@@ -57,9 +57,13 @@ def spread(key: str = HOST) -> list[dict[str, Any]]:
     ]
 
 
-def near() -> dict[str, Any]:
+def near(kind: str = "podAffinity") -> dict[str, Any]:
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": LABELS}}
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def far() -> dict[str, Any]:
+    return near("podAntiAffinity")
 
 
 ALLOCATION = {"allocation": {"devices": {"results": []}}}
@@ -125,6 +129,11 @@ CHANGED, ADDED, GONE = ClusterEvent.NODE_CHANGED, ClusterEvent.NODE_ADDED, Clust
         ("InterPodAffinity", pod(affinity=near()), Happening(ADDED, node=node()), False),
         ("InterPodAffinity", pod(affinity=near()), Happening(ADDED, node=node(labels={HOST: "n"})), True),
         ("InterPodAffinity", pod(affinity=near()), Happening(ClusterEvent.POD_PLACED, pod(labels=LABELS)), True),
+        ("InterPodAffinity", pod(affinity=near()), Happening(ClusterEvent.POD_PLACED, pod()), False),
+        ("InterPodAffinity", pod(affinity=far()), Happening(GONE, old_pod=pod(labels=LABELS)), True),
+        ("InterPodAffinity", pod(affinity=far()), Happening(GONE, old_pod=pod()), False),
+        ("InterPodAffinity", pod(labels=LABELS), Happening(GONE, old_pod=pod(affinity=far())), True),
+        ("InterPodAffinity", pod(), Happening(GONE, old_pod=pod(affinity=far())), False),
         (
             "DynamicResources",
             pod(**DEVICES),
