@@ -37,6 +37,8 @@ def progress(awaited: AwaitedVolumes, volumes: Volumes, labels: Mapping[str, str
 
     `labels` are the labels of the pod's node, None if the node was deleted.
     """
+    if volumes.is_unknown and now < awaited.until:
+        return Progress()
     problem = volumes.problem
     if labels is None:
         problem = f'failed to get node "{awaited.node}": node "{awaited.node}" not found'

@@ -56,6 +56,8 @@ class Volumes(NamedTuple):
     limits: VolumeLimits | None = None
     """The limits for the pod's volumes; None if no CSI driver attaches any of them."""
     problem: str = ""
+    is_unknown: bool = False
+    """Whether the problem is a bound volume that is not in the cache, which may be older than the claim."""
 
 
 NO_VOLUMES: Final = Volumes()

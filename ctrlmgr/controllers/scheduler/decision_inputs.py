@@ -162,10 +162,16 @@ class DecisionInputs:
         for name in pod.claims:
             problem = self._volume(Key(pod.namespace, name), selectors, delayed)
             if problem:
-                return Volumes(problem=problem)
+                return Volumes(problem=problem, is_unknown=not self._knows_volume(Key(pod.namespace, name)))
         claims = [each for name in pod.claims if (each := self._claim(Key(pod.namespace, name))) is not None]
         once = frozenset(each.name for each in claims if _ONCE in (each.view(_Claim).spec.access_modes or ()))
         return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed), self._attached.limits(pod))
+
+    def _knows_volume(self, key: Key) -> bool:
+        """Return whether the volume to which a claim is bound is in the cache; True if the claim is not bound."""
+        claim = self._claim(key)
+        name = claim.view(_Claim).spec.volume_name if claim is not None else ""
+        return not name or self._volumes.get(Key("", name)) is not None
 
     def _zones(self, claims: Sequence[Object]) -> Zones:
         """Return the zones of the volumes to which a pod's claims are bound."""

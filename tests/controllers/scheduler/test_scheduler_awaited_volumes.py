@@ -52,6 +52,18 @@ def test_a_pod_counts_for_its_node_while_its_volumes_are_bound(scene: Scene) -> 
     assert scene.places()["p"] == "n"
 
 
+def test_a_bound_volume_that_is_not_in_the_cache_yet_is_awaited(scene: Scene) -> None:
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    change(scene, {"metadata": {"annotations": bound}, "spec": {"volumeName": "v"}})
+    assert scene.places()["p"] == ""
+    assert scene.told("FailedScheduling") == []
+    source = {"driver": "csi.example.com", "volumeHandle": "v"}
+    reference = {"namespace": "a", "name": "c"}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": source, "claimRef": reference}
+    scene.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": spec})
+    assert scene.places()["p"] == "n"
+
+
 def test_after_the_timeout_the_node_is_released(scene: Scene) -> None:
     scene.stage.pass_by(601)
     scene.places()
