@@ -19,7 +19,7 @@ from tests.inspection.story import START, obj
 
 POD = Key("a", "p")
 FAR = 1_000
-GPU = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+GPU: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
 RESOURCE, GROUPS = "resource.k8s.io/v1", "scheduling.k8s.io/v1alpha2"
 
 
@@ -75,7 +75,7 @@ def test_a_refusal_that_the_log_does_not_explain_is_quoted(log: Log) -> None:
 
 
 def test_the_node_of_a_pod_of_another_profile_may_be_refused_by_the_default_profile(log: Log) -> None:
-    spec = {"schedulerName": "packing", "nodeSelector": {"zone": "a"}}
+    spec: dict[str, Any] = {"schedulerName": "packing", "nodeSelector": {"zone": "a"}}
     log.pod(**spec)
     log.decide(node="n", **spec)
     assert "the profile packing decided; the lines above show the decision of the default profile" in log.why()

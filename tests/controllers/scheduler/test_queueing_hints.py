@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.scheduler.queueing_hints import HINTS, ClusterEvent, Happening, hint_of
-from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, concerns
+from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, Waiting, concerns
 from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.profile import FILTERS
 from tests.controllers.scheduler.test_scheduler import Scene
@@ -66,8 +66,8 @@ def far() -> dict[str, Any]:
     return near("podAntiAffinity")
 
 
-ALLOCATION = {"allocation": {"devices": {"results": []}}}
-DEVICES = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+ALLOCATION: dict[str, Any] = {"allocation": {"devices": {"results": []}}}
+DEVICES: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
 CHANGED, ADDED, GONE = ClusterEvent.NODE_CHANGED, ClusterEvent.NODE_ADDED, ClusterEvent.POD_GONE
 
 
@@ -193,8 +193,6 @@ def test_a_pod_waits_for_an_event_that_helps_it_and_is_counted() -> None:
     skipped = value("scheduler_queueing_hint_execution_duration_seconds_count", **labels, hint="QueueSkip")
     attempts = value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler")
     assert scene.places() == {"p": ""}
-    assert value("scheduler_pending_pods", queue="unschedulable") == 1
-    assert value("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile="default-scheduler") == 1
     scene.stage.pass_by(5)
     scene.node("other", cpu="3")
     scene.stage.work()
@@ -206,8 +204,30 @@ def test_a_pod_waits_for_an_event_that_helps_it_and_is_counted() -> None:
     assert value("scheduler_queue_incoming_pods_total", queue="active", event="NodeAdd") == queued + 1
     now = value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler")
     assert now == attempts + 1, "the node that is too small caused no attempt"
-    assert value("scheduler_cache_size", type="nodes") == 3
-    assert value("scheduler_pending_pods", queue="unschedulable") == 0
+
+
+def test_the_pods_of_each_queue_are_counted() -> None:
+    waiting = Waiting()
+    gated, backing_off, parked, new = (renamed(name) for name in ("gated", "backing-off", "parked", "new"))
+    waiting.offer(gated, 0.0, lacks="a claim")
+    for each in (backing_off, parked, new):
+        waiting.offer(each, 0.0)
+    waiting.retry(waiting.take(backing_off.key, 0.0), 0.0)
+    waiting.failed(waiting.take(parked.key, 0.0), frozenset(["NodeName"]), 0.0)
+    counts = dict.fromkeys([("active",), ("backoff",), ("unschedulable",), ("gated",)], 1)
+    assert waiting.counts(0.5) == counts
+    assert waiting.counts(2.0) == {**counts, ("active",): 2, ("backoff",): 0}
+    assert waiting.refusing() == {("NodeName", "s"): 1}
+
+
+@pytest.mark.parametrize("name", ["scheduler_pending_pods", "scheduler_cache_size", "scheduler_unschedulable_pods"])
+def test_each_gauge_is_exported(name: str) -> None:
+    assert name in {each.name for each in REGISTRY.collect()}
+
+
+def renamed(name: str) -> PodInfo:
+    fields = {"metadata": {"name": name, "namespace": "a", "uid": name}, "spec": {"schedulerName": "s"}}
+    return PodInfo.of(Object.from_dict({"kind": "Pod", "apiVersion": "v1", **fields}))
 
 
 def test_a_pod_is_tried_after_the_scheduler_bound_the_pod_that_it_wants_to_be_near() -> None:
